@@ -135,7 +135,7 @@ class Disk(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def list(self, path: str) -> list[str]:
+    def names(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
 
     def mkdir(self, path: str) -> None:
