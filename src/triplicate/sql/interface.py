@@ -1,0 +1,142 @@
+"""The boundary between whatever speaks to clients (the PostgreSQL server, the in-process API) and the engine that runs SQL.
+
+A `Database` is one replicated database as this node sees it; a `Session` is one client's conversation with it. The engine knows
+SQLite, transactions, replication and SQLSTATEs; it knows nothing of PostgreSQL's messages, types or settings. Every method raises
+`SqlError` for what a client should see. One session is used by one caller at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from triplicate.errors import SqlError
+
+Value = None | int | float | str | bytes
+Row = tuple[Value, ...]
+
+
+class StatementKind(Enum):
+    READ = "read"
+    WRITE = "write"
+    SCHEMA = "schema"
+    BEGIN = "begin"
+    BEGIN_IMMEDIATE = "begin immediate"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    RELEASE = "release"
+    ROLLBACK_TO = "rollback to"
+    EMPTY = "empty"
+
+
+class TransactionStatus(Enum):
+    """PostgreSQL's letters for ReadyForQuery."""
+
+    IDLE = "I"
+    ACTIVE = "T"
+    FAILED = "E"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a result."""
+
+    name: str
+    declared_type: str | None
+    """The declared type of the table column it comes from, else None (an expression)."""
+    table: str | None = None
+    origin: str | None = None
+    """The table column's own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One statement, checked by the gate and by SQLite, but not started."""
+
+    sql: str
+    kind: StatementKind
+    columns: tuple[Column, ...]
+    parameters: tuple[str | None, ...]
+    """Names of the parameters by index, as SQLite sees them: ``$1`` for PostgreSQL's style, None for a bare ``?``."""
+    tag: str
+    """First words for PostgreSQL's command tag: ``INSERT``, ``UPDATE``, ``DELETE``, ``SELECT``, ``CREATE TABLE``, ``BEGIN`` …"""
+
+
+class Cursor(Protocol):
+    """A started statement. A write outside a transaction has been committed and acknowledged by the log when `start` returns."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+
+    @property
+    def rows_affected(self) -> int:
+        """Rows inserted, updated or deleted by the statement (0 for others)."""
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        """The next rows, at most `max_rows`; an empty list at the end."""
+
+    async def close(self) -> None:
+        """Free what it holds; idempotent."""
+
+
+class Session(Protocol):
+    @property
+    def status(self) -> TransactionStatus: ...
+
+    @property
+    def ended(self) -> Awaitable[SqlError]:
+        """Completes with the error to tell the client when the session is ended from our side (57P01 when leadership is lost)."""
+
+    async def prepare(self, sql: str) -> Prepared:
+        """Check one statement (no trailing text). Raises SqlError: 42601, 42P01, 25006, 25P02 in a failed transaction, …"""
+
+    async def start(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        """Run it. `parameters` by index (0-based for the first). Also runs transaction control.
+
+        Raises:
+            SqlError: whatever failed; inside a transaction the status is then FAILED. 08007 when the outcome is unknown, with the
+                transaction's id in `detail`.
+        """
+
+    async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
+        """(name, declared type) of a table's columns in order, or None when there is no such table."""
+
+    async def set_request_id(self, request_id: str | None) -> None:
+        """Name the next transaction by the client's own id; a repeat of an id returns the stored result instead of running again."""
+
+    def cancel(self) -> None:
+        """Interrupt what runs; it fails with 57014. May be called at any time."""
+
+    async def close(self) -> None:
+        """Roll back what is open and free everything; idempotent."""
+
+
+class Database(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_leader(self) -> bool:
+        """True when this node may write and serve linearizable reads now."""
+
+    @property
+    def leader_hint(self) -> str | None:
+        """``host:port`` of the leader's PostgreSQL server where known."""
+
+    @property
+    def position(self) -> int:
+        """The offset after the last log record applied here."""
+
+    async def session(self, application_name: str = "") -> Session:
+        """Open a session. Raises SqlError 57P03 while the database is starting, 58000 when this copy is diverged."""
+
+
+class Databases(Protocol):
+    """What a database node offers its server."""
+
+    def get(self, name: str) -> Database | None: ...
+
+    def names(self) -> list[str]: ...
