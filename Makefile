@@ -1,0 +1,41 @@
+# Every target stands alone on a fresh clone: it makes .venv first when that is missing or older than the lock file.
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup lock demo test lint mutants bench-append times settings clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+setup: $(READY) ## Make .venv with everything from requirements.lock; Java 17 and psql where they are missing
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh
+	@scripts/setup.sh
+
+lock: $(READY) ## Make requirements.lock again from pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.lock --custom-compile-command 'make lock'
+
+demo: $(READY) ## Run the demonstration on real data; summary in build/demo/
+	$(BIN)/triplicate demo
+
+test: $(READY) ## Run every check and test; results in build/test/
+	@$(BIN)/python scripts/run_tests.py
+
+lint: $(READY) ## Check style, types and the rules of the house
+	@$(BIN)/python scripts/run_tests.py lint types house
+
+mutants: $(READY) ## Break the code on purpose, one way at a time, and see a test turn red
+	@$(BIN)/python tests/mutants/run.py
+
+bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
+	$(BIN)/python benchmarks/append.py
+
+times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
+	@$(BIN)/python scripts/times.py
+
+settings: $(READY) ## Write docs/reference/settings.md again
+	$(BIN)/python -m triplicate.config.reference docs/reference/settings.md
+
+clean: ## Remove what builds and tests left behind (not .venv)
+	rm -rf build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,174 @@
+"""Run the checks and tests in parts, each a process of its own, and close with one line of counts.
+
+Usage: run_tests.py [PART ...]   (all parts when none is named)
+
+Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
+time; parts that start servers run alone, so that one does not starve another's deadlines. A part whose folder holds no tests is left
+out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build" / "test"
+BIN = Path(sys.executable).parent
+CODE_FOLDERS = ("src", "tests", "scripts", "benchmarks")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process: either a checker (`command`) or pytest over `folders`."""
+
+    name: str
+    folders: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    alone: bool = False
+    """Starts servers or Spark: run without a neighbour."""
+    limit_s: float = 900.0
+
+
+@dataclass
+class Outcome:
+    part: Part
+    passed: int = 0
+    failed: int = 0
+    skipped: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    note: str = ""
+
+
+def code_folders() -> tuple[str, ...]:
+    return tuple(name for name in CODE_FOLDERS if any((ROOT / name).rglob("*.py")))
+
+
+def parts() -> list[Part]:
+    return [
+        Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
+        Part("unit", folders=("tests/unit", "tests/property", "tests/golden")),
+        Part("simulation", folders=("tests/simulation",)),
+        Part("house", folders=("tests/house",)),
+        Part("lint", command=(str(BIN / "ruff"), "check", *code_folders())),
+        Part("process", folders=("tests/process",), alone=True),
+        Part("clients", folders=("tests/clients",), alone=True),
+        Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
+    ]
+
+
+def test_folders(part: Part) -> list[str]:
+    return [folder for folder in part.folders if any((ROOT / folder).rglob("test_*.py"))]
+
+
+def command_of(part: Part) -> list[str]:
+    if part.command:
+        return list(part.command)
+    return [sys.executable, "-m", "pytest", "-q", "--color=no", f"--junit-xml={RESULTS / part.name}.xml", *test_folders(part)]
+
+
+def run_part(part: Part) -> Outcome:
+    """Run one part in a session of its own, so that a part over its limit is ended with all its children."""
+    outcome = Outcome(part)
+    xml = RESULTS / f"{part.name}.xml"
+    xml.unlink(missing_ok=True)
+    started = time.monotonic()
+    with (RESULTS / f"{part.name}.log").open("w") as log:
+        process = subprocess.Popen(
+            command_of(part), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = process.wait(timeout=part.limit_s)
+        except subprocess.TimeoutExpired:
+            outcome.note = f"ended after {part.limit_s:.0f} s"
+            code = -1
+        finally:
+            # Also after a normal end: a test that left a server behind must not disturb the next part.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    outcome.seconds = time.monotonic() - started
+    if part.command:
+        outcome.passed, outcome.failed = (1, 0) if code == 0 else (0, 1)
+    else:
+        read_results(outcome, xml, code)
+    return outcome
+
+
+def read_results(outcome: Outcome, xml: Path, code: int) -> None:
+    """Take the counts from pytest's own report; a run without a report, or red without a red test, is one failure."""
+    if xml.exists():
+        for case in ElementTree.parse(xml).getroot().iter("testcase"):
+            name = f"{case.get('classname')}::{case.get('name')}"
+            skipped = case.find("skipped")
+            if case.find("failure") is not None or case.find("error") is not None:
+                outcome.failed += 1
+            elif skipped is not None:
+                outcome.skipped.append(f"{name}: {skipped.get('message')}")
+            else:
+                outcome.passed += 1
+    if code != 0 and outcome.failed == 0:
+        outcome.failed = 1
+        outcome.note = outcome.note or f"pytest ended with code {code}"
+
+
+class Reporter:
+    """Prints a part's result as it ends, the whole log when it is red."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def show(self, outcome: Outcome) -> None:
+        with self._lock:
+            if outcome.failed:
+                print(f"\n---- {outcome.part.name}: failed ----", flush=True)
+                print((RESULTS / f"{outcome.part.name}.log").read_text(errors="replace"), flush=True)
+            state = "FAILED" if outcome.failed else "ok"
+            print(f"{outcome.part.name:<12}{state:<8}{outcome.passed:>5} passed{outcome.failed:>4} failed{len(outcome.skipped):>4} skipped"
+                  f"{outcome.seconds:>8.1f} s  {outcome.note}", flush=True)  # fmt: skip
+            for line in outcome.skipped:
+                print(f"    skipped {line}", flush=True)
+
+
+def run_all(chosen: list[Part]) -> list[Outcome]:
+    reporter = Reporter()
+
+    def run_and_show(part: Part) -> Outcome:
+        outcome = run_part(part)
+        reporter.show(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        outcomes = list(pool.map(run_and_show, [part for part in chosen if not part.alone]))
+    return outcomes + [run_and_show(part) for part in chosen if part.alone]
+
+
+def main(names: list[str]) -> int:
+    known = parts()
+    unknown = [name for name in names if name not in {part.name for part in known}]
+    if unknown:
+        print(f"no part {unknown[0]!r}; there are: {', '.join(part.name for part in known)}", file=sys.stderr)
+        return 2
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    chosen = [part for part in known if (not names or part.name in names) and (part.command or test_folders(part))]
+    started = time.monotonic()
+    outcomes = run_all(chosen)
+    passed = sum(outcome.passed for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
+    skipped = sum(len(outcome.skipped) for outcome in outcomes)
+    print(f"\n{len(outcomes)} parts in {time.monotonic() - started:.0f} s; logs in {RESULTS.relative_to(ROOT)}/; slowest tests: make times")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
