@@ -1,0 +1,20 @@
+"""Settings: frozen dataclasses whose fields carry unit, default, bounds and meaning, and the loader that fills them."""
+
+from .loader import Configuration, Key, keys_of, load, section_of, to_toml
+from .process import MetadataSettings, ProcessSettings
+from .sections import all_sections
+from .setting import SettingInfo, setting
+
+__all__ = [
+    "Configuration",
+    "Key",
+    "MetadataSettings",
+    "ProcessSettings",
+    "SettingInfo",
+    "all_sections",
+    "keys_of",
+    "load",
+    "section_of",
+    "setting",
+    "to_toml",
+]
