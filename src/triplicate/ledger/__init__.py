@@ -1,0 +1,40 @@
+"""Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
+
+from triplicate.ledger.entry import (
+    ENTRY_HEADER,
+    HEADER_BYTES,
+    MASTER_KEY_BYTES,
+    DigestType,
+    DigestVerifier,
+    Entry,
+    EntryCodec,
+    derive_master_key,
+    entry_header,
+)
+from triplicate.ledger.metadata import LedgerMetadata, LedgerState, Segment
+from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
+from triplicate.ledger.placement import choose_ensemble, replace_bookies
+from triplicate.ledger.schedule import absent_answers_needed, is_covered, write_set, write_sets
+
+__all__ = [
+    "ENTRY_HEADER",
+    "HEADER_BYTES",
+    "MASTER_KEY_BYTES",
+    "DigestType",
+    "DigestVerifier",
+    "Entry",
+    "EntryCodec",
+    "LedgerMetadata",
+    "LedgerState",
+    "Segment",
+    "absent_answers_needed",
+    "choose_ensemble",
+    "decode_metadata",
+    "derive_master_key",
+    "encode_metadata",
+    "entry_header",
+    "is_covered",
+    "replace_bookies",
+    "write_set",
+    "write_sets",
+]
