@@ -1,0 +1,53 @@
+"""The runtime: ports to the outside, task scopes, channels, backoff, metrics. The only room that knows asyncio well."""
+
+from triplicate.runtime.backoff import Backoff
+from triplicate.runtime.channel import BoundedChannel
+from triplicate.runtime.metrics import Metrics
+from triplicate.runtime.metrics_server import serve_metrics
+from triplicate.runtime.ports import (
+    Buffer,
+    Clock,
+    Disk,
+    Entropy,
+    File,
+    Group,
+    Host,
+    Listener,
+    LogDevice,
+    Network,
+    Timer,
+    Trace,
+    Worker,
+)
+from triplicate.runtime.real import JsonLinesTrace, no_trace, real_host
+from triplicate.runtime.scope import TaskScope, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
+
+__all__ = [
+    "Backoff",
+    "BoundedChannel",
+    "Buffer",
+    "Clock",
+    "Disk",
+    "Entropy",
+    "File",
+    "Group",
+    "Host",
+    "JsonLinesTrace",
+    "Listener",
+    "LogDevice",
+    "Metrics",
+    "Network",
+    "TaskScope",
+    "Timer",
+    "Trace",
+    "Worker",
+    "deadline_after",
+    "first_of",
+    "no_trace",
+    "real_host",
+    "serve_metrics",
+    "shielded",
+    "sleep",
+    "sleep_until",
+    "timeout_at",
+]

@@ -1,0 +1,80 @@
+"""Counters, gauges and histograms of one process, in Prometheus' text format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
+
+import prometheus_client
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from triplicate.errors import ArgumentError
+
+Kind = TypeVar("Kind", bound=MetricWrapperBase)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SECONDS_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """A registry of its own, never the library's global one, so two nodes in one process do not mix.
+
+    Asking twice for the same name gives the same metric. Increments take a lock: on a data path count per batch, not per entry.
+    """
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry(auto_describe=True)
+        self._known: dict[str, tuple[MetricWrapperBase, tuple[str, ...]]] = {}
+
+    def counter(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Counter:
+        """Something that only grows. Prometheus adds ``_total`` to the name.
+
+        Raises:
+            ArgumentError: the name is taken by another kind of metric or with other labels.
+        """
+        return self._get(prometheus_client.Counter, name, labels, lambda: prometheus_client.Counter(name, help, labels, registry=None))
+
+    def gauge(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Gauge:
+        """Something that goes up and down; errors as for `counter`."""
+        return self._get(prometheus_client.Gauge, name, labels, lambda: prometheus_client.Gauge(name, help, labels, registry=None))
+
+    def histogram(
+        self, name: str, help: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS_BUCKETS
+    ) -> prometheus_client.Histogram:
+        """Observations counted in buckets (upper bounds; seconds unless given); errors as for `counter`."""
+        return self._get(
+            prometheus_client.Histogram,
+            name,
+            labels,
+            lambda: prometheus_client.Histogram(name, help, labels, buckets=buckets, registry=None),
+        )
+
+    def expose(self) -> bytes:
+        """Everything, in Prometheus' text format 0.0.4."""
+        return prometheus_client.generate_latest(cast("CollectorRegistry", _WithoutCreationTimes(self._registry)))
+
+    def _get(self, kind: type[Kind], name: str, labels: Sequence[str], make: Callable[[], Kind]) -> Kind:
+        known = self._known.get(name)
+        if known is not None:
+            metric, known_labels = known
+            if not isinstance(metric, kind) or known_labels != tuple(labels):
+                raise ArgumentError(f"metric {name} is already a {type(metric).__name__} with labels {known_labels}")
+            return metric
+        made = make()
+        self._registry.register(made)
+        self._known[name] = (made, tuple(labels))
+        return made
+
+
+class _WithoutCreationTimes(Collector):
+    """The registry without the ``_created`` series, which double the page and tell nobody anything."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric

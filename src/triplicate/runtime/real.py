@@ -1,0 +1,227 @@
+"""The ports on the operating system: the only place where the outside world comes in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+import random
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TextIO, TypeVar
+
+from triplicate.errors import HandleClosed
+from triplicate.runtime.ports import Host, Listener, Timer, Trace
+from triplicate.runtime.real_disk import RealDisk
+
+Result = TypeVar("Result")
+
+BACKLOG = 1024
+"""Connections that may wait to be accepted."""
+
+
+def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None) -> Host:
+    """The ports for the running loop.
+
+    Args:
+        name: the node's name; part of its random streams.
+        seed: repeats the random streams; drawn from the operating system when missing.
+        trace: where facts go, for example `JsonLinesTrace`; nowhere by default.
+    """
+    loop = asyncio.get_running_loop()
+    clock = RealClock(loop)
+    return Host(
+        name=name,
+        clock=clock,
+        network=RealNetwork(loop),
+        disk=RealDisk(),
+        entropy=RealEntropy(name, seed),
+        trace=trace if trace is not None else no_trace,
+        new_worker=lambda worker_name: RealWorker(f"{name}/{worker_name}", loop),
+    )
+
+
+class RealClock:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    def wall_us(self) -> int:
+        return time.time_ns() // 1000
+
+    def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Timer:
+        return self._loop.call_at(when, callback, *args)
+
+
+class RealNetwork:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        error: OSError | None = None
+        for family, kind, number, _, address in await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            connecting = socket.socket(family, kind, number)
+            try:
+                connecting.setblocking(False)
+                _set_options(connecting)
+                await self._loop.sock_connect(connecting, address)
+                if connecting.getsockname() == connecting.getpeername():
+                    # TCP may connect a socket to itself when nobody listens on a port of the ephemeral range.
+                    raise ConnectionRefusedError(f"nobody listens on {host} port {port}")
+                transport, protocol = await self._loop.create_connection(factory, sock=connecting)
+            except OSError as problem:
+                connecting.close()
+                error = error or problem
+            except BaseException:
+                connecting.close()
+                raise
+            else:
+                return transport, protocol
+        raise error or OSError(f"no address for {host}")
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        found = await self._loop.getaddrinfo(host or "127.0.0.1", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, number, _, address = found[0]
+        listening = socket.socket(family, kind, number)
+        try:
+            listening.setblocking(False)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _set_options(listening)  # Accepted sockets inherit them on Linux.
+            listening.bind(address)
+            real_address = listening.getsockname()
+            server = await self._loop.create_server(factory, sock=listening, backlog=BACKLOG)
+        except BaseException:
+            listening.close()
+            raise
+        return RealListener(server, (real_address[0], real_address[1]))
+
+
+def _set_options(connection: socket.socket) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+class RealListener:
+    def __init__(self, server: asyncio.AbstractServer, address: tuple[str, int]) -> None:
+        self._server = server
+        self._address = address
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._address
+
+    async def close(self) -> None:
+        self._server.close()
+        # Not `wait_closed`, which may wait for the accepted connections too; one turn lets the loop close the socket.
+        await asyncio.sleep(0)
+
+
+class RealWorker:
+    """One thread, started with the first function. Callers bound what is queued by waiting for their results."""
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._name = name
+        self._loop = loop
+        self._work: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
+        if self._closed:
+            raise HandleClosed(f"worker {self._name} is closed")
+        if self._thread is None:
+            self._ended = self._loop.create_future()
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        answer: asyncio.Future[Result] = self._loop.create_future()
+        self._work.put((answer, function, args))
+        return answer
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._work.put(None)
+        if self._ended is not None:
+            await asyncio.shield(self._ended)
+
+    def _serve(self) -> None:
+        while (task := self._work.get()) is not None:
+            answer, function, args = task
+            result: Any = None
+            error: BaseException | None = None
+            try:
+                result = function(*args)
+            except BaseException as raised:  # noqa: BLE001 -- it is raised where the result is awaited
+                error = raised
+            self._call_loop(_settle, answer, result, error)
+            del task, answer, function, args, result, error
+        self._call_loop(self._end)
+
+    def _call_loop(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            return  # The loop is closed: nobody waits any more.
+
+    def _end(self) -> None:
+        assert self._ended is not None
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+def _settle(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if answer.done():
+        return  # The waiter was cancelled.
+    if error is None:
+        answer.set_result(result)
+    elif isinstance(error, StopIteration):
+        answer.set_exception(RuntimeError("a worker's function raised StopIteration"))
+    else:
+        answer.set_exception(error)
+
+
+class RealEntropy:
+    """Streams by purpose; asking twice for a purpose gives the same stream, so that two users of it never draw the same numbers."""
+
+    def __init__(self, name: str, seed: int | None) -> None:
+        self._name = name
+        self._seed = seed if seed is not None else int.from_bytes(os.urandom(16), "big")
+        self._streams: dict[str, random.Random] = {}
+
+    def stream(self, purpose: str) -> random.Random:
+        stream = self._streams.get(purpose)
+        if stream is None:
+            # A string seeds through SHA-512, so it does not depend on PYTHONHASHSEED.
+            stream = self._streams[purpose] = random.Random(f"{self._seed}/{self._name}/{purpose}")
+        return stream
+
+
+def no_trace(kind: str, /, **facts: object) -> None:
+    """The default trace: forgets everything."""
+
+
+class JsonLinesTrace:
+    """Facts as JSON, one a line, appended to a file: ``time_us`` (wall clock), ``kind``, then the facts as given."""
+
+    def __init__(self, path: str) -> None:
+        """
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        self._file: TextIO | None = open(path, "a", buffering=1, encoding="utf-8")  # noqa: SIM115 -- closed by `close`
+
+    def __call__(self, kind: str, /, **facts: object) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps({"time_us": time.time_ns() // 1000, "kind": kind, **facts}, default=repr) + "\n")
+
+    def close(self) -> None:
+        """Stop recording; idempotent."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()

@@ -1,0 +1,249 @@
+"""The disk port on the operating system: files by ``os.*``, and one thread per log device for group commit."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from triplicate.runtime.ports import Buffer, File, Group, LogDevice
+
+Item = TypeVar("Item")
+
+BUFFERS_PER_WRITE_MAX = 1024
+"""IOV_MAX on Linux: more buffers than this in one call are refused."""
+
+
+class RealFile:
+    """A file descriptor. Memory views handed in must be of bytes (format ``B``)."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def pread(self, size: int, offset: int) -> bytes:
+        data = os.pread(self._descriptor, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        offset += len(data)
+        while missing > 0:
+            data = os.pread(self._descriptor, missing, offset)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+            offset += len(data)
+        return b"".join(parts)
+
+    def pwrite(self, buffers: Sequence[Buffer], offset: int) -> int:
+        total = sum(map(len, buffers))
+        if len(buffers) <= BUFFERS_PER_WRITE_MAX and os.pwritev(self._descriptor, buffers, offset) == total:
+            return total
+        # Many buffers, or a short write (signal, nearly full disk): go on from the first byte not known to be written. Writing the
+        # same bytes again at the same place does no harm.
+        pending = deque(memoryview(buffer) for buffer in buffers if len(buffer))
+        while pending:
+            batch = [pending[index] for index in range(min(BUFFERS_PER_WRITE_MAX, len(pending)))]
+            written = os.pwritev(self._descriptor, batch, offset)
+            if written == 0:
+                raise OSError(errno.EIO, "the disk accepted no byte", self.path)
+            offset += written
+            while written:
+                head = pending.popleft()
+                if written < len(head):
+                    pending.appendleft(head[written:])
+                    break
+                written -= len(head)
+        return total
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        offset = os.fstat(self._descriptor).st_size
+        self.pwrite(buffers, offset)
+        return offset
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def allocate(self, offset: int, length: int) -> None:
+        os.posix_fallocate(self._descriptor, offset, length)
+
+    def advise_dontneed(self, offset: int, length: int) -> None:
+        os.posix_fadvise(self._descriptor, offset, length, os.POSIX_FADV_DONTNEED)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealDisk:
+    """The file system of this machine."""
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+        flags = os.O_CLOEXEC | (os.O_RDONLY if readonly else os.O_RDWR)
+        if create:
+            flags |= os.O_CREAT | (os.O_EXCL if exclusive else 0)
+        return RealFile(path, os.open(path, flags, 0o644))
+
+    def lock(self, path: str) -> Callable[[], None]:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        held = [descriptor]
+
+        def release() -> None:
+            if held:
+                os.close(held.pop())
+
+        return release
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def mkdir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def delete(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def free_space(self, path: str) -> tuple[int, int]:
+        facts = os.statvfs(path)
+        return facts.f_bavail * facts.f_frsize, facts.f_blocks * facts.f_frsize
+
+    def log_device(
+        self,
+        name: str,
+        form: Callable[[list[Item]], tuple[Group, int]],
+        done: Callable[[list[Item]], None],
+        failed: Callable[[list[Item], OSError], None],
+    ) -> LogDevice[Item]:
+        return RealLogDevice(name, form, done, failed)
+
+
+class RealLogDevice(Generic[Item]):
+    """One thread: takes all that waits, writes and syncs it as one group, answers the group with one call to the loop.
+
+    Items travel by a deque, whose append and popleft are atomic; the thread is woken by one token, and only when it may sleep, so a
+    submit under load costs an append and a test.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        form: Callable[[list[Item]], tuple[Group, int]],
+        done: Callable[[list[Item]], None],
+        failed: Callable[[list[Item], OSError], None],
+    ) -> None:
+        self._name = name
+        self._form = form
+        self._done = done
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._arrived: deque[Item] = deque()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._woken = False
+        self._closing = False
+        self._error: OSError | None = None
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, item: Item) -> None:
+        """See `LogDevice.submit`.
+
+        Raises:
+            OSError: the device failed or was closed.
+        """
+        if self._error is not None:
+            raise OSError(errno.EIO, f"log device {self._name} is dead since: {self._error}")
+        if self._closing:
+            raise OSError(errno.EBADF, f"log device {self._name} is closed")
+        self._arrived.append(item)
+        if not self._woken:
+            self._woken = True
+            self._wake.put(None)
+
+    async def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._wake.put(None)
+        await asyncio.shield(self._ended)
+
+    def _run(self) -> None:
+        arrived = self._arrived
+        waiting: list[Item] = []
+        while True:
+            if not arrived and not waiting:
+                if self._closing:
+                    break
+                self._wake.get()
+            # The flag falls before the items are taken: a submit in between leaves a token too many, never one too few.
+            self._woken = False
+            while arrived:
+                waiting.append(arrived.popleft())
+            if not waiting:
+                continue
+            try:
+                group, count = self._form(waiting)
+                if count < 1:
+                    raise OSError(errno.EINVAL, f"log device {self._name}: a group of {count} items")
+                group.file.pwrite(group.buffers, group.offset)
+                group.file.sync()
+            except Exception as error:  # noqa: BLE001 -- whatever it is, everybody who waits must hear of it, and nothing more may be written
+                reason = error if isinstance(error, OSError) else OSError(errno.EIO, f"log device {self._name}: {error!r}")
+                reason.__cause__ = error if reason is not error else None
+                self._call_loop(self._fail, waiting, reason)
+                break
+            covered, waiting = waiting[:count], waiting[count:]
+            self._call_loop(self._done, covered)
+        self._call_loop(self._end)
+
+    def _call_loop(self, function: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            return  # The loop is closed: nobody is left to be told.
+
+    def _fail(self, waiting: list[Item], error: OSError) -> None:
+        self._error = error
+        while self._arrived:
+            waiting.append(self._arrived.popleft())
+        self._failed(waiting, error)
+
+    def _end(self) -> None:
+        self._closing = True
+        if not self._ended.done():
+            self._ended.set_result(None)
