@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from triplicate.runtime.metrics import CONTENT_TYPE, Metrics
 from triplicate.runtime.ports import Host, Listener, Timer
@@ -38,14 +39,14 @@ class _MetricsConnection(asyncio.Protocol):
         self._timer: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast and not a check: the transports of uvloop do not derive from asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
         if len(self._open) >= CONNECTIONS_MAX:
             self._answer("503 Service Unavailable", b"too many connections\n")
             return
         self._open[id(self)] = None
         clock = self._host.clock
-        self._timer = clock.call_at(clock.monotonic() + REQUEST_TIMEOUT_S, transport.abort)
+        self._timer = clock.call_at(clock.monotonic() + REQUEST_TIMEOUT_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
