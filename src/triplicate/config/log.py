@@ -1,0 +1,64 @@
+"""Settings of logs: those that every log keeps in its head, and those of a process that uses logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.config.setting import setting
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How one log is stored; kept in its head, so every writer of the log uses the same."""
+
+    ensemble_size: int = setting(3, "Bookies that one segment is spread over.", unit="bookies", low=1, high=1000)
+    write_quorum: int = setting(3, "Copies of each entry.", unit="bookies", low=1, high=1000)
+    ack_quorum: int = setting(2, "Copies on disk before an entry is acknowledged.", unit="bookies", low=1, high=1000)
+    roll_size_bytes: int = setting(256 * MIB, "A segment of this size is closed and the next is opened.", unit="bytes", low=KIB, high=2**40)
+    roll_age_s: float = setting(7200.0, "A segment of this age is closed and the next is opened.", unit="seconds", low=0.05, high=1e9)
+    retain_age_s: float = setting(
+        0.0, "Segments older than this are deleted when the log rolls; 0 keeps them.", unit="seconds", low=0, high=1e10
+    )
+    retain_size_bytes: int = setting(
+        0, "The oldest segments beyond this sum of sizes are deleted when the log rolls; 0 keeps them.", unit="bytes", low=0, high=2**60
+    )
+    compression: str = setting(
+        "auto", "How entries are compressed; auto is zstd where it saves an eighth.", choices=("auto", "none", "zlib", "zstd")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogClientSettings:
+    """How a process writes and reads logs."""
+
+    ledger_password: str = setting(
+        "", "Password of all ledgers of logs; the same in the whole cluster. Stored in clear in the metadata: a label, not a secret."
+    )
+    entry_target_bytes: int = setting(MIB, "Batched records are sent when an entry reaches this size.", unit="bytes", low=KIB, high=3 * MIB)
+    linger_s: float = setting(
+        0.002, "How long a batch waits for more records while earlier entries are on their way.", unit="seconds", low=0, high=10
+    )
+    window_entries: int = setting(1000, "Entries of one log writer that may be unacknowledged.", unit="entries", low=1, high=1_000_000)
+    window_bytes: int = setting(32 * MIB, "Bytes of one log writer that may be unacknowledged.", unit="bytes", low=KIB, high=4096 * MIB)
+    idle_noop_delay_s: float = setting(
+        0.0005, "An idle writer makes its last record readable after this time.", unit="seconds", low=0, high=10
+    )
+    take_over_attempts: int = setting(20, "How often a take-over that lost a race starts over.", unit="attempts", low=1, high=1000)
+    change_attempts: int = setting(
+        50, "How often another change of the head is made again after a lost race.", unit="attempts", low=1, high=1000
+    )
+    repair_timeout_s: float = setting(
+        30.0, "How long a writer tries to get past a failed segment before it gives up.", unit="seconds", low=0.01, high=3600
+    )
+    read_ahead_entries: int = setting(32, "Entries that a reader of closed segments asks for at once.", unit="entries", low=1, high=10_000)
+    page_cache_entries: int = setting(256, "Pages of segment lists kept in memory.", unit="pages", low=1, high=100_000)
+    page_sweep_age_s: float = setting(3600.0, "Pages without a reference are deleted at this age.", unit="seconds", low=0, high=1e9)
+    publisher_idle_s: float = setting(
+        30 * 86400.0, "What a publisher published last is forgotten after this time without a batch.", unit="seconds", low=60, high=1e10
+    )
+    orphan_grace_s: float = setting(
+        3600.0, "Ledgers written for a log that no log lists are deleted at this age.", unit="seconds", low=0, high=1e9
+    )
