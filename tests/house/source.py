@@ -1,0 +1,161 @@
+"""What the rules look at: one source file, its tree, and the table of rooms."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "triplicate"
+
+ROOMS: dict[str, tuple[str, ...]] = {
+    "errors": (),
+    "config": ("errors",),
+    "ledger": ("errors",),
+    "wire": ("ledger",),
+    "runtime": ("errors", "config"),
+    "metadata": ("ledger", "runtime"),
+    "client": ("wire", "metadata"),
+    "bookie": ("wire", "metadata"),
+    "autorecovery": ("client",),
+    "log": ("client",),
+    "replica": ("log",),
+    "sql": ("replica",),
+    "blocking": ("client", "log"),
+    "spark": ("blocking", "sql", "autorecovery"),
+    "sim": ("spark", "bookie"),
+    "demo": ("sim",),
+    "console": ("sim",),
+    "cli": ("demo", "console"),
+    "": ("blocking",),
+}
+"""Each room and those directly beneath it; what these may import is allowed as well. The empty name is ``triplicate/__init__.py``."""
+
+PURE_ROOMS = ("ledger", "wire")
+OPEN_ROOMS = ("errors", "config")
+"""Rooms whose modules are public one by one: nothing in them is internal."""
+
+
+def may_import(room: str) -> frozenset[str]:
+    """Every room beneath this one."""
+    beneath: set[str] = set()
+    waiting = list(ROOMS.get(room, ()))
+    while waiting:
+        name = waiting.pop()
+        if name not in beneath:
+            beneath.add(name)
+            waiting += ROOMS[name]
+    return frozenset(beneath)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import of a module of ours or of others.
+
+    `module` is absolute; `names` is empty for ``import module``.
+    """
+
+    line: int
+    module: str
+    names: tuple[str, ...]
+    for_types_only: bool
+
+
+@dataclass
+class Source:
+    """One Python file: `path` is relative to the repository, with '/'."""
+
+    path: str
+    text: str
+    exports: dict[str, frozenset[str]] | None = field(default=None, repr=False)
+    """Names in each room's `__all__`; read from the repository when None."""
+
+    def __post_init__(self) -> None:
+        self.tree = ast.parse(self.text, filename=self.path)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Path below ``src/triplicate`` without suffix, empty for files elsewhere."""
+        prefix = f"src/{PACKAGE}/"
+        return tuple(self.path.removeprefix(prefix).removesuffix(".py").split("/")) if self.path.startswith(prefix) else ()
+
+    @property
+    def room(self) -> str | None:
+        """Name of the room; the empty name for the package's own ``__init__``; None for files outside the package."""
+        if not self.parts:
+            return None
+        return "" if self.parts == ("__init__",) else self.parts[0]
+
+    @property
+    def is_pure(self) -> bool:
+        return bool(self.parts) and (self.parts[0] in PURE_ROOMS or "core" in self.parts[1:])
+
+    def imports(self) -> Iterator[Import]:
+        """Every import, wherever it stands in the file."""
+        for_types = {
+            id(child)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+            for statement in node.body
+            for child in ast.walk(statement)
+        }
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield Import(node.lineno, alias.name, (), id(node) in for_types)
+            elif isinstance(node, ast.ImportFrom):
+                names = tuple(alias.name for alias in node.names)
+                yield Import(node.lineno, self._absolute(node), names, id(node) in for_types)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = [PACKAGE, *self.parts][: -node.level]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+    def exported(self, room: str) -> frozenset[str]:
+        return self.exports[room] if self.exports is not None else exported_names(room)
+
+
+@cache
+def exported_names(room: str) -> frozenset[str]:
+    """The strings in `__all__` of a room's ``__init__`` (or of the module, where the room is one file)."""
+    folder = ROOT / "src" / PACKAGE / room / "__init__.py"
+    file = folder if folder.exists() else ROOT / "src" / PACKAGE / f"{room}.py"
+    if not file.exists():
+        return frozenset()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets) and node.value is not None:  # type: ignore[attr-defined]
+            return frozenset(ast.literal_eval(node.value))  # type: ignore[attr-defined]
+    return frozenset()
+
+
+@cache
+def python_files() -> tuple[str, ...]:
+    """Every Python file of ours, relative and sorted; generated ones left out."""
+    folders = ("src", "tests", "scripts", "benchmarks")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    relative = (path.relative_to(ROOT).as_posix() for path in files)
+    return tuple(sorted(path for path in relative if not path.endswith("_pb2.py") and "egg-info" not in path))
+
+
+@cache
+def read(path: str) -> Source:
+    return Source(path, (ROOT / path).read_text(encoding="utf-8"))
+
+
+@cache
+def committed_files() -> tuple[str, ...]:
+    """What git knows, or in a copy without git every file outside build folders."""
+    answer = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if answer.returncode == 0:
+        return tuple(sorted(name for name in answer.stdout.split("\0") if name and (ROOT / name).is_file()))
+    hidden = re.compile(r"(^|/)(\.[a-z_]+|build|dist|__pycache__|[^/]*\.egg-info)(/|$)")
+    relative = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
+    return tuple(sorted(path for path in relative if not hidden.search(path)))
