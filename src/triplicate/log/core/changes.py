@@ -1,0 +1,219 @@
+"""Every change that a log's head can undergo, as pure functions from one head to the next.
+
+A change carries the new head and the new pages it refers to. New pages have no number yet: the head and pages above refer to the page
+at place i of `Change.pages` as -(i + 1), and the shell, having written the pages in order, puts the numbers in with `numbered`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from triplicate.config.log import LogSettings
+from triplicate.errors import ArgumentError, CorruptionError
+from triplicate.log.core.head import Head, Owner, Page, PageReference, Segment, SegmentState, reference_to
+
+RECENT_LIMIT = 48
+RECENT_KEPT = 16
+PAGE_SEGMENTS = 64
+REFERENCES_LIMIT = 48
+REFERENCES_FOLDED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A head to write, after its new pages; a page never refers to one that comes later."""
+
+    head: Head
+    pages: tuple[Page, ...] = ()
+
+
+def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int) -> Head:
+    """The head of a log that has just been created: no segment, no writer yet."""
+    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms)
+
+
+def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner) -> Change:
+    """A new epoch: the open segment, recovered and counted, is closed, and the next is opened (or none, before publishing).
+
+    Raises:
+        ArgumentError: the segments do not continue the head they are made for.
+    """
+    changed = _close(head, closed)
+    changed = replace(changed, epoch=head.epoch + 1, token=owner.token, owner=owner)
+    return _spill(_open(changed, opened))
+
+
+def roll(head: Head, closed: Segment, opened: Segment | None, token: str) -> Change:
+    """The same writer closes its segment and opens the next, or none when it leaves. Raises as `take_over`."""
+    return _spill(_open(replace(_close(head, closed), token=token), opened))
+
+
+def publish(head: Head, segments: Sequence[Segment], token: str) -> Change:
+    """Sealed ledgers become segments; their first offsets are assigned here, in the order given.
+
+    Raises:
+        ArgumentError: a segment is open, in the log or among those given.
+    """
+    if head.open is not None:
+        raise ArgumentError(f"ledger {head.open.ledger_id} is open: publishing needs a log without an open segment")
+    offset = head.closed_end
+    added: list[Segment] = []
+    for segment in segments:
+        if segment.state is not SegmentState.CLOSED or segment.records <= 0:
+            raise ArgumentError(
+                f"ledger {segment.ledger_id} is {segment.state.value} with {segment.records} records and cannot be published"
+            )
+        added.append(replace(segment, first_offset=offset))
+        offset += segment.records
+    return _spill(replace(head, recent=head.recent + tuple(added), token=token))
+
+
+def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> Change:
+    """Raise the first offset; segments that lie wholly before it are marked for deletion.
+
+    Args:
+        offset: at most the end of what may be read; the caller has checked that.
+        pages: at least the pages beneath references that begin before the offset.
+    """
+    first = max(head.first_offset, offset)
+
+    def mark(segment: Segment) -> Segment:
+        return segment if segment.end_offset > first else replace(segment, state=SegmentState.DELETING)
+
+    return rewrite(replace(head, first_offset=first, token=token), pages, mark, lambda reference: reference.first_offset < first)
+
+
+def remove(head: Head, ledger_ids: frozenset[int], pages: Mapping[int, Page], token: str) -> Change:
+    """Drop segments whose ledgers have been deleted.
+
+    Args:
+        ledger_ids: of segments marked for deletion; others are kept.
+        pages: at least the pages that list them.
+    """
+
+    def drop(segment: Segment) -> Segment | None:
+        return None if segment.state is SegmentState.DELETING and segment.ledger_id in ledger_ids else segment
+
+    # A log that loses all its segments still knows where it ends: truncation has raised its first offset as far.
+    return rewrite(replace(head, token=token), pages, drop, lambda reference: reference.page in pages)
+
+
+def mark_deleted(head: Head, token: str) -> Change:
+    """The log is gone for everybody; the epoch is raised so that a writer finds itself fenced."""
+    return Change(replace(head, deleted=True, epoch=head.epoch + 1, owner=None, token=token))
+
+
+def rewrite(
+    head: Head, pages: Mapping[int, Page], edit: Callable[[Segment], Segment | None], touches: Callable[[PageReference], bool]
+) -> Change:
+    """Apply `edit` to every closed segment, within pages only beneath references that `touches` picks; None drops a segment.
+
+    Pages whose content changes are written anew and references swapped; all others stay as they are. The open segment is left alone.
+    """
+    new: list[Page] = []
+
+    def edited(reference: PageReference) -> PageReference | None:
+        if not touches(reference):
+            return reference
+        page = pages[reference.page]
+        if page.level == 0:
+            segments = tuple(kept for kept in map(edit, page.segments) if kept is not None)
+            changed = replace(page, segments=segments)
+        else:
+            changed = replace(page, references=tuple(kept for kept in map(edited, page.references) if kept is not None))
+        if changed == page:
+            return reference
+        if not changed.segments and not changed.references:
+            return None
+        new.append(changed)
+        return reference_to(changed, -len(new))
+
+    references = tuple(kept for kept in map(edited, head.pages) if kept is not None)
+    recent = tuple(kept for kept in map(edit, head.recent) if kept is not None)
+    return Change(replace(head, pages=references, recent=recent), tuple(new))
+
+
+def numbered(change: Change, numbers: Sequence[int], place: int) -> Page:
+    """The page at a place of a change, with the numbers of the pages written before it put in."""
+    page = change.pages[place]
+    return replace(page, references=_with_numbers(page.references, numbers))
+
+
+def numbered_head(change: Change, numbers: Sequence[int]) -> Head:
+    """The head of a change whose pages have all been written, with their numbers put in."""
+    return replace(change.head, pages=_with_numbers(change.head.pages, numbers))
+
+
+def _with_numbers(references: tuple[PageReference, ...], numbers: Sequence[int]) -> tuple[PageReference, ...]:
+    return tuple(replace(item, page=numbers[-item.page - 1]) if item.page < 0 else item for item in references)
+
+
+def _close(head: Head, closed: Segment | None) -> Head:
+    if head.open is None:
+        if closed is not None:
+            raise ArgumentError(f"ledger {closed.ledger_id} cannot be closed: the log has no open segment")
+        return head
+    if closed is None or (closed.ledger_id, closed.first_offset) != (head.open.ledger_id, head.open.first_offset):
+        raise ArgumentError(f"ledger {head.open.ledger_id} is the open segment and must be closed, not {closed}")
+    if closed.state is SegmentState.OPEN:
+        raise ArgumentError(f"ledger {closed.ledger_id} is still open")
+    return replace(head, open=None, recent=(*head.recent, closed))
+
+
+def _open(head: Head, opened: Segment | None) -> Head:
+    if opened is None:
+        return head
+    if opened.state is not SegmentState.OPEN or opened.first_offset != head.closed_end:
+        raise ArgumentError(f"a segment from {opened.first_offset} does not continue a log that ends at {head.closed_end}")
+    return replace(head, open=opened)
+
+
+def _spill(head: Head) -> Change:
+    """Move the oldest segments to pages, and the oldest references to pages above, where the head has too many."""
+    pages: list[Page] = []
+    recent, references = head.recent, list(head.pages)
+    if len(recent) > RECENT_LIMIT:
+        moved, recent = recent[:-RECENT_KEPT], recent[-RECENT_KEPT:]
+        for start in range(0, len(moved), PAGE_SEGMENTS):
+            pages.append(Page(0, segments=moved[start : start + PAGE_SEGMENTS]))
+            references.append(reference_to(pages[-1], -len(pages)))
+    level = 0
+    while any(reference.level >= level for reference in references):
+        # The references of one level stand together, those of higher levels before them.
+        start = next((place for place, item in enumerate(references) if item.level == level), 0)
+        while sum(item.level == level for item in references) > REFERENCES_LIMIT:
+            pages.append(Page(level + 1, references=tuple(references[start : start + REFERENCES_FOLDED])))
+            references[start : start + REFERENCES_FOLDED] = [reference_to(pages[-1], -len(pages))]
+            start += 1
+        level += 1
+    return Change(replace(head, recent=recent, pages=tuple(references)), tuple(pages))
+
+
+def all_segments(head: Head, pages: Mapping[int, Page]) -> Iterator[Segment]:
+    """Every closed segment, oldest first, then the open one. `pages` must hold every page."""
+    yield from _beneath(head.pages, pages)
+    yield from head.recent
+    if head.open is not None:
+        yield head.open
+
+
+def _beneath(references: Sequence[PageReference], pages: Mapping[int, Page]) -> Iterator[Segment]:
+    for reference in references:
+        page = pages[reference.page]
+        yield from page.segments
+        yield from _beneath(page.references, pages)
+
+
+def check_continuous(head: Head, segments: Sequence[Segment], name: str) -> None:
+    """Check that segments continue one another without gap, as every change keeps them.
+
+    Raises:
+        CorruptionError: they do not; the message names the ledgers.
+    """
+    for left, right in pairwise(segments):
+        if left.end_offset != right.first_offset:
+            raise CorruptionError(
+                f"log {name!r}: ledger {left.ledger_id} ends at {left.end_offset}, ledger {right.ledger_id} begins at {right.first_offset}"
+            )

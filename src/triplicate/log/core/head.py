@@ -1,0 +1,366 @@
+"""A log's head and its pages: values and their JSON. `docs/formats/log.md` fixes the form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from triplicate.config.log import LogSettings
+from triplicate.errors import ArgumentError, CorruptionError, FormatError
+
+VERSION = 1
+NODE_LIMIT_BYTES = 64 * 1024
+"""No node of a log is longer."""
+TEXT_LIMIT = 256
+"""Longest owner name, archive file name and digest, so that no list of them passes the limit of a node."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,127}")
+
+
+class SegmentState(StrEnum):
+    OPEN = "open"
+    CLOSED = "closed"
+    DELETING = "deleting"
+    ARCHIVED = "archived"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where a segment's records are after its ledger was copied to a file."""
+
+    file: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One ledger in the list of a log.
+
+    Args:
+        ledger_id: ids carry no order.
+        first_offset: offset of its first record.
+        records: how many records it holds; an open segment says 0.
+        size_bytes: sum of the payload lengths of its entries.
+        last_entry: last entry id; -1 while open or if there is none.
+        min_time_us, max_time_us: wall times of its first and last entry.
+    """
+
+    ledger_id: int
+    first_offset: int
+    records: int = 0
+    size_bytes: int = 0
+    last_entry: int = -1
+    min_time_us: int = 0
+    max_time_us: int = 0
+    state: SegmentState = SegmentState.OPEN
+    archive: Archive | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after its last record. Of an open segment: its first offset, since the list does not know more."""
+        return self.first_offset + self.records
+
+
+@dataclass(frozen=True, slots=True)
+class PageReference:
+    """A page seen from the head or from a page above it. `page` below 0 is a page of a change that is not written yet."""
+
+    page: int
+    level: int
+    first_offset: int
+    end_offset: int
+    count: int
+    min_time_us: int
+    max_time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Immutable; on level 0 the items are segments, above they are references to pages one level down."""
+
+    level: int
+    segments: tuple[Segment, ...] = ()
+    references: tuple[PageReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose take-over raised the epoch last. The token tells two take-overs of one name apart."""
+
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    log_id: str
+    epoch: int
+    token: str
+    owner: Owner | None
+    first_offset: int
+    open: Segment | None
+    recent: tuple[Segment, ...]
+    pages: tuple[PageReference, ...]
+    settings: LogSettings
+    created_ms: int
+    deleted: bool = False
+
+    @property
+    def closed_end(self) -> int:
+        """Offset after the last record of closed segments: where the open segment begins."""
+        if self.open is not None:
+            return self.open.first_offset
+        if self.recent:
+            return max(self.first_offset, self.recent[-1].end_offset)
+        return max(self.first_offset, self.pages[-1].end_offset if self.pages else 0)
+
+    @property
+    def last_time_us(self) -> int:
+        """The latest wall time in any closed segment, 0 if there is none."""
+        times = [segment.max_time_us for segment in self.recent] + [reference.max_time_us for reference in self.pages]
+        return max(times, default=0)
+
+
+def check_name(name: str) -> str:
+    """The name of a log, if it can be one.
+
+    Raises:
+        ArgumentError: it cannot.
+    """
+    if not NAME.fullmatch(name):
+        raise ArgumentError(f"{name!r} cannot name a log: 1 to 128 letters, digits and . _ @ : + -, beginning with a letter or digit")
+    return name
+
+
+def check_text(what: str, text: str) -> str:
+    """A text that goes into a node, if it is short enough.
+
+    Raises:
+        ArgumentError: it is longer than 256 bytes.
+    """
+    if len(text.encode()) > TEXT_LIMIT:
+        raise ArgumentError(f"{what} has {len(text.encode())} bytes; at most {TEXT_LIMIT} are possible")
+    return text
+
+
+def _dump(value: Mapping[str, Any], what: str) -> bytes:
+    data = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(data) > NODE_LIMIT_BYTES:
+        raise ArgumentError(f"{what} would have {len(data)} bytes; a node has at most {NODE_LIMIT_BYTES}")
+    return data
+
+
+def _load(data: bytes, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise CorruptionError(f"{what} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise CorruptionError(f"{what} is not a JSON object")
+    if value.get("v") != VERSION:
+        raise FormatError(f"{what} has format version {value.get('v')!r}; this release knows {VERSION}: upgrade Triplicate")
+    return value
+
+
+def _segment_json(segment: Segment) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "bytes": segment.size_bytes,
+        "first": segment.first_offset,
+        "last": segment.last_entry,
+        "ledger": segment.ledger_id,
+        "max": segment.max_time_us,
+        "min": segment.min_time_us,
+        "records": segment.records,
+        "state": segment.state.value,
+    }
+    if segment.archive is not None:
+        value["archive"] = {"digest": segment.archive.digest, "file": segment.archive.file}
+    return value
+
+
+def _segment_of(value: dict[str, Any], what: str) -> Segment:
+    try:
+        state = SegmentState(value["state"])
+    except ValueError as error:
+        raise FormatError(f"{what} has a segment in unknown state {value['state']!r}: upgrade Triplicate") from error
+    archive = value.get("archive")
+    return Segment(
+        value["ledger"],
+        value["first"],
+        value["records"],
+        value["bytes"],
+        value["last"],
+        value["min"],
+        value["max"],
+        state,
+        Archive(archive["file"], archive["digest"]) if archive else None,
+    )
+
+
+def _reference_json(reference: PageReference) -> dict[str, int]:
+    return {
+        "count": reference.count,
+        "end": reference.end_offset,
+        "first": reference.first_offset,
+        "level": reference.level,
+        "max": reference.max_time_us,
+        "min": reference.min_time_us,
+        "page": reference.page,
+    }
+
+
+def _reference_of(value: dict[str, int]) -> PageReference:
+    return PageReference(value["page"], value["level"], value["first"], value["end"], value["count"], value["min"], value["max"])
+
+
+def encode_head(head: Head) -> bytes:
+    """The head's node.
+
+    Raises:
+        ArgumentError: it would pass 64 KiB, which `core.changes` never lets happen.
+    """
+    return _dump(
+        {
+            "created": head.created_ms,
+            "deleted": head.deleted,
+            "epoch": head.epoch,
+            "first": head.first_offset,
+            "id": head.log_id,
+            "open": None if head.open is None else _segment_json(head.open),
+            "owner": None if head.owner is None else {"name": head.owner.name, "token": head.owner.token},
+            "pages": [_reference_json(reference) for reference in head.pages],
+            "recent": [_segment_json(segment) for segment in head.recent],
+            "settings": asdict(head.settings),
+            "token": head.token,
+            "v": VERSION,
+        },
+        "the head of a log",
+    )
+
+
+def decode_head(data: bytes, name: str) -> Head:
+    """Read the head of log `name`.
+
+    Raises:
+        FormatError: a version, state or setting that this release does not know. CorruptionError: anything else that cannot be.
+    """
+    what = f"the head of log {name!r}"
+    value = _load(data, what)
+    try:
+        owner = value["owner"]
+        return Head(
+            value["id"],
+            value["epoch"],
+            value["token"],
+            None if owner is None else Owner(owner["name"], owner["token"]),
+            value["first"],
+            None if value["open"] is None else _segment_of(value["open"], what),
+            tuple(_segment_of(item, what) for item in value["recent"]),
+            tuple(_reference_of(item) for item in value["pages"]),
+            _settings_of(value["settings"], what),
+            value["created"],
+            value["deleted"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
+
+
+def _settings_of(value: dict[str, Any], what: str) -> LogSettings:
+    known = {field.name for field in fields(LogSettings)}
+    unknown = sorted(set(value) - known)
+    if unknown:
+        raise FormatError(f"{what} has unknown setting {unknown[0]!r}: upgrade Triplicate")
+    return LogSettings(**value)
+
+
+def encode_page(page: Page) -> bytes:
+    """A page's node."""
+    items: list[Any] = [_segment_json(segment) for segment in page.segments] or [_reference_json(item) for item in page.references]
+    return _dump({"items": items, "level": page.level, "v": VERSION}, "a page of a log")
+
+
+def decode_page(data: bytes, name: str, sequence: int) -> Page:
+    """Read page `sequence` of log `name`. Raises as `decode_head`."""
+    what = f"page {sequence} of log {name!r}"
+    value = _load(data, what)
+    try:
+        level, items = value["level"], value["items"]
+        if level == 0:
+            return Page(0, segments=tuple(_segment_of(item, what) for item in items))
+        return Page(level, references=tuple(_reference_of(item) for item in items))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherState:
+    """What one application published last: batch, the offsets it became, and when."""
+
+    batch: int
+    first_offset: int
+    end_offset: int
+    time_ms: int
+
+
+def encode_publisher(state: PublisherState) -> bytes:
+    """A publisher's node."""
+    return _dump(
+        {"batch": state.batch, "end": state.end_offset, "first": state.first_offset, "time": state.time_ms, "v": VERSION},
+        "a publisher's node",
+    )
+
+
+def decode_publisher(data: bytes, application: str) -> PublisherState:
+    """Read a publisher's node. Raises as `decode_head`."""
+    what = f"what publisher {application!r} published last"
+    value = _load(data, what)
+    try:
+        return PublisherState(value["batch"], value["first"], value["end"], value["time"])
+    except KeyError as error:
+        raise CorruptionError(f"{what} lacks field {error}") from error
+
+
+def encode_owner(owner: Owner) -> bytes:
+    """The node of a writer that is alive."""
+    return _dump({"name": owner.name, "token": owner.token, "v": VERSION}, "the owner of a log")
+
+
+def decode_owner(data: bytes, name: str) -> Owner:
+    """Read the node of a writer that is alive. Raises as `decode_head`."""
+    what = f"the owner of log {name!r}"
+    value = _load(data, what)
+    try:
+        return Owner(value["name"], value["token"])
+    except KeyError as error:
+        raise CorruptionError(f"{what} lacks field {error}") from error
+
+
+def reference_to(page: Page, sequence: int) -> PageReference:
+    """The reference to a page that is not empty."""
+    items: tuple[Segment, ...] | tuple[PageReference, ...] = page.segments or page.references
+    return PageReference(
+        sequence,
+        page.level,
+        items[0].first_offset,
+        items[-1].end_offset,
+        len(page.segments) + sum(reference.count for reference in page.references),
+        min(item.min_time_us for item in items),
+        max(item.max_time_us for item in items),
+    )
+
+
+def closed_segment(segment: Segment, *, records: int, size_bytes: int, last_entry: int, min_time_us: int, max_time_us: int) -> Segment:
+    """The open segment as it is listed once it is closed: for deletion if it holds no records."""
+    state = SegmentState.CLOSED if records else SegmentState.DELETING
+    return replace(
+        segment,
+        records=records,
+        size_bytes=size_bytes,
+        last_entry=last_entry,
+        min_time_us=min_time_us,
+        max_time_us=max_time_us,
+        state=state,
+    )

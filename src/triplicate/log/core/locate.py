@@ -1,0 +1,121 @@
+"""From an offset to its place: first over segments, then over the entries of one; and the planning of ranges for parallel readers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import ArgumentError, OffsetGap
+from triplicate.log.core.head import Archive, PageReference, Segment, SegmentState
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A piece of one segment, for one reader. Its offsets are a pure function of what was planned; see `plan_ranges`.
+
+    Args:
+        ledger_id: the segment's ledger.
+        segment_first_offset: offset of the segment's first record.
+        first_offset, end_offset: the records to read, end exclusive.
+        last_entry: last entry of the ledger where known: an upper bound for the search, no part of the range's identity.
+        archive: where the records are if the ledger was archived; likewise.
+    """
+
+    ledger_id: int
+    segment_first_offset: int
+    first_offset: int
+    end_offset: int
+    last_entry: int | None = field(default=None, compare=False)
+    archive: Archive | None = field(default=None, compare=False)
+
+    @property
+    def records(self) -> int:
+        return self.end_offset - self.first_offset
+
+
+def reference_at(references: Sequence[PageReference], offset: int) -> PageReference | None:
+    """The reference beneath which an offset lies, or None if it lies after the last."""
+    place = bisect_right(references, offset, key=lambda item: item.end_offset)
+    return references[place] if place < len(references) else None
+
+
+def segment_at(segments: Sequence[Segment], offset: int) -> Segment | None:
+    """The closed segment that holds an offset (segments without records hold none), or None if it lies after the last."""
+    place = bisect_right(segments, offset, key=lambda item: item.end_offset)
+    return segments[place] if place < len(segments) else None
+
+
+class EntrySearch:
+    """Binary search for the entry that holds a record, over entry headers that somebody else reads.
+
+    Ask `next_entry`, read that entry's header, tell it to `found`; until `next_entry` is None. Then `entry` is the last entry whose
+    first index is not after the one looked for, not counting entries without records behind it: reading begins there.
+    The first guess is by proportion, since entries of a segment are of similar size; every other one halves what is left.
+
+    Args:
+        index: of the record within its segment.
+        first_entry, last_entry: the entries to search, both included.
+        records: how many records these entries are thought to hold; 0 if nobody knows.
+    """
+
+    def __init__(self, index: int, first_entry: int, last_entry: int, records: int = 0) -> None:
+        self.index = index
+        self.entry = first_entry
+        self._low = first_entry
+        self._high = last_entry
+        self._guess = first_entry + (last_entry - first_entry) * index // records if records else -1
+        self._done = last_entry < first_entry
+
+    def next_entry(self) -> int | None:
+        """The entry whose header is wanted, or None when the search is over."""
+        if self._done or self._low > self._high:
+            return None
+        guess, self._guess = self._guess, -1
+        return guess if self._low <= guess <= self._high else (self._low + self._high) // 2
+
+    def found(self, entry: int, first_index: int, count: int) -> None:
+        """Tell the header of the entry asked for."""
+        if first_index <= self.index < first_index + count:
+            self.entry = entry
+            self._done = True
+        elif first_index + count <= self.index:
+            self.entry = max(self.entry, entry)
+            self._low = entry + 1
+        else:
+            self._high = entry - 1
+
+
+def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: int) -> list[Range]:
+    """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`, none over two segments.
+
+    The offsets of the ranges depend on start, end, max_records and where segments begin, and on nothing that changes later: cuts are
+    counted from the range's first record in each segment. Planning the same records again gives the same ranges, though the open
+    segment may have been closed and others added in between.
+
+    Args:
+        segments: at least those that hold the records, in order; the last may be open.
+
+    Raises:
+        ArgumentError: start is after end, or max_records is less than 1.
+        OffsetGap: the segments do not hold all of the records.
+    """
+    if start > end or max_records < 1:
+        raise ArgumentError(f"cannot plan {max_records} records at a time from {start} to {end}")
+    ranges: list[Range] = []
+    position = start
+    for segment in segments:
+        is_open = segment.state is SegmentState.OPEN
+        limit = end if is_open else min(end, segment.end_offset)
+        if position >= limit:
+            continue
+        if segment.first_offset > position:
+            break
+        while position < limit:
+            cut = min(limit, position + max_records)
+            last_entry = None if is_open else segment.last_entry
+            ranges.append(Range(segment.ledger_id, segment.first_offset, position, cut, last_entry, segment.archive))
+            position = cut
+    if position < end:
+        raise OffsetGap(f"no segment holds offset {position}; records {start} to {end} were asked for")
+    return ranges
