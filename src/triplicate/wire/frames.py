@@ -1,0 +1,105 @@
+"""Frames: ``u32 length`` and as many bytes. Found in what a connection delivers, with a limit. Source: BookKeeper `BookieNettyServer`."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from triplicate.errors import FrameTooLarge
+
+MAX_FRAME_BYTES = 5 * 1024 * 1024
+"""The greatest frame both sides accept by default; the 4 bytes of the length count."""
+
+LENGTH_BYTES = 4
+
+_unpack_length = Struct(">I").unpack_from
+_pack_length = Struct(">I").pack
+
+
+def encode_frame(body: bytes) -> bytes:
+    """A body behind its length."""
+    return _pack_length(len(body)) + body
+
+
+def next_frame(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> tuple[int, int] | None:
+    """Where the body of the frame that begins at `position` starts and ends; None while it is not complete before `end`.
+
+    Raises:
+        FrameTooLarge: its length passes the limit, even while it is not complete.
+    """
+    start = position + LENGTH_BYTES
+    if start > end:
+        return None
+    stop = start + _unpack_length(buffer, position)[0]
+    if stop - position > max_frame_bytes:
+        raise FrameTooLarge(
+            f"a frame of {stop - position} bytes passes the limit of {max_frame_bytes}: "
+            "the peer speaks another protocol, or its frame limit is set higher than this one"
+        )
+    return (start, stop) if stop <= end else None
+
+
+class FrameBuffer:
+    """Holds what a connection delivered of a frame that is not complete yet.
+
+    For each chunk: ``buffer = frames.feed(data)``, take whole frames from its front, then ``frames.keep(buffer, position)`` with
+    the place reached. An incomplete frame is gathered in pieces and joined once, however many chunks it takes.
+    Memory is bounded by the frame limit and one chunk.
+    """
+
+    __slots__ = ("_held", "_pieces", "_wanted", "max_frame_bytes")
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._wanted = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the incomplete frame that are here already."""
+        return self._held
+
+    def feed(self, data: bytes) -> bytes:
+        """Bytes that begin with a frame's length; empty while the first frame is not complete."""
+        if not self._pieces:
+            return data
+        if data:
+            self._pieces.append(data)
+            self._held += len(data)
+        if self._held < self._wanted:
+            return b""
+        buffer = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces = []
+        self._held = 0
+        return buffer
+
+    def keep(self, buffer: bytes, position: int) -> None:
+        """Hold what begins at `position`, a frame's beginning, for the next `feed`.
+
+        A caller that pauses may leave whole frames; ``feed(b"")`` gives them back. An empty `buffer` (from `feed`) changes nothing.
+
+        Raises:
+            FrameTooLarge: the frame announces more than the limit.
+        """
+        if position >= len(buffer):
+            return
+        length_known = len(buffer) - position >= LENGTH_BYTES
+        next_frame(buffer, position, len(buffer), self.max_frame_bytes)
+        self._wanted = LENGTH_BYTES + (_unpack_length(buffer, position)[0] if length_known else 0)
+        self._pieces = [buffer[position:]]
+        self._held = len(self._pieces[0])
+
+    def bodies(self, data: bytes) -> list[bytes]:
+        """`feed`, take every whole frame, `keep`: for connections that need not be fast.
+
+        Raises:
+            FrameTooLarge: a frame announces more than the limit.
+        """
+        buffer = self.feed(data)
+        found: list[bytes] = []
+        position = 0
+        while (frame := next_frame(buffer, position, len(buffer), self.max_frame_bytes)) is not None:
+            found.append(buffer[frame[0] : frame[1]])
+            position = frame[1]
+        self.keep(buffer, position)
+        return found
