@@ -1,0 +1,157 @@
+"""Statements that PostgreSQL clients send and SQLite does not know: told apart here, before the engine sees anything. Pure.
+
+SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session; transaction control is brought to the few forms that the
+engine accepts. Everything else goes to SQLite unchanged but for ``pg_catalog.`` before functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.lexer import Token, strip_catalog_prefix, tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class SetParameter:
+    name: str
+    value: str | None
+    """None means DEFAULT."""
+    is_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowParameter:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResetParameter:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Accepted and without effect here: `tag` is what the client is told."""
+
+    tag: str
+    resets: bool = False
+    """DISCARD ALL also resets parameters and prepared statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """For the engine."""
+
+    text: str
+
+
+Command = SetParameter | ShowParameter | ResetParameter | Deallocate | Nothing | Sql
+
+
+def classify(sql: str) -> Command:
+    """What one statement is.
+
+    Raises:
+        SqlError: 0A000 for statements of PostgreSQL that are not supported, with what to do instead; 42601 for a malformed SET or SHOW.
+    """
+    tokens = tokenize(sql)
+    first = tokens[0].upper if tokens else ""
+    match first:
+        case "SET":
+            return _set(tokens, sql)
+        case "SHOW":
+            return ShowParameter(None if tokens[1:] and tokens[1].upper == "ALL" else _parameter_name(tokens[1:]))
+        case "RESET":
+            return ResetParameter(None if tokens[1:] and tokens[1].upper == "ALL" else _parameter_name(tokens[1:]))
+        case "DEALLOCATE":
+            name = tokens[-1].name
+            return Deallocate(None if tokens[-1].upper == "ALL" else name)
+        case "DISCARD":
+            return Nothing("DISCARD ALL", resets=True)
+        case "LISTEN" | "UNLISTEN" | "NOTIFY" | "CHECKPOINT":
+            if first in ("LISTEN", "NOTIFY"):
+                raise SqlError("0A000", f"{first} is not supported; follow the database's change feed instead")
+            return Nothing(first)
+        case "CLOSE":
+            return Nothing("CLOSE CURSOR ALL")
+        case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
+            return Sql(_transaction_control(tokens))
+        case "COPY":
+            raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
+        case "DECLARE" | "FETCH" | "MOVE":
+            raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
+        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "COMMENT" | "CALL" | "DO" | "TRUNCATE":
+            hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
+            raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
+    return Sql(strip_catalog_prefix(sql))
+
+
+def _parameter_name(tokens: Sequence[Token]) -> str:
+    words = [token.upper for token in tokens]
+    if words[:2] == ["TIME", "ZONE"]:
+        return "TimeZone"
+    if words[:3] == ["TRANSACTION", "ISOLATION", "LEVEL"]:
+        return "transaction_isolation"
+    if words[:2] == ["SESSION", "AUTHORIZATION"]:
+        return "session_authorization"
+    name = "".join(token.name or token.text for token in tokens)
+    if not name:
+        raise SqlError("42601", "a parameter's name is missing")
+    return name
+
+
+def _set(tokens: Sequence[Token], sql: str) -> Command:
+    rest = list(tokens[1:])
+    is_local = bool(rest) and rest[0].upper == "LOCAL"
+    if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
+        rest = rest[1:]
+    words = [token.upper for token in rest]
+    if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
+        return Nothing("SET")
+    if words[:2] == ["TIME", "ZONE"]:
+        return SetParameter("TimeZone", _set_value(rest[2:], sql), is_local)
+    if words[:1] == ["NAMES"]:
+        return SetParameter("client_encoding", _set_value(rest[1:], sql), is_local)
+    at = next((i for i, token in enumerate(rest) if token.upper in ("=", "TO")), None)
+    if at is None or at == 0:
+        raise SqlError("42601", "SET needs a name and a value: SET name = value")
+    return SetParameter(_parameter_name(rest[:at]), _set_value(rest[at + 1 :], sql), is_local)
+
+
+def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
+    if not tokens:
+        raise SqlError("42601", "SET needs a value: SET name = value")
+    if len(tokens) == 1 and tokens[0].upper == "DEFAULT":
+        return None
+    if len(tokens) == 1:
+        token = tokens[0]
+        return token.text[1:-1].replace("''", "'") if token.kind == "string" else token.name or token.text
+    return sql[tokens[0].start : tokens[-1].end]
+
+
+def _transaction_control(tokens: Sequence[Token]) -> str:
+    """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Isolation levels are accepted: every one is serializable here."""
+    first = tokens[0].upper
+    words = [token.upper for token in tokens]
+    if first in ("BEGIN", "START"):
+        return "BEGIN IMMEDIATE" if "IMMEDIATE" in words or "EXCLUSIVE" in words else "BEGIN"
+    if "PREPARED" in words or ("CHAIN" in words and "NO" not in words):
+        raise SqlError("0A000", "two-phase commit and AND CHAIN are not supported")
+    if first in ("END", "COMMIT"):
+        return "COMMIT"
+    if "TO" in words:
+        return f'ROLLBACK TO {tokens[-1].text}'
+    return "ROLLBACK"

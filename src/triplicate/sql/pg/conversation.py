@@ -1,0 +1,473 @@
+"""One client's conversation: start-up, then simple and extended queries until it leaves.
+
+The rules that are easily missed: an error in an extended query skips everything up to the next Sync; statements between two Syncs,
+or in one simple query, are one implicit transaction; a single statement is not wrapped, so that it is one request of the group commit.
+Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in a Simple Query".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.errors import ProtocolError, SqlError
+from triplicate.runtime import Clock, Timer
+from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus
+from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetParameter, ShowParameter, Sql, classify
+from triplicate.sql.pg.lexer import split_statements
+from triplicate.sql.pg.settings import REQUEST_ID, Settings
+from triplicate.sql.pg.statements import (
+    Portal,
+    Statement,
+    bind,
+    command_tag,
+    decide_types,
+    described_oids,
+    encode_rows,
+    engine_parameters,
+    prepare_statement,
+    row_description,
+)
+from triplicate.sql.pg.stream import MessageStream
+
+FETCH_ROWS = 256
+"""Rows taken from a cursor at once."""
+STATEMENTS_MAX = 10_000
+"""Prepared statements, and portals, that one session may hold."""
+
+_CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one conversation."""
+
+    statements: int = STATEMENTS_MAX
+
+
+class Conversation:
+    """Serves one client from after start-up until it leaves.
+
+    Args:
+        stream: the connection, past its start-up packet.
+        database: what it connected to. session: opened for it.
+        settings: from the start-up packet.
+        clock: for statement_timeout.
+    """
+
+    def __init__(
+        self, stream: MessageStream, database: Database, session: Session, settings: Settings, clock: Clock, limits: Limits | None = None
+    ) -> None:
+        self._stream = stream
+        self._database = database
+        self._session = session
+        self._settings = settings
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._statements: dict[str, Statement] = {}
+        self._portals: dict[str, Portal] = {}
+        self._reported: dict[str, str] = {}
+        self._is_implicit = False
+        """The open transaction was begun by us and ends with this query or at Sync."""
+
+    # The loop.
+
+    def greet(self, process_id: int, secret: int) -> None:
+        """What follows AuthenticationOk."""
+        self._report()
+        self._stream.write(wire.backend_key_data(process_id, secret))
+        self._ready()
+
+    async def run(self, ended: SessionEnd) -> None:
+        """Serve until the client leaves.
+
+        Raises:
+            SqlError: the session was ended from our side; the caller tells the client and closes.
+            ProtocolError: the client broke the protocol.
+        """
+        skipping = False
+        await self._stream.flush()
+        while True:
+            message = self._stream.take()
+            if message is None:
+                ended.check()
+                if self._stream.is_lost:
+                    return
+                await self._stream.flush()
+                if self._stream.peek() is None:
+                    await self._stream.wait()
+                continue
+            match message:
+                case wire.Terminate():
+                    return
+                case wire.Sync():
+                    skipping = False
+                    await self._sync()
+                case _ if skipping:
+                    continue
+                case wire.Query(sql):
+                    await self._simple_query(sql)
+                case wire.Flush():
+                    await self._stream.flush()
+                case wire.Unsupported(letter):
+                    self._refuse(letter)
+                case _:
+                    skipping = not await self._extended(message)
+            ended.check()
+
+    def _refuse(self, letter: str) -> None:
+        if letter in ("d", "c", "f"):
+            return  # Data of a COPY that was refused may still arrive; PostgreSQL ignores it too.
+        if letter == "F":
+            self._stream.write(wire.error_response(SqlError("0A000", "the function call protocol is not supported; use SELECT")))
+            self._ready()
+            return
+        raise ProtocolError(f"message {letter!r} is not expected here")
+
+    def _report(self) -> None:
+        now = self._settings.reported(is_leader=self._database.is_leader)
+        for name, value in now.items():
+            if self._reported.get(name) != value:
+                self._stream.write(wire.parameter_status(name, value))
+        self._reported = now
+
+    def _ready(self) -> None:
+        self._report()
+        self._stream.write(wire.ready_for_query(self._session.status.value))
+
+    # Implicit transactions.
+
+    async def _begin_implicit(self) -> None:
+        if not self._is_implicit and self._session.status is TransactionStatus.IDLE:
+            await self._control("BEGIN")
+            self._is_implicit = True
+
+    async def _end_implicit(self, word: str) -> None:
+        if self._is_implicit:
+            self._is_implicit = False
+            await self._control(word)
+
+    async def _control(self, sql: str) -> None:
+        cursor = await self._session.start(await self._session.prepare(sql), ())
+        await cursor.close()
+
+    async def _abandon_implicit(self) -> None:
+        """After an error: an implicit transaction is rolled back, an explicit one stays in the failed state."""
+        if self._is_implicit:
+            self._is_implicit = False
+            if self._session.status is not TransactionStatus.IDLE:
+                await self._control("ROLLBACK")
+
+    async def _transaction_control(self, prepared: Prepared) -> bool:
+        """Handle BEGIN, COMMIT and ROLLBACK inside an implicit transaction. Returns False where the engine shall run the statement."""
+        if prepared.kind in (StatementKind.BEGIN, StatementKind.BEGIN_IMMEDIATE) and self._is_implicit:
+            self._is_implicit = False  # The block becomes an explicit one, as in PostgreSQL.
+            return True
+        if prepared.kind in (StatementKind.BEGIN, StatementKind.BEGIN_IMMEDIATE) and self._session.status is TransactionStatus.ACTIVE:
+            self._stream.write(wire.notice_response("25001", "there is already a transaction in progress"))
+            return True
+        if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK) and self._session.status is TransactionStatus.IDLE:
+            self._stream.write(wire.notice_response("25P01", "there is no transaction in progress"))
+            return True
+        if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK):
+            self._is_implicit = False
+        return False
+
+    # Simple queries.
+
+    async def _simple_query(self, sql: str) -> None:
+        try:
+            statements = split_statements(sql)
+            if not statements:
+                self._stream.write(wire.EMPTY_QUERY)
+            for index, text in enumerate(statements):
+                if len(statements) > 1:
+                    await self._begin_for(text)
+                await self._run_simple(text)
+                if index + 1 < len(statements):
+                    self._stream.flush_nowait()
+            await self._end_implicit("COMMIT")
+        except SqlError as error:
+            self._stream.write(wire.error_response(error))
+            await self._abandon_implicit()
+        self._portals.pop("", None)
+        self._ready()
+
+    async def _begin_for(self, text: str) -> None:
+        """Open the implicit transaction of a query with several statements, unless this one controls the transaction itself."""
+        command = classify(text)
+        if isinstance(command, Sql) and command.text.split(" ", 1)[0] not in ("BEGIN", "COMMIT", "ROLLBACK"):
+            await self._begin_implicit()
+
+    async def _run_simple(self, text: str) -> None:
+        statement = await prepare_statement(self._session, text, ())
+        if statement.parameter_oids:
+            raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
+        portal = Portal(statement, (), ())
+        try:
+            await self._start(portal)
+            if statement.prepared is not None and statement.prepared.columns:
+                self._stream.write(row_description(statement, portal.column_oids or (), portal.formats()))
+            await self._execute(portal, 0, is_described=False)
+        finally:
+            await self._close_portal(portal)
+
+    # Extended queries.
+
+    async def _extended(self, message: wire.ClientMessage) -> bool:
+        """Serve one message of an extended query; False when it failed and everything up to Sync is to be skipped."""
+        try:
+            match message:
+                case wire.Parse():
+                    await self._parse(message)
+                case wire.Bind():
+                    await self._bind(message)
+                case wire.Describe():
+                    await self._describe(message)
+                case wire.Execute():
+                    await self._execute_portal(message)
+                case wire.Close():
+                    await self._close(message)
+        except SqlError as error:
+            self._stream.write(wire.error_response(error))
+            await self._abandon_implicit()
+            return False
+        return True
+
+    async def _parse(self, message: wire.Parse) -> None:
+        if message.name and message.name in self._statements:
+            raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
+        if len(self._statements) >= self._limits.statements:
+            raise SqlError("53400", f"more than {self._limits.statements} prepared statements in one session; close some")
+        texts = split_statements(message.sql)
+        if len(texts) > 1:
+            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
+        self._statements[message.name] = await prepare_statement(self._session, texts[0] if texts else "", message.parameter_oids)
+        self._stream.write(wire.PARSE_COMPLETE)
+
+    def _statement(self, name: str) -> Statement:
+        statement = self._statements.get(name)
+        if statement is None:
+            raise SqlError("26000", f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist")
+        return statement
+
+    def _portal(self, name: str) -> Portal:
+        portal = self._portals.get(name)
+        if portal is None:
+            raise SqlError("34000", f'portal "{name}" does not exist')
+        return portal
+
+    async def _bind(self, message: wire.Bind) -> None:
+        if message.portal and message.portal in self._portals:
+            raise SqlError("42P03", f'portal "{message.portal}" already exists')
+        if len(self._portals) >= self._limits.statements:
+            raise SqlError("53400", f"more than {self._limits.statements} portals in one session; close some")
+        portal = bind(self._statement(message.statement), message)
+        old = self._portals.pop(message.portal, None)
+        if old is not None:
+            await self._close_portal(old)
+        self._portals[message.portal] = portal
+        self._stream.write(wire.BIND_COMPLETE)
+
+    async def _describe(self, message: wire.Describe) -> None:
+        if message.is_portal:
+            portal = self._portal(message.name)
+            if isinstance(portal.statement.command, ShowParameter):
+                self._stream.write(self._show_description(portal.statement.command))
+                return
+            prepared = portal.statement.prepared
+            if prepared is not None and prepared.kind is StatementKind.READ and None in portal.statement.column_oids:
+                await self._start(portal)
+            decide_types(portal)
+            self._stream.write(row_description(portal.statement, portal.column_oids or (), portal.formats()))
+            return
+        statement = self._statement(message.name)
+        self._stream.write(wire.parameter_description(statement.parameter_oids))
+        if isinstance(statement.command, ShowParameter):
+            self._stream.write(self._show_description(statement.command))
+            return
+        oids = described_oids(statement)
+        statement.column_oids = oids
+        self._stream.write(row_description(statement, oids, [0] * len(oids)))
+
+    async def _execute_portal(self, message: wire.Execute) -> None:
+        portal = self._portal(message.portal)
+        prepared = portal.statement.prepared
+        if portal.cursor is None and prepared is not None and prepared.kind in _CHANGES and not self._is_implicit:
+            await self._begin_unless_alone()
+        await self._start(portal)
+        await self._execute(portal, message.max_rows, is_described=True)
+
+    async def _begin_unless_alone(self) -> None:
+        """A change followed at once by Sync is a request of its own; one followed by more belongs to an implicit transaction.
+
+        Clients send Execute and Sync together, so the wait is over when it begins; one that sends neither Sync nor Flush
+        would wait for its answer for ever with PostgreSQL as well.
+        """
+        while self._stream.peek() is None and not self._stream.is_lost:
+            await self._stream.wait()
+        if self._stream.peek() != b"S":
+            await self._begin_implicit()
+
+    async def _close(self, message: wire.Close) -> None:
+        if message.is_portal:
+            portal = self._portals.pop(message.name, None)
+            if portal is not None:
+                await self._close_portal(portal)
+        else:
+            self._statements.pop(message.name, None)
+        self._stream.write(wire.CLOSE_COMPLETE)
+
+    async def _sync(self) -> None:
+        try:
+            await self._end_implicit("COMMIT")
+        except SqlError as error:
+            self._stream.write(wire.error_response(error))
+            await self._abandon_implicit()
+        if self._session.status is TransactionStatus.IDLE:
+            await self._close_portals()
+        self._ready()
+        await self._stream.flush()
+
+    async def _close_portals(self) -> None:
+        for portal in list(self._portals.values()):
+            await self._close_portal(portal)
+        self._portals.clear()
+
+    async def _close_portal(self, portal: Portal) -> None:
+        if portal.cursor is not None:
+            await portal.cursor.close()
+
+    # Running.
+
+    async def _start(self, portal: Portal) -> None:
+        """Start the portal's statement, once, and learn the types of its columns from its first rows."""
+        prepared = portal.statement.prepared
+        if prepared is None or portal.cursor is not None or await self._transaction_control(prepared):
+            return
+        timer = self._arm_timeout()
+        try:
+            portal.cursor = await self._session.start(prepared, engine_parameters(portal))
+            if prepared.columns:
+                portal.kept = await portal.cursor.fetch(FETCH_ROWS)
+                decide_types(portal)
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _arm_timeout(self) -> Timer | None:
+        text = self._settings.get("statement_timeout", is_leader=self._database.is_leader)
+        seconds = _duration_s(text)
+        if seconds <= 0:
+            return None
+        return self._clock.call_at(self._clock.monotonic() + seconds, self._session.cancel)
+
+    async def _execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
+        """Send up to `max_rows` rows (0: all) and what completes the command.
+
+        Args:
+            is_described: the client knows the columns already; in a simple query it does not.
+        """
+        prepared = portal.statement.prepared
+        if prepared is None:
+            await self._session_command(portal, is_described=is_described)
+            return
+        if prepared.columns and portal.cursor is not None:
+            left = max_rows if max_rows > 0 else None
+            formats = portal.formats()
+            while left is None or left > 0:
+                take = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
+                rows = portal.kept[:take] or await portal.cursor.fetch(take)
+                portal.kept = portal.kept[take:]
+                if not rows:
+                    break
+                for row in encode_rows(rows, portal.column_oids or (), formats):
+                    self._stream.write(row)
+                portal.rows_sent += len(rows)
+                left = None if left is None else left - len(rows)
+                if self._stream.wants_flush:
+                    await self._stream.flush()
+            if left == 0:
+                self._stream.write(wire.PORTAL_SUSPENDED)
+                return
+        affected = portal.cursor.rows_affected if portal.cursor is not None else 0
+        self._stream.write(wire.command_complete(command_tag(prepared, portal.rows_sent, affected)))
+
+    # Session commands.
+
+    def _show_description(self, command: ShowParameter) -> bytes:
+        names = [command.name] if command.name is not None else ["name", "setting"]
+        return wire.row_description((name, types.TEXT, -1, 0) for name in names)
+
+    async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
+        command = portal.statement.command
+        match command:
+            case Sql():
+                self._stream.write(wire.EMPTY_QUERY)
+                return
+            case SetParameter(name, value):
+                await self._set(name, value)
+                tag = "SET"
+            case ResetParameter(name):
+                if name is None:
+                    self._settings.reset_all()
+                else:
+                    await self._set(name, None)
+                tag = "RESET"
+            case ShowParameter():
+                if not is_described:
+                    self._stream.write(self._show_description(command))
+                self._show(command)
+                tag = "SHOW"
+            case Deallocate(name):
+                if name is None:
+                    self._statements.clear()
+                elif self._statements.pop(name, None) is None:
+                    raise SqlError("26000", f'prepared statement "{name}" does not exist')
+                tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
+            case Nothing(tag, resets):
+                if resets:
+                    self._settings.reset_all()
+                    self._statements.clear()
+        self._stream.write(wire.command_complete(tag))
+
+    async def _set(self, name: str, value: str | None) -> None:
+        if name.lower() == REQUEST_ID:
+            await self._session.set_request_id(value or None)
+        elif value is None:
+            self._settings.reset(name)
+        else:
+            if name.lower() == "statement_timeout":
+                _duration_s(value)
+            self._settings.set(name, value)
+
+    def _show(self, command: ShowParameter) -> None:
+        is_leader = self._database.is_leader
+        if command.name is not None:
+            self._stream.write(wire.data_row([self._settings.get(command.name, is_leader=is_leader).encode()]))
+            return
+        for name, value in self._settings.all(is_leader=is_leader):
+            self._stream.write(wire.data_row([name.encode(), value.encode()]))
+
+
+def _duration_s(text: str) -> float:
+    """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+    stripped = text.strip().strip("'")
+    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = stripped[len(number) :].strip() or "ms"
+    try:
+        return float(number) * units[unit]
+    except (ValueError, KeyError):
+        raise SqlError("22023", f"{text!r} is not a duration; write milliseconds, or a number with us, ms, s, min, h or d") from None
+
+
+class SessionEnd:
+    """Tells a conversation that its session was ended from our side."""
+
+    def __init__(self) -> None:
+        self.error: SqlError | None = None
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,136 @@
+"""A session's run-time parameters: what SHOW, SET and RESET know, and what a client is told at the start. Pure.
+
+PostgreSQL has hundreds; a client needs those it asks for when it connects. A parameter that nobody here reads is kept and shown
+back, so that client libraries which set theirs go on; one that would promise a behaviour we do not have is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triplicate.errors import SqlError
+
+SERVER_VERSION = "15.0"
+
+REPORTED = (
+    "server_version",
+    "server_encoding",
+    "client_encoding",
+    "application_name",
+    "is_superuser",
+    "session_authorization",
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "integer_datetimes",
+    "standard_conforming_strings",
+    "in_hot_standby",
+    "default_transaction_read_only",
+)
+"""Parameters that the protocol reports at the start and whenever they change."""
+
+_FIXED = {
+    "server_version": SERVER_VERSION,
+    "server_version_num": "150000",
+    "server_encoding": "UTF8",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+    "is_superuser": "off",
+    "max_identifier_length": "63",
+    "lc_collate": "C",
+    "lc_ctype": "C",
+    "ssl": "off",
+}
+_DEFAULTS = {
+    "client_encoding": "UTF8",
+    "application_name": "",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "search_path": '"$user", public',
+    "extra_float_digits": "1",
+    "transaction_isolation": "serializable",
+    "default_transaction_isolation": "serializable",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "client_min_messages": "notice",
+    "bytea_output": "hex",
+    "row_security": "off",
+    "jit": "off",
+}
+_MUST_BE: Mapping[str, tuple[str, ...]] = {
+    "client_encoding": ("utf8", "utf-8", "unicode"),
+    "bytea_output": ("hex",),
+    "standard_conforming_strings": ("on", "true", "1"),
+}
+REQUEST_ID = "triplicate.request_id"
+
+
+class Settings:
+    """The parameters of one session.
+
+    Args:
+        user: who connected. database: the database's name.
+        startup: the parameters of the first packet.
+    """
+
+    def __init__(self, user: str, startup: Mapping[str, str]) -> None:
+        self._user = user
+        self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
+        self._values = dict(_DEFAULTS)
+        for name, value in startup.items():
+            if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_."):
+                self.set(name, value)
+        self._initial = dict(self._values)
+
+    def set(self, name: str, value: str) -> str:
+        """Set a parameter; returns its name as PostgreSQL spells it.
+
+        Raises:
+            SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported.
+        """
+        known = self._names.get(name.lower(), name)
+        if known in _FIXED and known not in _MUST_BE:
+            raise SqlError("55P02", f'parameter "{known}" cannot be changed')
+        allowed = _MUST_BE.get(known)
+        if allowed is not None and value.lower().strip("'\"") not in allowed:
+            raise SqlError("22023", f'parameter "{known}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
+        if known not in _FIXED:
+            self._values[known] = "UTF8" if known == "client_encoding" else value
+            self._names.setdefault(known.lower(), known)
+        return known
+
+    def reset(self, name: str) -> str:
+        """Back to the value at the start of the session."""
+        known = self._names.get(name.lower(), name)
+        if known in self._initial:
+            self._values[known] = self._initial[known]
+        else:
+            self._values.pop(known, None)
+        return known
+
+    def reset_all(self) -> None:
+        self._values = dict(self._initial)
+
+    def get(self, name: str, *, is_leader: bool) -> str:
+        """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""
+        lowered = name.lower()
+        if lowered in ("in_hot_standby", "default_transaction_read_only", "transaction_read_only"):
+            return "off" if is_leader else "on"
+        if lowered == "session_authorization":
+            return self._user
+        known = self._names.get(lowered, name)
+        value = _FIXED.get(known, self._values.get(known))
+        if value is None:
+            raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
+        return value
+
+    def all(self, *, is_leader: bool) -> list[tuple[str, str]]:
+        """Every parameter and its value, by name."""
+        names = {**_FIXED, **self._values, "in_hot_standby": "", "transaction_read_only": "", "default_transaction_read_only": ""}
+        return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
+
+    def reported(self, *, is_leader: bool) -> dict[str, str]:
+        """What ParameterStatus tells the client."""
+        return {name: self.get(name, is_leader=is_leader) for name in REPORTED}

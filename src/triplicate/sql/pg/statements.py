@@ -1,0 +1,182 @@
+"""Prepared statements and portals of one session: what Parse and Bind make, with the types that the client is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, Value
+from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.commands import Command, Sql, classify
+from triplicate.sql.pg.infer import Tables, parameter_types, result_types, table_names
+from triplicate.sql.pg.lexer import tokenize
+
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Statement:
+    """What Parse made. `prepared` is None for a session command (SET, SHOW, …) and for an empty statement."""
+
+    command: Command
+    prepared: Prepared | None
+    parameter_oids: tuple[int, ...] = ()
+    column_oids: tuple[int | None, ...] = ()
+    """None where only a value can tell the type of an expression."""
+
+
+@dataclass(slots=True)
+class Portal:
+    """What Bind made: a statement with its parameters, and the cursor once it has been started."""
+
+    statement: Statement
+    parameters: tuple[Value, ...]
+    result_formats: tuple[int, ...]
+    cursor: Cursor | None = None
+    kept: list[Row] = field(default_factory=list)
+    """Rows fetched to learn their types, not sent yet."""
+    column_oids: tuple[int, ...] | None = None
+    """Decided when the portal or its statement is described, or at the first row; fixed from then on."""
+    rows_sent: int = 0
+
+    def formats(self) -> list[int]:
+        """One format per column: 0 text, 1 binary."""
+        count = len(self.statement.column_oids)
+        given = self.result_formats
+        if not given:
+            return [0] * count
+        if len(given) == 1:
+            return [given[0]] * count
+        if len(given) != count:
+            raise SqlError("08P01", f"the bind message has {len(given)} result formats but the statement has {count} columns")
+        return list(given)
+
+
+async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int]) -> Statement:
+    """Check one statement and find the types of its parameters and columns.
+
+    Args:
+        given_oids: what the client said in Parse; 0 and missing ones are found from the columns they meet.
+
+    Raises:
+        SqlError: what the gate or SQLite finds.
+    """
+    command = classify(sql)
+    if not isinstance(command, Sql):
+        return Statement(command, None)
+    prepared = await session.prepare(command.text)
+    if prepared.kind is StatementKind.EMPTY:
+        return Statement(command, None)
+    count = _parameter_count(prepared.parameters)
+    needs_parameters = any(index >= len(given_oids) or given_oids[index] == 0 for index in range(count))
+    needs_columns = any(not column.declared_type for column in prepared.columns)
+    tables: Tables = await _tables(session, command.text) if needs_parameters or needs_columns else {}
+    told = parameter_types(command.text, tables) if needs_parameters else {}
+    oids: list[int] = []
+    for number in range(1, count + 1):
+        given = given_oids[number - 1] if number <= len(given_oids) else 0
+        oids.append(given or told.get(f"${number}") or told.get(f"?{number}") or types.TEXT)
+    expressions = result_types(command.text, len(prepared.columns), tables) if needs_columns else []
+    columns: list[int | None] = []
+    for index, column in enumerate(prepared.columns):
+        columns.append(types.oid_of_declared(column.declared_type) if column.declared_type else expressions[index])
+    return Statement(command, prepared, tuple(oids), tuple(columns))
+
+
+async def _tables(session: Session, sql: str) -> Tables:
+    found: dict[str, Sequence[tuple[str, str]]] = {}
+    for name in dict.fromkeys(table_names(tokenize(sql)).values()):
+        columns = await session.table_columns(name)
+        if columns is not None:
+            found[name.lower()] = columns
+    return found
+
+
+def _parameter_count(names: Sequence[str | None]) -> int:
+    count = 0
+    for index, name in enumerate(names, start=1):
+        count = max(count, _parameter_number(name, index))
+    return count
+
+
+def _parameter_number(name: str | None, index: int) -> int:
+    """Which of the client's parameters SQLite's parameter at `index` (from 1) is."""
+    if name is None or not name[1:].isdigit():
+        return index
+    return int(name[1:])
+
+
+def bind(statement: Statement, message: wire.Bind) -> Portal:
+    """Decode the parameters. Raises SqlError 08P01 for a wrong number, 22P02 and 22P03 for values that do not fit."""
+    expected, given = len(statement.parameter_oids), len(message.parameters)
+    if given != expected:
+        raise SqlError("08P01", f"the bind message supplies {given} parameters, but the statement requires {expected}")
+    formats = message.parameter_formats
+    if len(formats) > 1 and len(formats) != given:
+        raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {given} parameters")
+    values: list[Value] = []
+    for index, (data, oid) in enumerate(zip(message.parameters, statement.parameter_oids, strict=True)):
+        is_binary = bool(formats and (formats[0] if len(formats) == 1 else formats[index]))
+        values.append(types.decode_parameter(data, oid, is_binary))
+    return Portal(statement, tuple(values), message.result_formats)
+
+
+def engine_parameters(portal: Portal) -> list[Value]:
+    """The parameters in SQLite's order: it numbers them by first appearance, the client by their digits."""
+    prepared = portal.statement.prepared
+    assert prepared is not None, "only statements of the engine have parameters"
+    return [portal.parameters[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]
+
+
+def described_oids(statement: Statement) -> tuple[int, ...]:
+    """The types told when only the statement is described: text where nothing tells."""
+    return tuple(oid if oid is not None else types.TEXT for oid in statement.column_oids)
+
+
+def decide_types(portal: Portal) -> None:
+    """Fix the portal's column types: an expression takes the type of the first row's value."""
+    if portal.column_oids is None:
+        first: Row = portal.kept[0] if portal.kept else ()
+        oids: list[int] = []
+        for index, oid in enumerate(portal.statement.column_oids):
+            by_value = types.oid_of_value(first[index]) if first and oid is None else None
+            oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
+        portal.column_oids = tuple(oids)
+
+
+def row_description(statement: Statement, oids: Sequence[int], formats: Sequence[int]) -> bytes:
+    """RowDescription, or NoData for a statement without columns."""
+    prepared = statement.prepared
+    if prepared is None or not prepared.columns:
+        return wire.NO_DATA
+    return wire.row_description(
+        (_shown_name(column), oid, types.TYPE_SIZES.get(oid, -1), result_format)
+        for column, oid, result_format in zip(prepared.columns, oids, formats, strict=True)
+    )
+
+
+def _shown_name(column: Column) -> str:
+    """A call without an alias is named after its function, as PostgreSQL does; SQLite says ``count(*)``."""
+    called = _CALL.fullmatch(column.name) if column.origin is None else None
+    return called[1].lower() if called is not None else column.name
+
+
+def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]) -> list[bytes]:
+    """DataRow messages. Raises SqlError 22P02 for a value that cannot be sent as its column's type."""
+    shape = [(oid, bool(result_format)) for oid, result_format in zip(oids, formats, strict=True)]
+    encode = types.encode_value
+    return [wire.data_row([encode(value, oid, binary) for value, (oid, binary) in zip(row, shape, strict=True)]) for row in rows]
+
+
+def command_tag(prepared: Prepared, rows: int, affected: int) -> str:
+    """PostgreSQL's command tag: INSERT 0 n, UPDATE n, DELETE n, SELECT n, or the words alone."""
+    match prepared.tag:
+        case "INSERT" | "REPLACE":
+            return f"INSERT 0 {affected}"
+        case "UPDATE" | "DELETE":
+            return f"{prepared.tag} {affected}"
+        case "SELECT" | "VALUES" | "WITH" | "EXPLAIN" | "PRAGMA":
+            return f"SELECT {rows}"
+    return prepared.tag

@@ -1,0 +1,139 @@
+"""An unreplicated engine for the server's tests: the interface of `sql.interface` over one SQLite connection, and nothing else.
+
+The tests in tests/clients run the same conversations against the replicated engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import apsw
+import apsw.ext
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
+
+_CONTROL = {
+    "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
+    "BEGIN": StatementKind.BEGIN,
+    "COMMIT": StatementKind.COMMIT,
+    "ROLLBACK TO": StatementKind.ROLLBACK_TO,
+    "ROLLBACK": StatementKind.ROLLBACK,
+    "SAVEPOINT": StatementKind.SAVEPOINT,
+    "RELEASE": StatementKind.RELEASE,
+}
+
+
+def _kind(sql: str, is_readonly: bool) -> tuple[StatementKind, str]:
+    upper = sql.upper()
+    for words, kind in _CONTROL.items():
+        if upper.startswith(words):
+            return kind, words.split()[0]
+    first = upper.split(None, 1)[0]
+    if first in ("CREATE", "DROP", "ALTER"):
+        return StatementKind.SCHEMA, " ".join(upper.split()[:2])
+    return (StatementKind.READ, "SELECT") if is_readonly else (StatementKind.WRITE, first)
+
+
+class LocalCursor:
+    def __init__(self, columns: tuple[Column, ...], rows: list[Row], rows_affected: int) -> None:
+        self.columns = columns
+        self._rows = rows
+        self.rows_affected = rows_affected
+
+    async def fetch(self, max_rows: int) -> list[Row]:
+        taken, self._rows = self._rows[:max_rows], self._rows[max_rows:]
+        return taken
+
+    async def close(self) -> None:
+        self._rows = []
+
+
+class LocalSession:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.status = TransactionStatus.IDLE
+        self.ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
+        self.request_ids: list[str | None] = []
+
+    async def prepare(self, sql: str) -> Prepared:
+        if not sql.strip():
+            return Prepared(sql, StatementKind.EMPTY, (), (), "")
+        try:
+            details = apsw.ext.query_info(self._connection, sql)
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        kind, tag = _kind(sql, details.is_readonly)
+        ends = (StatementKind.ROLLBACK, StatementKind.COMMIT, StatementKind.ROLLBACK_TO)
+        if self.status is TransactionStatus.FAILED and kind not in ends:
+            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        described = details.description_full or details.description or ()
+        columns = tuple(
+            Column(item[0], item[1] if len(item) > 1 else None, item[3] if len(item) > 3 else None, item[4] if len(item) > 4 else None)
+            for item in described
+        )
+        return Prepared(sql, kind, columns, tuple(details.bindings_names), tag)
+
+    def _failed(self, error: Exception) -> SqlError:
+        if self.status is TransactionStatus.ACTIVE:
+            self.status = TransactionStatus.FAILED
+        text = str(error)
+        state = "42P01" if "no such table" in text else "23505" if "UNIQUE" in text else "42601" if "syntax" in text else "XX000"
+        return SqlError(state, text)
+
+    async def start(self, prepared: Prepared, parameters: Sequence[Value]) -> LocalCursor:
+        sql = prepared.sql
+        if prepared.kind is StatementKind.COMMIT and self.status is TransactionStatus.FAILED:
+            sql = "ROLLBACK"
+        names = prepared.parameters
+        before = self._connection.total_changes()
+        try:
+            bindings = {name: value for name, value in zip(names, parameters, strict=True) if name} if any(names) else tuple(parameters)
+            rows: list[Row] = self._connection.execute(sql, bindings or None).fetchall()
+        except apsw.Error as error:
+            raise self._failed(error) from None
+        self.status = TransactionStatus.ACTIVE if self._connection.in_transaction else TransactionStatus.IDLE
+        return LocalCursor(prepared.columns, rows, self._connection.total_changes() - before)
+
+    async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
+        rows = self._connection.execute("select name, type from pragma_table_info(?)", (table,)).fetchall()
+        return [(str(name), str(declared)) for name, declared in rows] or None
+
+    async def set_request_id(self, request_id: str | None) -> None:
+        self.request_ids.append(request_id)
+
+    def cancel(self) -> None:
+        self._connection.interrupt()
+
+    async def close(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+
+
+class LocalDatabase:
+    def __init__(self, name: str = "shop") -> None:
+        self.name = name
+        self.is_leader = True
+        self.leader_hint = None
+        self.position = 0
+        self._connection = apsw.Connection(":memory:")
+        self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
+        self._connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0, 0)
+        self.sessions: list[LocalSession] = []
+
+    async def session(self, application_name: str = "") -> LocalSession:
+        session = LocalSession(self._connection)
+        self.sessions.append(session)
+        return session
+
+
+class LocalDatabases:
+    def __init__(self) -> None:
+        self.shop = LocalDatabase()
+
+    def get(self, name: str) -> LocalDatabase | None:
+        return self.shop if name == "shop" else None
+
+    def names(self) -> list[str]:
+        return ["shop"]

@@ -1,0 +1,296 @@
+"""The PostgreSQL server before an unreplicated engine, through real clients. Source: PostgreSQL 15, "Message Flow"."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
+from triplicate.errors import SqlError
+from triplicate.runtime import real_host
+from triplicate.sql.pg import PostgresServer, ServerLimits
+
+
+@dataclass
+class Served:
+    server: PostgresServer
+    database: LocalDatabase
+
+    @property
+    def dsn(self) -> str:
+        host, port = self.server.address
+        return f"host={host} port={port} dbname=shop user=me"
+
+    async def psycopg(self, **options: Any) -> psycopg.AsyncConnection[Any]:
+        return await psycopg.AsyncConnection.connect(self.dsn, **options)
+
+    async def asyncpg(self, **options: Any) -> Any:
+        host, port = self.server.address
+        return await asyncpg.connect(host=host, port=port, database="shop", user="me", **options)
+
+
+@asynccontextmanager
+async def served(limits: ServerLimits | None = None) -> AsyncIterator[Served]:
+    databases = LocalDatabases()
+    server = PostgresServer(real_host("pg-test"), databases, ("127.0.0.1", 0), limits)
+    await server.start()
+    try:
+        yield Served(server, databases.shop)
+    finally:
+        await server.stop()
+
+
+def run(body: Callable[[Served], Awaitable[None]], limits: ServerLimits | None = None) -> None:
+    async def main() -> None:
+        async with served(limits) as s:
+            await body(s)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+TABLE = "create table t(a integer primary key, b text, c real, d timestamp, e boolean, f numeric, g blob, h date)"
+ROW = (1, "x", 1.5, dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Decimal("1.25"), b"\0\1", dt.date(2013, 1, 2))
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_every_type_comes_back_as_it_went_in_with_psycopg(binary: bool) -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg() as connection:
+            await connection.execute(TABLE)
+            await connection.execute("insert into t values(%s,%s,%s,%s,%s,%s,%s,%s)", ROW)
+            cursor = connection.cursor(binary=binary)
+            await cursor.execute("select * from t where a = %s", (1,))
+            assert await cursor.fetchall() == [ROW]
+
+    run(body)
+
+
+def test_every_type_comes_back_as_it_went_in_with_asyncpg() -> None:
+    async def body(s: Served) -> None:
+        connection = await s.asyncpg()
+        await connection.execute(TABLE)
+        await connection.execute("insert into t values($1,$2,$3,$4,$5,$6,$7,$8)", *ROW)
+        assert tuple(await connection.fetchrow("select * from t where a = $1", 1)) == ROW
+        await connection.close()
+
+    run(body)
+
+
+def test_count_is_an_integer_in_every_client() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg() as connection:
+            await connection.execute(TABLE)
+            cursor = await connection.execute("select count(*) from t")
+            assert cursor.description is not None
+            assert (cursor.description[0].name, cursor.description[0].type_code) == ("count", 20)
+            assert await cursor.fetchone() == (0,)
+            await connection.commit()
+        connection = await s.asyncpg()
+        assert await connection.fetchval("select count(*) from t") == 0
+        await connection.close()
+
+    run(body)
+
+
+def test_an_expression_takes_the_type_of_its_first_row() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg() as connection:
+            cursor = await connection.execute("select case when 1 then 7 end, case when 1 then 1.5 end")
+            assert await cursor.fetchone() == (7, 1.5)
+
+    run(body)
+
+
+async def _insert_in_pipeline(connection: psycopg.AsyncConnection[Any], keys: list[int]) -> None:
+    async with connection.pipeline():
+        for key in keys:
+            await connection.execute("insert into t(a) values(%s)", (key,))
+
+
+def test_an_error_in_a_pipeline_skips_to_sync_and_undoes_the_implicit_transaction() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            await connection.execute(TABLE)
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                await _insert_in_pipeline(connection, [1, 1, 2])
+            assert await (await connection.execute("select count(*) from t")).fetchone() == (0,)
+
+    run(body)
+
+
+def test_executemany_inserts_all_rows() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg() as connection:
+            await connection.execute(TABLE)
+            cursor = connection.cursor()
+            await cursor.executemany("insert into t(a, b) values(%s, %s)", [(i, str(i)) for i in range(500)])
+            assert cursor.rowcount == 500
+            await connection.commit()
+        other = await s.asyncpg()
+        await other.executemany("insert into t(a, b) values($1, $2)", [(i, str(i)) for i in range(500, 600)])
+        assert await other.fetchval("select count(*) from t") == 600
+        await other.close()
+
+    run(body)
+
+
+def test_a_failed_transaction_refuses_everything_but_rollback() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg() as connection:
+            await connection.execute(TABLE)
+            await connection.commit()
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                await connection.execute("select * from nowhere")
+            with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+                await connection.execute("select 1")
+            await connection.rollback()
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
+
+    run(body)
+
+
+def test_several_statements_in_one_simple_query_are_one_transaction() -> None:
+    async def body(s: Served) -> None:
+        connection = await s.asyncpg()
+        await connection.execute(TABLE)
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await connection.execute("insert into t(a) values(1); insert into t(a) values(1)")
+        assert await connection.fetchval("select count(*) from t") == 0
+        await connection.execute("insert into t(a) values(1); begin; insert into t(a) values(2)")
+        await connection.execute("rollback")
+        assert await connection.fetchval("select count(*) from t") == 0
+        await connection.close()
+
+    run(body)
+
+
+def test_a_portal_is_read_in_pieces() -> None:
+    async def body(s: Served) -> None:
+        connection = await s.asyncpg()
+        await connection.execute(TABLE)
+        await connection.executemany("insert into t(a) values($1)", [(i,) for i in range(1000)])
+        async with connection.transaction():
+            seen = [record["a"] async for record in connection.cursor("select a from t order by a", prefetch=7)]
+        assert seen == list(range(1000))
+        await connection.close()
+
+    run(body)
+
+
+def test_a_client_finds_the_writable_node_by_its_parameters() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(target_session_attrs="read-write") as connection:
+            assert connection.info.parameter_status("in_hot_standby") == "off"
+            assert await (await connection.execute("show transaction_read_only")).fetchone() == ("off",)
+        s.database.is_leader = False
+        with pytest.raises(psycopg.OperationalError, match=r"read-only|standby"):
+            await s.psycopg(target_session_attrs="read-write")
+
+    run(body)
+
+
+def test_the_session_is_ended_with_57p01_when_leadership_is_lost() -> None:
+    async def body(s: Served) -> None:
+        reader, writer = await asyncio.open_connection(*s.server.address)
+        body = struct.pack(">i", 3 << 16) + b"user\0me\0database\0shop\0\0"
+        writer.write(struct.pack(">i", len(body) + 4) + body)
+        greeting = await reader.readuntil(b"Z\0\0\0\5I")
+        assert greeting[:1] == b"R"
+        s.database.sessions[-1].ended.set_result(SqlError("57P01", "this node is no longer the leader"))
+        goodbye = await reader.read()
+        assert b"FATAL" in goodbye
+        assert b"57P01" in goodbye
+        writer.close()
+        await writer.wait_closed()
+
+    run(body)
+
+
+def test_an_unknown_database_is_named() -> None:
+    async def body(s: Served) -> None:
+        with pytest.raises(psycopg.OperationalError, match='database "nowhere" does not exist'):
+            await psycopg.AsyncConnection.connect(s.dsn.replace("shop", "nowhere"))
+
+    run(body)
+
+
+def test_copy_is_refused_with_a_hint_and_the_session_goes_on() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="load through Spark"):
+                await connection.execute("copy t from stdin")
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
+
+    run(body)
+
+
+def test_asyncpg_resets_a_connection() -> None:
+    async def body(s: Served) -> None:
+        connection = await s.asyncpg()
+        await connection.execute("set search_path to elsewhere")
+        await connection.reset()
+        assert await connection.fetchval("show search_path") == '"$user", public'
+        await connection.close()
+
+    run(body)
+
+
+def test_request_id_reaches_the_engine() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            await connection.execute("set triplicate.request_id = 'order-7'")
+            assert s.database.sessions[-1].request_ids == ["order-7"]
+
+    run(body)
+
+
+def test_too_many_clients_are_refused() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg():
+            with pytest.raises(psycopg.OperationalError, match="too many clients"):
+                await s.psycopg()
+
+    run(body, ServerLimits(connections=1))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        struct.pack(">ii", 8, 2 << 16),
+        struct.pack(">ii", 2**30, 3 << 16),
+        struct.pack(">ii", 12, 3 << 16) + b"user",
+    ],
+)
+def test_garbage_at_the_start_is_answered_or_closed(first: bytes) -> None:
+    async def body(s: Served) -> None:
+        reader, writer = await asyncio.open_connection(*s.server.address)
+        writer.write(first)
+        writer.write_eof()
+        answer = await reader.read()
+        assert answer == b"" or answer[:1] == b"E"
+        writer.close()
+        await writer.wait_closed()
+        async with await s.psycopg():
+            pass
+
+    run(body)
+
+
+def test_a_message_over_the_limit_ends_the_connection_with_an_error() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            with pytest.raises(psycopg.OperationalError):
+                await connection.execute("select %s", ("x" * 100_000,))
+
+    run(body, ServerLimits(message_bytes=10_000))
