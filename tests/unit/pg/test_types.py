@@ -1,0 +1,103 @@
+"""Values in both formats, both ways; the expected forms are PostgreSQL's own."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from triplicate.errors import ProtocolError, SqlError
+from triplicate.sql.interface import Value
+from triplicate.sql.pg import types, wire
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXTS, st.binary())
+MOMENTS = st.datetimes().map(lambda moment: moment.isoformat(" "))
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+@given(value=VALUES)
+def test_a_value_comes_back_from_its_own_type(is_binary: bool, value: Value) -> None:
+    oid = types.oid_of_value(value)
+    assert oid is not None
+    assert types.decode_parameter(types.encode_value(value, oid, is_binary), oid, is_binary) == value
+
+
+@pytest.mark.parametrize("is_binary", [False, True])
+@given(text=MOMENTS)
+def test_a_timestamp_comes_back(is_binary: bool, text: str) -> None:
+    assert types.decode_parameter(types.encode_value(text, types.TIMESTAMP, is_binary), types.TIMESTAMP, is_binary) == text
+
+
+@given(number=st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**12), max_value=10**12))
+def test_a_numeric_comes_back_as_the_same_number(number: Decimal) -> None:
+    data = types.encode_value(str(number), types.NUMERIC, True)
+    assert Decimal(str(types.decode_parameter(data, types.NUMERIC, True))) == number
+
+
+def test_numeric_has_postgresqls_binary_form() -> None:
+    assert types.encode_value("12345.678", types.NUMERIC, True) == struct.pack(">hhHh3h", 3, 1, 0, 3, 1, 2345, 6780)
+    assert types.encode_value(0, types.NUMERIC, True) == struct.pack(">hhHh", 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "oid", "stored"),
+    [
+        ("t", types.BOOL, 1),
+        ("off", types.BOOL, 0),
+        ("\\x00ff", types.BYTEA, b"\0\xff"),
+        ("2013-01-01T05:00:00+02:00", types.TIMESTAMPTZ, "2013-01-01 03:00:00+00:00"),
+        ("1.50", types.NUMERIC, 1.5),
+        ("12345678901234567890.1", types.NUMERIC, "12345678901234567890.1"),
+        ("7", types.NUMERIC, 7),
+        ("7", 0, "7"),
+    ],
+)
+def test_text_parameters_are_stored_in_their_plain_form(text: str, oid: int, stored: Value) -> None:
+    assert types.decode_parameter(text.encode(), oid, False) == stored
+
+
+@pytest.mark.parametrize(
+    ("data", "oid", "is_binary", "state"),
+    [
+        (b"abc", types.INT8, False, "22P02"),
+        (b"99999999999999999999", types.INT8, False, "22003"),
+        (b"\0", types.INT8, True, "22P03"),
+        (b"2013-13-01", types.DATE, False, "22P02"),
+        (b"\xff", types.TEXT, False, "22P02"),
+        (b"x", 600, True, "0A000"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_refused(data: bytes, oid: int, is_binary: bool, state: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        types.decode_parameter(data, oid, is_binary)
+    assert caught.value.sqlstate == state
+
+
+def test_a_value_that_is_not_of_its_columns_type_is_refused_in_binary() -> None:
+    with pytest.raises(SqlError, match="cannot be sent"):
+        types.encode_value("abc", types.INT8, True)
+    assert types.encode_value("abc", types.INT8, False) == b"abc"
+
+
+@given(letter=st.sampled_from([b"Q", b"P", b"B", b"D", b"C", b"E", b"S", b"H", b"X", b"F", b"?"]), body=st.binary(max_size=60))
+def test_garbage_messages_raise_only_what_the_conversation_handles(letter: bytes, body: bytes) -> None:
+    with contextlib.suppress(ProtocolError, SqlError):
+        wire.decode_message(letter, body)
+
+
+@given(bodies=st.lists(st.binary(max_size=30), max_size=6), cuts=st.lists(st.integers(1, 20), max_size=40))
+def test_messages_are_cut_out_of_any_chunks(bodies: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(b"Q" + struct.pack(">i", len(body) + 4) + body for body in bodies)
+    buffer = wire.MessageBuffer(1000)
+    seen: list[bytes] = []
+    at = 0
+    for cut in [*cuts, len(stream)]:
+        buffer.feed(stream[at : at + cut])
+        at += cut
+        seen += [body for _, body in buffer.next_messages()]
+    assert seen == bodies
