@@ -1,0 +1,434 @@
+"""The disk port in memory: a crash drops or tears what was not synced, space ends, a sync can be slow or fail.
+
+`SimulatedDisk` is the medium of one node and outlives its crashes; `SimulatedDisk.port` gives one life of the node its view.
+Directory entries are durable only after `sync_directory`, as POSIX says, which is stricter than most file systems.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import posixpath
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from zlib import crc32
+
+from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
+from triplicate.sim.image import DIRECTORY, Directory, Entry, Inode, Names, Resize, Write, parent_of
+from triplicate.sim.loop import Life, VirtualLoop
+from triplicate.sim.record import Recorder
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class DiskTiming:
+    """How slow a disk is. A sync takes between the two, drawn from the seed, and the long time in `stall_rate` of all cases."""
+
+    sync_low_s: float = 0.0003
+    sync_high_s: float = 0.004
+    stall_rate: float = 0.01
+    stall_s: float = 0.060
+    bytes_per_s: float = 400e6
+
+
+class SimulatedDisk:
+    """One node's file system.
+
+    Args:
+        name: the node's.
+        chance: its own random stream.
+        total_bytes: capacity; beyond it writes fail with ENOSPC.
+    """
+
+    def __init__(
+        self, name: str, chance: random.Random, recorder: Recorder, *, total_bytes: int = 1 << 40, timing: DiskTiming | None = None
+    ) -> None:
+        self.name = name
+        self.total_bytes = total_bytes
+        self.timing = timing or DiskTiming()
+        self.names = Names()
+        self.debt_s = 0.0
+        """Time that operations since the last `take_debt` would have taken; workers and log devices wait for it."""
+        self.operations = 0
+        """Operations so far that changed something or made it durable: the points at which a crash differs from the one before."""
+        self.syncs = 0
+        self.before_operation: Callable[[str, str], None] | None = None
+        """Called with kind and path before each such operation; may crash the node (raise `HostCrashed`) or raise OSError."""
+        self.failing_syncs: list[str] = []
+        """Path prefixes: the next sync of a file under one of them fails with EIO, once each, and its unsynced bytes are lost for good."""
+        self.lost_bytes = 0
+        """Unsynced bytes that crashes have dropped so far."""
+        self.locks: dict[str, Life] = {}
+        self._chance = chance
+        self._recorder = recorder
+
+    def port(self, life: Life, loop: VirtualLoop) -> Disk:
+        """The view of one life: unusable when that is over."""
+        return DiskPort(self, life, loop)
+
+    def make_directory(self, path: str) -> None:
+        """A durable directory, as the machine's administrator left it; parents included."""
+        for part in _lineage(path):
+            self.names.live[part] = DIRECTORY
+            self.names.durable[part] = DIRECTORY
+
+    def crash(self) -> None:
+        """The power goes: unsynced bytes and names are lost or torn, locks are free."""
+        inodes = self._inodes([*self.names.live.values(), *self.names.durable.values()])
+        self.lost_bytes += sum(inode.crash(self._chance) for inode in inodes)
+        self.names.crash(self._chance)
+        self.locks.clear()
+        self.debt_s = 0.0
+        self.before_operation = None
+        digest = [
+            (path, entry.live.size, crc32(entry.live.data)) for path, entry in sorted(self.names.live.items()) if isinstance(entry, Inode)
+        ]
+        self._recorder.note("disk.crash", self.name, digest)
+
+    def process_died(self) -> None:
+        """Only the process is gone: the kernel still holds what was not synced. Locks are free."""
+        self.locks.clear()
+        self.debt_s = 0.0
+        self.before_operation = None
+
+    def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
+        """Rot one bit of a file, in what programs see and on the medium alike."""
+        inode = self.names.live[path]
+        assert isinstance(inode, Inode), f"{path} is no file"
+        for image in (inode.live, inode.durable):
+            if offset < len(image.data):
+                image.data[offset] ^= 1 << bit
+        self._recorder.note("disk.rot", self.name, path, offset, bit)
+
+    def used_bytes(self) -> int:
+        """Bytes that files occupy."""
+        return sum(inode.live.size for inode in self._inodes(list(self.names.live.values())))
+
+    def take_debt(self) -> float:
+        """Time owed since the last call, seconds."""
+        debt, self.debt_s = self.debt_s, 0.0
+        return debt
+
+    def operate(self, kind: str, path: str, *facts: int) -> None:
+        """Count one operation and let the fault hook see it."""
+        self.operations += 1
+        if self.before_operation is not None:
+            self.before_operation(kind, path)
+        self._recorder.note("disk." + kind, self.name, path, *facts)
+
+    def sync(self, path: str, inode: Inode, last: Write | Resize | None = None) -> None:
+        """Make a file's pending operations (up to `last` where given) durable, or fail where a failure was ordered."""
+        self.operate("sync", path)
+        for index, prefix in enumerate(self.failing_syncs):
+            if path.startswith(prefix):
+                del self.failing_syncs[index]
+                inode.forget_pending()
+                raise OSError(errno.EIO, "sync failed (injected)", path)
+        self.syncs += 1
+        inode.sync(last)
+
+    def sync_time(self) -> float:
+        """Draw how long one sync takes, seconds."""
+        timing = self.timing
+        if self._chance.random() < timing.stall_rate:
+            return timing.stall_s
+        return self._chance.uniform(timing.sync_low_s, timing.sync_high_s)
+
+    @staticmethod
+    def _inodes(entries: Sequence[Entry]) -> list[Inode]:
+        """Each file once, in the order of `entries`, whatever number of names it has."""
+        return list({id(entry): entry for entry in entries if isinstance(entry, Inode)}.values())
+
+
+class DiskPort:
+    """`runtime.ports.Disk` for one life of a node."""
+
+    def __init__(self, disk: SimulatedDisk, life: Life, loop: VirtualLoop) -> None:
+        self._disk = disk
+        self._life = life
+        self._loop = loop
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+        self._life.check()
+        path = _normal(path)
+        entry = self._disk.names.live.get(path)
+        if isinstance(entry, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if entry is not None and create and exclusive:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        if entry is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            self._require_directory(parent_of(path))
+            self._disk.operate("create", path)
+            entry = Inode()
+            self._disk.names.change((parent_of(path),), {path: entry})
+        return SimulatedFile(self._disk, self._life, path, entry, readonly=readonly)
+
+    def lock(self, path: str) -> Callable[[], None]:
+        self._life.check()
+        path = _normal(path)
+        holder = self._disk.locks.get(path)
+        if holder is not None and holder.alive:
+            raise BlockingIOError(errno.EWOULDBLOCK, f"locked by {holder.name}", path)
+        self.open(path, create=True).close()
+        self._disk.locks[path] = self._life
+
+        def release() -> None:
+            if self._disk.locks.get(path) is self._life:
+                del self._disk.locks[path]
+
+        return release
+
+    def exists(self, path: str) -> bool:
+        self._life.check()
+        return _normal(path) in self._disk.names.live
+
+    def names(self, path: str) -> list[str]:
+        self._life.check()
+        path = _normal(path)
+        self._require_directory(path)
+        return sorted(posixpath.basename(name) for name in self._disk.names.live if name != "/" and parent_of(name) == path)
+
+    def mkdir(self, path: str) -> None:
+        self._life.check()
+        for part in _lineage(_normal(path)):
+            entry = self._disk.names.live.get(part)
+            if isinstance(entry, Inode):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), part)
+            if entry is None:
+                self._disk.operate("mkdir", part)
+                self._disk.names.change((parent_of(part),), {part: DIRECTORY})
+
+    def rename(self, source: str, target: str) -> None:
+        self._life.check()
+        source, target = _normal(source), _normal(target)
+        live = self._disk.names.live
+        if source not in live:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+        self._require_directory(parent_of(target))
+        if isinstance(live[source], Directory) and target in live:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        if isinstance(live.get(target), Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+        self._disk.operate("rename", target)
+        moves: dict[str, Entry | None] = {}
+        for path in sorted(live):
+            if path == source or path.startswith(source + "/"):
+                moves[path] = None
+        for path in list(moves):
+            moves[target + path[len(source) :]] = live[path]
+        self._disk.names.change((parent_of(source), parent_of(target)), moves)
+
+    def delete(self, path: str) -> None:
+        self._life.check()
+        path = _normal(path)
+        entry = self._disk.names.live.get(path)
+        if entry is None:
+            return
+        if isinstance(entry, Directory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        self._disk.operate("delete", path)
+        self._disk.names.change((parent_of(path),), {path: None})
+
+    def sync_directory(self, path: str) -> None:
+        self._life.check()
+        path = _normal(path)
+        self._require_directory(path)
+        self._disk.operate("sync_directory", path)
+        self._disk.debt_s += self._disk.sync_time()
+        self._disk.names.sync(path)
+
+    def free_space(self, path: str) -> tuple[int, int]:
+        self._life.check()
+        return max(0, self._disk.total_bytes - self._disk.used_bytes()), self._disk.total_bytes
+
+    def log_device(
+        self,
+        name: str,
+        form: Callable[[list[Item]], tuple[Group, int]],
+        done: Callable[[list[Item]], None],
+        failed: Callable[[list[Item], OSError], None],
+    ) -> LogDevice[Item]:
+        self._life.check()
+        return SimulatedLogDevice(self._disk, self._life, self._loop, form, done, failed)
+
+    def _require_directory(self, path: str) -> None:
+        entry = self._disk.names.live.get(path)
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if isinstance(entry, Inode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+
+
+class SimulatedFile:
+    """`runtime.ports.File` for one life of a node. Stays usable after its name is gone, as on POSIX."""
+
+    def __init__(self, disk: SimulatedDisk, life: Life, path: str, inode: Inode, *, readonly: bool) -> None:
+        self.path = path
+        self.inode = inode
+        self._disk = disk
+        self._life = life
+        self._readonly = readonly
+        self._closed = False
+
+    def pread(self, size: int, offset: int) -> bytes:
+        self._check()
+        return self.inode.live.read(size, offset)
+
+    def pwrite(self, buffers: Sequence[Buffer], offset: int) -> int:
+        self._check(writing=True)
+        data = b"".join(buffers)
+        if not data:
+            return 0
+        self._need_space(offset + len(data))
+        self._disk.operate("write", self.path, offset, len(data), crc32(data))
+        self._disk.debt_s += len(data) / self._disk.timing.bytes_per_s
+        self.inode.change(Write(offset, data))
+        return len(data)
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        self._check(writing=True)
+        offset = self.inode.live.size
+        self.pwrite(buffers, offset)
+        return offset
+
+    def size(self) -> int:
+        self._check()
+        return self.inode.live.size
+
+    def truncate(self, size: int) -> None:
+        self._check(writing=True)
+        self._need_space(size)
+        self._disk.operate("truncate", self.path, size)
+        self.inode.change(Resize(size))
+
+    def allocate(self, offset: int, length: int) -> None:
+        self._check(writing=True)
+        if offset + length > self.inode.live.size:
+            self._need_space(offset + length)
+            self._disk.operate("allocate", self.path, offset, length)
+            self.inode.change(Resize(offset + length))
+
+    def advise_dontneed(self, offset: int, length: int) -> None:
+        self._check()
+
+    def sync(self) -> None:
+        self._check()
+        self._disk.debt_s += self._disk.sync_time()
+        self._disk.sync(self.path, self.inode)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check(self, *, writing: bool = False) -> None:
+        self._life.check()
+        if self._closed:
+            raise OSError(errno.EBADF, "the file is closed", self.path)
+        if writing and self._readonly:
+            raise OSError(errno.EBADF, "the file is open for reading only", self.path)
+
+    def _need_space(self, size: int) -> None:
+        growth = size - self.inode.live.size
+        if growth > 0 and self._disk.used_bytes() + growth > self._disk.total_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+
+
+class SimulatedLogDevice(Generic[Item]):
+    """`runtime.ports.LogDevice` as scheduled instants: begin, written, synced. A crash between the last two tears the group."""
+
+    WAKE_S = 0.00002
+    """Between `submit` on an idle device and the group's being formed: a thread waking up."""
+
+    def __init__(
+        self,
+        disk: SimulatedDisk,
+        life: Life,
+        loop: VirtualLoop,
+        form: Callable[[list[Item]], tuple[Group, int]],
+        done: Callable[[list[Item]], None],
+        failed: Callable[[list[Item], OSError], None],
+    ) -> None:
+        self._disk = disk
+        self._life = life
+        self._loop = loop
+        self._form = form
+        self._done = done
+        self._failed = failed
+        self._waiting: list[Item] = []
+        self._busy = False
+        self._broken = False
+        self._closing = False
+        self._idle: list[asyncio.Future[None]] = []
+
+    def submit(self, item: Item) -> None:
+        self._life.check()
+        if self._broken or self._closing:
+            raise OSError(errno.EIO, "the log device takes nothing more")
+        self._waiting.append(item)
+        if not self._busy:
+            self._busy = True
+            self._loop.call_later(self.WAKE_S, self._begin)
+
+    async def close(self) -> None:
+        self._closing = True
+        if self._busy:
+            idle = self._loop.create_future()
+            self._idle.append(idle)
+            await idle
+
+    def _begin(self) -> None:
+        if not self._waiting:
+            self._rest()
+            return
+        self._disk.take_debt()
+        try:
+            group, count = self._form(self._waiting)
+            group.file.pwrite(group.buffers, group.offset)
+        except OSError as error:
+            self._fail(error)
+            return
+        assert count >= 1, "a log device's form covers at least one item"
+        assert isinstance(group.file, SimulatedFile)
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        last = group.file.inode.pending[-1] if group.file.inode.pending else None
+        self._loop.call_later(self._disk.take_debt() + self._disk.sync_time(), self._synced, group.file, last, taken)
+
+    def _synced(self, file: SimulatedFile, last: Write | Resize | None, taken: list[Item]) -> None:
+        try:
+            # Only what was written before the sync began is durable after it.
+            self._disk.sync(file.path, file.inode, last)
+        except OSError as error:
+            self._waiting[:0] = taken
+            self._fail(error)
+            return
+        self._loop.call_soon(self._begin)
+        self._done(taken)
+
+    def _fail(self, error: OSError) -> None:
+        self._broken = True
+        lost, self._waiting = self._waiting, []
+        self._rest()
+        self._failed(lost, error)
+
+    def _rest(self) -> None:
+        self._busy = False
+        for idle in self._idle:
+            if not idle.done():
+                idle.set_result(None)
+        self._idle.clear()
+
+
+def _normal(path: str) -> str:
+    assert path.startswith("/"), f"paths are absolute, got {path!r}"
+    return "/" + posixpath.normpath(path).lstrip("/")
+
+
+def _lineage(path: str) -> list[str]:
+    """A directory's ancestors below the root, outermost first, and itself."""
+    parts = [part for part in _normal(path).split("/") if part]
+    return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

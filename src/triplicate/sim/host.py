@@ -1,0 +1,306 @@
+"""A simulated world and the hosts in it: `runtime.ports.Host` in virtual time, everything drawn from one seed.
+
+Every random stream is derived from (seed, node, purpose) with a hash that is the same in all processes, so a draw added in one place
+does not shift any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import hashlib
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from triplicate.runtime import Host, Timer
+from triplicate.sim.disk import DiskTiming, SimulatedDisk
+from triplicate.sim.loop import Life, VirtualLoop, context_of
+from triplicate.sim.network import NetworkTiming, SimulatedNetwork
+from triplicate.sim.record import Recorder
+
+Result = TypeVar("Result")
+
+EPOCH_US = 1_750_000_000_000_000
+"""The wall clock at virtual time 0, microseconds since the epoch: any fixed day will do."""
+
+WALL_SKEW_MAX_S = 2.0
+"""How far a node's wall clock may be off, either way."""
+
+
+def derive_seed(*parts: object) -> int:
+    """A 64-bit seed from a seed, a node and a purpose; the same in every process, whatever its hash seed."""
+    digest = hashlib.blake2b("/".join(str(part) for part in parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class World:
+    """One simulated world: a loop, a network, disks, and a record of everything that happens.
+
+    Args:
+        seed: decides everything that chance decides.
+        network, disk: how slow things are.
+        callbacks_max, time_max_s: bounds after which the world is declared stuck.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        network: NetworkTiming | None = None,
+        disk: DiskTiming | None = None,
+        callbacks_max: int = 20_000_000,
+        time_max_s: float = 100_000.0,
+    ) -> None:
+        self.seed = seed
+        self.loop = VirtualLoop(callbacks_max=callbacks_max, time_max_s=time_max_s)
+        self.recorder = Recorder(self.loop.time)
+        self.network = SimulatedNetwork(self.loop, lambda purpose: self.chance("network", purpose), self.recorder, timing=network)
+        self.disks: dict[str, SimulatedDisk] = {}
+        self.hosts: list[SimulatedHost] = []
+        self._disk_timing = disk
+        self._lives: dict[str, int] = {}
+
+    def chance(self, *purpose: object) -> random.Random:
+        """A random stream of its own."""
+        return random.Random(derive_seed(self.seed, *purpose))
+
+    def disk(self, name: str) -> SimulatedDisk:
+        """The disk of a node; made when first asked for, kept over crashes."""
+        disk = self.disks.get(name)
+        if disk is None:
+            disk = self.disks[name] = SimulatedDisk(name, self.chance(name, "disk"), self.recorder, timing=self._disk_timing)
+        return disk
+
+    def start_host(self, name: str) -> SimulatedHost:
+        """Switch a node on: a new life with the disk that its former lives left."""
+        number = self._lives[name] = self._lives.get(name, 0) + 1
+        life = Life(name, number)
+        self.network.host_up(name)
+        host = SimulatedHost(self, life)
+        self.hosts.append(host)
+        self.recorder.fact(name, "host.start", {"life": number})
+        return host
+
+    def run(self, main: Coroutine[Any, Any, Result]) -> Result:
+        """Run the world until `main` is done. Does not close it."""
+        with collector_held():
+            return self.loop.run_until_complete(main)
+
+    def close(self) -> None:
+        """Throw the world away; killed coroutines are unwound."""
+        for host in self.hosts:
+            self.loop.kill(host.life)
+        self.loop.close()
+
+
+class SimulatedHost:
+    """One life of a node: its ports, and the means to run things on it and to kill it."""
+
+    def __init__(self, world: World, life: Life) -> None:
+        self.world = world
+        self.life = life
+        self.name = life.name
+        self.disk = world.disk(life.name)
+        self._workers = 0
+        self._watchers: list[asyncio.Future[None]] = []
+        self.port = Host(
+            name=life.name,
+            clock=SimulatedClock(world.loop, world.chance(life.name, "clock skew").uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S)),
+            network=world.network.port(life),
+            disk=self.disk.port(life, world.loop),
+            entropy=SimulatedEntropy(world.seed, life),
+            trace=self._trace,
+            new_worker=self._new_worker,
+        )
+        """What the node's code receives."""
+
+    def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
+        """Run a coroutine as part of this node: it ends with the node. From outside wait by `call`, which hears of a kill."""
+        return self.world.loop.begin(
+            coroutine, name=f"{self.name}: {name or getattr(coroutine, '__qualname__', 'call')}", context=context_of(self.life)
+        )
+
+    async def call(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
+        """Run a coroutine as part of this node and wait for it, from outside.
+
+        Raises:
+            NodeDied: the node was killed before the coroutine ended.
+        """
+        task = self.start(coroutine, name=name)
+        done = self.world.loop.create_future()
+
+        def finished(_: object) -> None:
+            if not done.done():
+                done.set_result(None)
+
+        # The watcher is the world's: it must run although the task's own node may be dead by then.
+        task.add_done_callback(finished, context=context_of(None))
+        self._watchers.append(done)
+        try:
+            await done
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        finally:
+            self._watchers.remove(done)
+        if not task.done():
+            raise NodeDied(self.name)
+        return task.result()
+
+    @property
+    def alive(self) -> bool:
+        """Whether this life goes on."""
+        return self.life.alive
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        """Kill the node as SIGKILL or, with its unsynced writes, a power failure does: no code of it runs again.
+
+        Args:
+            silent: peers are told nothing (the machine is off), instead of the resets that a living kernel sends.
+            keep_unsynced: only the process died; the kernel still writes what it holds.
+        """
+        if not self.life.alive:
+            return
+        loop = self.world.loop
+        self.world.recorder.fact(self.name, "host.crash", {"life": self.life.number, "silent": silent, "keep_unsynced": keep_unsynced})
+        loop.kill(self.life)
+        self.world.network.host_down(self.life, silent=silent)
+        if keep_unsynced:
+            self.disk.process_died()
+        else:
+            self.disk.crash()
+        for watcher in self._watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+
+    def _trace(self, kind: str, /, **facts: object) -> None:
+        self.life.check()
+        self.world.recorder.fact(self.name, kind, facts)
+
+    def _new_worker(self, name: str) -> SimulatedWorker:
+        self.life.check()
+        self._workers += 1
+        chance = self.world.chance(self.name, self.life.number, "worker", name, self._workers)
+        return SimulatedWorker(self.world.loop, self.disk, chance)
+
+
+class NodeDied(Exception):
+    """A node was killed while somebody outside waited for something that ran on it."""
+
+
+class SimulatedClock:
+    """`runtime.ports.Clock`: monotonic is virtual time, wall is that plus a fixed day and the node's error."""
+
+    def __init__(self, loop: VirtualLoop, skew_s: float) -> None:
+        self.skew_s = skew_s
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    def wall_us(self) -> int:
+        return EPOCH_US + int((self._loop.time() + self.skew_s) * 1e6)
+
+    def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Timer:
+        return self._loop.call_at(when, callback, *args)
+
+
+class SimulatedEntropy:
+    """`runtime.ports.Entropy`."""
+
+    def __init__(self, seed: int, life: Life) -> None:
+        self._seed = seed
+        self._life = life
+        self._streams: dict[str, random.Random] = {}
+
+    def stream(self, purpose: str) -> random.Random:
+        stream = self._streams.get(purpose)
+        if stream is None:
+            seed = derive_seed(self._seed, self._life.name, self._life.number, "entropy", purpose)
+            stream = self._streams[purpose] = random.Random(seed)
+        return stream
+
+
+class SimulatedWorker:
+    """`runtime.ports.Worker`: a function runs inline at a scheduled instant, and its result arrives at a later one.
+
+    So a function is atomic to the loop, as far as the loop may know: what it shares with the loop, it must not share in reality.
+    """
+
+    WAKE_LOW_S = 0.00001
+    WAKE_HIGH_S = 0.0004
+
+    def __init__(self, loop: VirtualLoop, disk: SimulatedDisk, chance: random.Random) -> None:
+        self._loop = loop
+        self._disk = disk
+        self._chance = chance
+        self._queue: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._busy = False
+        self._closed = False
+        self._idle: list[asyncio.Future[None]] = []
+
+    def run(self, function: Callable[..., Result], *args: Any) -> asyncio.Future[Result]:
+        if self._closed:
+            raise RuntimeError("the worker is closed")
+        future: asyncio.Future[Result] = self._loop.create_future()
+        context = contextvars.copy_context()
+        self._queue.append((future, lambda: context.run(function, *args)))
+        if not self._busy:
+            self._busy = True
+            self._wake()
+        return future
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._busy:
+            idle = self._loop.create_future()
+            self._idle.append(idle)
+            await idle
+
+    def _wake(self) -> None:
+        self._loop.call_later(self._chance.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S), self._work)
+
+    def _work(self) -> None:
+        future, function = self._queue.popleft()
+        # As with the executors of the standard library, a wait that was cancelled before the function began takes it back.
+        if future.cancelled():
+            self._after(future, None, None)
+            return
+        self._disk.take_debt()
+        try:
+            result, error = function(), None
+        except Exception as fault:  # noqa: BLE001 - it is handed to the waiter, as a thread would
+            result, error = None, fault
+        delay_s = self._disk.take_debt() + self._chance.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S)
+        self._loop.call_later(delay_s, self._after, future, result, error)
+
+    def _after(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+        if not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+        if self._queue:
+            self._wake()
+            return
+        self._busy = False
+        for idle in self._idle:
+            if not idle.done():
+                idle.set_result(None)
+        self._idle.clear()
+
+
+@contextmanager
+def collector_held() -> Iterator[None]:
+    """Keep the cycle collector from running in the midst of a simulation, where its timing differs from process to process."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

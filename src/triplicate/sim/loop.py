@@ -1,0 +1,399 @@
+"""An event loop in virtual time: nothing sleeps, and the same program always runs in the same order.
+
+Callbacks run first come first served. When none is ready the clock jumps to the next timer; timers of the same instant run in the
+order in which they were made. There is no thread, selector, signal or executor, so nothing outside the program can reach in.
+
+Every callback belongs to a *life*: one run of one simulated node, from its start to its end or crash. The life travels in the
+callback's context, so everything that a node starts, directly or through asyncio's futures and tasks, carries it. `VirtualLoop.kill`
+ends a life as SIGKILL ends a process: none of its callbacks runs again, no `finally` block is entered, and what wakes it later has no
+effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import sys
+from asyncio import events as asyncio_events
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+if TYPE_CHECKING:
+    # The type checker's abstract loop demands sockets, signals and processes; at run time those methods raise NotImplementedError,
+    # which is what a simulation wants of them.
+    LoopInterface = asyncio.BaseEventLoop
+else:
+    LoopInterface = asyncio.AbstractEventLoop
+
+STUCK_NAMES_MAX = 20
+"""How many waiting tasks a `SimulationStuck` names."""
+
+
+class SimulationStuck(AssertionError):
+    """The simulation cannot end: everybody waits for somebody, or the bound of callbacks or of virtual time is reached."""
+
+
+class HostCrashed(BaseException):
+    """Raised inside a node's own code when that code touches a port after the node's crash, or is the one during which it crashed.
+
+    A BaseException, since no handler of the node may catch it: the process that would handle it is gone.
+    """
+
+
+class Life:
+    """One run of one node. `alive` turns false once, at its crash."""
+
+    __slots__ = ("alive", "name", "number")
+
+    def __init__(self, name: str, number: int = 1) -> None:
+        self.name = name
+        self.number = number
+        self.alive = True
+
+    def check(self) -> None:
+        """Raise `HostCrashed` when this life is over."""
+        if not self.alive:
+            raise HostCrashed(self.name)
+
+    def __repr__(self) -> str:
+        return f"<life {self.number} of {self.name}{'' if self.alive else ', over'}>"
+
+
+LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
+"""The life that the running callback belongs to; None is the world itself (network, faults, checkers)."""
+
+
+def context_of(life: Life | None) -> contextvars.Context:
+    """A fresh context in which everything that starts belongs to `life`."""
+    context = contextvars.copy_context()
+    context.run(LIFE.set, life)
+    return context
+
+
+class VirtualHandle(asyncio.TimerHandle):
+    """What `call_soon` and `call_at` return. Own fields throughout, so that nothing private of asyncio is relied on."""
+
+    __slots__ = ("arguments", "callback", "due", "life", "surroundings", "void")
+
+    def __init__(
+        self, callback: Callable[..., Any], arguments: tuple[Any, ...], surroundings: contextvars.Context, life: Life | None, due: float
+    ) -> None:
+        self.callback = callback
+        self.arguments = arguments
+        self.surroundings = surroundings
+        self.life = life
+        self.due = due
+        self.void = False
+
+    def cancel(self) -> None:
+        self.void = True
+
+    def cancelled(self) -> bool:
+        return self.void
+
+    def when(self) -> float:
+        return self.due
+
+    def __repr__(self) -> str:
+        return f"<{getattr(self.callback, '__qualname__', self.callback)!s} at {self.due:.6f} of {self.life}>"
+
+    # TimerHandle compares and hashes by its own fields, which are not filled in here.
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class LivingFuture(asyncio.Future[Result]):
+    """A future that knows whose it is, so that an exception nobody retrieves is no fault when its owner was killed."""
+
+    life: Life | None
+
+
+class VirtualLoop(LoopInterface):
+    """An event loop whose time moves only when nothing is ready.
+
+    Args:
+        callbacks_max: bound on callbacks run; reaching it raises `SimulationStuck` naming the busiest.
+        time_max_s: bound on virtual time, seconds from 0; same.
+    """
+
+    def __init__(self, *, callbacks_max: int = 20_000_000, time_max_s: float = 100_000.0) -> None:
+        self.callbacks_max = callbacks_max
+        self.time_max_s = time_max_s
+        self.callbacks_run = 0
+        self.failures: list[dict[str, Any]] = []
+        """What asyncio's exception handler would have logged; a run with failures is a failed run."""
+        self._now = 0.0
+        self._ready: deque[VirtualHandle] = deque()
+        self._timers: list[tuple[float, int, VirtualHandle]] = []
+        self._sequence = 0
+        self._tasks: dict[asyncio.Task[Any], Life | None] = {}
+        self._tasks_checked_at = 64
+        self._frozen: list[asyncio.Task[Any]] = []
+        self._running = False
+        self._stopping = False
+        self._closed = False
+
+    # Time and callbacks.
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now
+
+    def call_soon(
+        self, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        if context is None:
+            context = contextvars.copy_context()
+        life = context.get(LIFE)
+        handle = VirtualHandle(callback, args, context, life, self._now)
+        if life is not None and not life.alive:
+            handle.void = True
+        else:
+            self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        if context is None:
+            context = contextvars.copy_context()
+        life = context.get(LIFE)
+        handle = VirtualHandle(callback, args, context, life, when)
+        if life is not None and not life.alive:
+            handle.void = True
+        else:
+            self._sequence += 1
+            heapq.heappush(self._timers, (when, self._sequence, handle))
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    # Futures and tasks.
+
+    def create_future(self) -> asyncio.Future[Any]:
+        future: LivingFuture[Any] = LivingFuture(loop=self)
+        future.life = LIFE.get()
+        return future
+
+    def create_task(
+        self, coro: Coroutine[Any, Any, Result] | Any, *, name: object = None, context: contextvars.Context | None = None
+    ) -> asyncio.Task[Result]:
+        return self.begin(coro, name=None if name is None else str(name), context=context)
+
+    def begin(
+        self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None, context: contextvars.Context | None = None
+    ) -> asyncio.Task[Result]:
+        """Start a task; asyncio's `create_task` under the name that the world uses."""
+        life = LIFE.get() if context is None else context.get(LIFE)
+        if life is not None and not life.alive:
+            coroutine.close()
+            raise HostCrashed(life.name)
+        task: asyncio.Task[Result] = asyncio.Task(coroutine, loop=self, name=name, context=context)
+        self._tasks[task] = life
+        if len(self._tasks) >= self._tasks_checked_at:
+            self._tasks = {task: life for task, life in self._tasks.items() if not task.done()}
+            self._tasks_checked_at = max(64, 2 * len(self._tasks))
+        return task
+
+    def pending_tasks(self) -> list[asyncio.Task[Any]]:
+        """Tasks of living nodes and of the world that are not done, in the order in which they were started."""
+        return [task for task, life in self._tasks.items() if not task.done() and (life is None or life.alive)]
+
+    def pending_timers(self) -> list[VirtualHandle]:
+        """Timers of living nodes that were neither run nor cancelled, by time. Those of the world itself are left out."""
+        handles = [handle for _, _, handle in sorted(self._timers, key=lambda item: item[:2])]
+        return [handle for handle in handles if not handle.void and handle.life is not None and handle.life.alive]
+
+    def life_of(self, task: asyncio.Task[Any]) -> Life | None:
+        """Whose task this is."""
+        return self._tasks.get(task)
+
+    def kill(self, life: Life) -> None:
+        """End a life at once. The callback that runs now, should it belong to that life, is the last."""
+        life.alive = False
+        for handle in self._ready:
+            if handle.life is life:
+                handle.void = True
+        for _, _, handle in self._timers:
+            if handle.life is life:
+                handle.void = True
+        for task, owner in self._tasks.items():
+            if owner is life and not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # It is meant to stay pending for ever.
+                self._frozen.append(task)
+
+    # Running.
+
+    def run_until_complete(self, future: Awaitable[Result] | Any) -> Result:
+        if self._closed:
+            raise RuntimeError("the loop is closed")
+        main: asyncio.Future[Result] | Any = self.begin(future, name="main") if asyncio.iscoroutine(future) else future
+        self._run(main)
+        result: Result = main.result()
+        return result
+
+    def run_forever(self) -> None:
+        """Run until `stop`, or until nothing is left to do."""
+        self._run(None)
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def _run(self, main: asyncio.Future[Any] | None) -> None:
+        if self._running or asyncio_events._get_running_loop() is not None:
+            raise RuntimeError("a loop is running already")
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(finalizer=self._finish_generator)
+        asyncio_events._set_running_loop(self)
+        self._running = True
+        self._stopping = False
+        try:
+            while not self._stopping and not (main is not None and main.done()):
+                if not self._turn():
+                    if main is None:
+                        return
+                    raise SimulationStuck(f"at {self._now:.6f} s nothing can happen any more; waiting: {self.describe_waiting()}")
+        finally:
+            self._running = False
+            asyncio_events._set_running_loop(None)
+            sys.set_asyncgen_hooks(*hooks)
+
+    def _turn(self) -> bool:
+        """Move due timers, run what is ready now (not what that makes ready). False when there is nothing at all."""
+        ready, timers = self._ready, self._timers
+        while timers and timers[0][2].void:
+            heapq.heappop(timers)
+        if not ready:
+            if not timers:
+                return False
+            self._now = max(self._now, timers[0][0])
+            if self._now > self.time_max_s:
+                raise SimulationStuck(f"virtual time passed {self.time_max_s} s; waiting: {self.describe_waiting()}")
+        now = self._now
+        while timers and timers[0][0] <= now:
+            ready.append(heapq.heappop(timers)[2])
+        count = len(ready)
+        self.callbacks_run += count
+        if self.callbacks_run > self.callbacks_max:
+            raise SimulationStuck(f"{self.callbacks_max} callbacks at {now:.6f} s and no end; busiest: {self._describe_busy()}")
+        for _ in range(count):
+            handle = ready.popleft()
+            if not handle.void:
+                try:
+                    handle.surroundings.run(handle.callback, *handle.arguments)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except HostCrashed:
+                    pass
+                except BaseException as error:  # noqa: BLE001 - asyncio's contract: a callback's error goes to the handler, not to the loop
+                    self.call_exception_handler({"message": f"exception in {handle!r}", "exception": error})
+        return True
+
+    def _finish_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        if not self._closed:
+            self.call_soon(self.begin, generator.aclose())
+
+    # What is wrong.
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep it in `failures`, unless it concerns a life that is over."""
+        if isinstance(context.get("exception"), HostCrashed):
+            return
+        subject = context.get("task") or context.get("future")
+        life = self._tasks.get(subject) if isinstance(subject, asyncio.Task) else getattr(subject, "life", None)
+        if life is None or life.alive:
+            self.failures.append(context)
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+    def describe_waiting(self) -> str:
+        """The pending tasks and the line at which each waits."""
+        pending = self.pending_tasks()
+        text = "; ".join(describe_task(task) for task in pending[:STUCK_NAMES_MAX])
+        return text + (f"; and {len(pending) - STUCK_NAMES_MAX} more" if len(pending) > STUCK_NAMES_MAX else "") or "no task"
+
+    def _describe_busy(self) -> str:
+        names = Counter(describe_callback(handle.callback) for handle in self._ready)
+        return ", ".join(f"{name} ({count})" for name, count in sorted(names.items(), key=lambda item: (-item[1], item[0]))[:5])
+
+    # The rest of the interface.
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:
+        if enabled:
+            raise NotImplementedError("asyncio's debug mode reads the real clock")
+
+    def is_running(self) -> bool:
+        return self._running
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def run_in_executor(self, executor: Any, func: Callable[[*Arguments], Result], *args: *Arguments) -> asyncio.Future[Result]:
+        raise NotImplementedError("threads are not simulated; use the host's workers")
+
+    async def shutdown_asyncgens(self) -> None:
+        """Nothing to do: an abandoned generator is closed as soon as it is dropped."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Nothing to do: there is no executor."""
+
+    def close(self) -> None:
+        """Drop everything. Killed coroutines are unwound here, in order, with every port of theirs dead."""
+        if self._running:
+            raise RuntimeError("the loop is running")
+        if self._closed:
+            return
+        self._closed = True
+        asyncio_events._set_running_loop(self)
+        try:
+            for task in self._frozen:
+                coroutine: Any = task.get_coro()
+                # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago.
+                with suppress(Exception, HostCrashed):
+                    coroutine.close()
+        finally:
+            asyncio_events._set_running_loop(None)
+        self._frozen.clear()
+        self._ready.clear()
+        self._timers.clear()
+
+
+def describe_callback(callback: Callable[..., Any]) -> str:
+    """A callback's name; for a task's step the task's name."""
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, asyncio.Task):
+        return f"task {owner.get_name()}"
+    return getattr(callback, "__qualname__", None) or type(callback).__name__
+
+
+def describe_task(task: asyncio.Task[Any]) -> str:
+    """Name of a task and the innermost line of our own code at which it waits."""
+    place = "not started"
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None) or getattr(awaited, "ag_frame", None)
+        if frame is not None:
+            place = f"{frame.f_code.co_qualname} line {frame.f_lineno}"
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None) or getattr(awaited, "ag_await", None)
+    return f"{task.get_name()} in {place}"

@@ -1,0 +1,293 @@
+"""TCP between simulated nodes: seeded delay, chunks cut at random places, partitions, resets in mid-frame, hosts that are down.
+
+A node's address is its name. Bytes of one connection arrive in order or, once it breaks, not at all; connections overtake each other.
+Protocols and transports are asyncio's own, so the code above cannot tell the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import errno
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from zlib import crc32
+
+from triplicate.runtime import Listener
+from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
+from triplicate.sim.record import Recorder
+from triplicate.sim.transport import Connection, SimulatedTransport
+
+FIRST_FREE_PORT = 40_001
+
+
+@dataclass(frozen=True)
+class NetworkTiming:
+    """Delays one way. Each ordered pair of nodes draws its own factor once, so that some links are slow for a whole run."""
+
+    delay_low_s: float = 0.0001
+    delay_mean_s: float = 0.0006
+    link_factor_high: float = 6.0
+    split_rate: float = 0.05
+    """Share of deliveries that are cut in two at a random byte."""
+    connect_timeout_s: float = 20.0
+    """How long a connect to a silent host hangs before the operating system gives up."""
+    buffer_low_bytes: int = 16 * 1024
+    buffer_high_bytes: int = 256 * 1024
+    """Bounds of what a connection holds on the wire before the sender's own buffer fills; drawn for each connection."""
+
+
+@dataclass
+class _Listening:
+    factory: Callable[[], asyncio.Protocol]
+    context: contextvars.Context
+    life: Life
+
+
+class SimulatedNetwork:
+    """All nodes' wires.
+
+    Args:
+        chance: maker of a random stream for a purpose; each link and connection has its own.
+    """
+
+    def __init__(
+        self, loop: VirtualLoop, chance: Callable[[str], random.Random], recorder: Recorder, *, timing: NetworkTiming | None = None
+    ) -> None:
+        self.loop = loop
+        self.recorder = recorder
+        self.timing = timing or NetworkTiming()
+        self.connections: dict[int, Connection] = {}
+        """Those of which at least one end still knows."""
+        self.strikes: dict[str, int] = {}
+        """How often each kind of fault struck something."""
+        self._chance = chance
+        self._listening: dict[tuple[str, int], _Listening] = {}
+        self._ports: dict[str, int] = {}
+        self._blocked: dict[tuple[str, str], int] = {}
+        self._silent: dict[str, None] = {}
+        self._factors: dict[tuple[str, str], float] = {}
+        self._slowness: dict[tuple[str, str], float] = {}
+        self._opened = 0
+
+    def port(self, life: Life) -> NodeNetwork:
+        """The network port of one life of a node."""
+        return NodeNetwork(self, life)
+
+    # Faults.
+
+    def block(self, source: str, target: str) -> None:
+        """Hold everything from one node to another, one way, until `unblock`. Blocks count: as many unblocks are needed."""
+        self._blocked[source, target] = self._blocked.get((source, target), 0) + 1
+        self._strike("block", source, target)
+
+    def unblock(self, source: str, target: str) -> None:
+        """Take one block back; what was held arrives in order."""
+        left = self._blocked.get((source, target), 0) - 1
+        if left > 0:
+            self._blocked[source, target] = left
+            return
+        self._blocked.pop((source, target), None)
+        self.recorder.note("net.unblock", source, target)
+        for connection in list(self.connections.values()):
+            connection.wake(source, target)
+
+    def is_blocked(self, source: str, target: str) -> bool:
+        """Whether the way from one node to another is cut."""
+        return (source, target) in self._blocked
+
+    def slow(self, source: str, target: str, factor: float) -> None:
+        """Multiply the delays from one node to another; 1 is normal."""
+        self._slowness[source, target] = factor
+        self._strike("slow", source, target)
+
+    def reset(self, name: str, other: str | None = None) -> int:
+        """Break the connections of a node (with one other), each direction at a random byte; returns how many."""
+        struck = 0
+        for connection in list(self.connections.values()):
+            if connection.touches(name) and (other is None or connection.touches(other)) and connection.break_off():
+                struck += 1
+        if struck:
+            self._strike("reset", name, other or "*")
+        return struck
+
+    def host_down(self, life: Life, *, silent: bool) -> None:
+        """A node is gone. Peers hear a reset, or, when `silent` (its power failed), nothing at all until it is up again."""
+        for key in [key for key, listening in self._listening.items() if listening.life is life]:
+            del self._listening[key]
+        if silent:
+            self._silent[life.name] = None
+        for connection in list(self.connections.values()):
+            connection.end_gone(life, silent=silent)
+        self._strike("host_down_silently" if silent else "host_down", life.name, "*")
+
+    def host_up(self, name: str) -> None:
+        """The machine answers again: who still holds a connection to its former life is told by a reset."""
+        self._silent.pop(name, None)
+        for connection in list(self.connections.values()):
+            if connection.touches(name):
+                connection.told_by_new_host(name)
+
+    # What connections need.
+
+    def delay(self, source: str, target: str, chance: random.Random) -> float:
+        """Draw one delay in seconds."""
+        link = (source, target)
+        factor = self._factors.get(link)
+        if factor is None:
+            # Most links are near 1; the cube makes a few really slow.
+            spread = self._chance(f"link {source} {target}").random() ** 3
+            factor = self._factors[link] = 1.0 + spread * (self.timing.link_factor_high - 1.0)
+        base = self.timing.delay_low_s + chance.expovariate(1.0 / self.timing.delay_mean_s)
+        return base * factor * self._slowness.get(link, 1.0)
+
+    def open_transports(self) -> list[SimulatedTransport]:
+        """Ends that belong to a living node and are not closed, oldest first."""
+        ends = [end for connection in self.connections.values() for end in (connection.client, connection.server)]
+        return [end for end in ends if end.life.alive and not end.lost]
+
+    def open_listeners(self) -> list[tuple[str, int]]:
+        """Addresses that accept connections."""
+        return [address for address, listening in self._listening.items() if listening.life.alive]
+
+    # Listening and connecting, for `NodeNetwork`.
+
+    def listen(self, life: Life, factory: Callable[[], asyncio.Protocol], port: int) -> tuple[str, int]:
+        if port == 0:
+            port = self._ports.get(life.name, FIRST_FREE_PORT)
+            self._ports[life.name] = port + 1
+        address = (life.name, port)
+        if address in self._listening:
+            raise OSError(errno.EADDRINUSE, "address already in use", f"{life.name}:{port}")
+        self._listening[address] = _Listening(factory, context_of(life), life)
+        self.recorder.note("net.listen", life.name, port)
+        return address
+
+    def close_listener(self, life: Life, address: tuple[str, int]) -> None:
+        listening = self._listening.get(address)
+        if listening is not None and listening.life is life:
+            del self._listening[address]
+
+    def dial(self, life: Life, context: contextvars.Context, address: tuple[str, int], answer: asyncio.Future[SimulatedTransport]) -> None:
+        """Send the first packet of a connection; `answer` gets the client's end or an OSError."""
+        self._opened += 1
+        number = self._opened
+        chance = self._chance(f"connection {number}")
+        self.loop.call_later(
+            self.delay(life.name, address[0], chance),
+            self._arrive,
+            number,
+            chance,
+            life,
+            context,
+            address,
+            answer,
+            context=context_of(None),
+        )
+
+    def _arrive(
+        self,
+        number: int,
+        chance: random.Random,
+        life: Life,
+        context: contextvars.Context,
+        address: tuple[str, int],
+        answer: asyncio.Future[SimulatedTransport],
+    ) -> None:
+        if answer.done() or not life.alive:
+            return
+        source, target = life.name, address[0]
+        if self.is_blocked(source, target) or self.is_blocked(target, source) or target in self._silent:
+            error = TimeoutError(errno.ETIMEDOUT, "connection timed out", f"{target}:{address[1]}")
+            self.loop.call_later(self.timing.connect_timeout_s, _settle, answer, error)
+            return
+        back_s = self.delay(target, source, chance)
+        listening = self._listening.get(address)
+        if listening is None:
+            refusal = ConnectionRefusedError(errno.ECONNREFUSED, "connection refused", f"{target}:{address[1]}")
+            self.loop.call_later(back_s, _settle, answer, refusal)
+            return
+        capacity = chance.randrange(self.timing.buffer_low_bytes, self.timing.buffer_high_bytes + 1)
+        connection = Connection(self, number, chance, capacity)
+        connection.client = SimulatedTransport(connection, life, context, (source, FIRST_FREE_PORT + 10_000 + number), address)
+        connection.server = SimulatedTransport(connection, listening.life, listening.context, address, connection.client.own_address)
+        self.connections[number] = connection
+        self.recorder.note("net.open", number, source, address)
+        self.loop.call_soon(_accept, connection.server, listening.factory, context=listening.context)
+        self.loop.call_later(back_s, _settle, answer, connection.client)
+
+    def forget(self, connection: Connection) -> None:
+        """Both ends are closed or gone."""
+        self.connections.pop(connection.number, None)
+
+    def delivered(self, number: int, target: str, data: bytes) -> None:
+        """Note one delivery; it is part of the run's identity."""
+        self.recorder.note("net", number, target, len(data), crc32(data))
+
+    def _strike(self, kind: str, source: str, target: str) -> None:
+        self.strikes[kind] = self.strikes.get(kind, 0) + 1
+        self.recorder.note("net." + kind, source, target)
+
+
+class NodeNetwork:
+    """`runtime.ports.Network` for one life of a node. Whatever host is asked to listen, peers find it under the node's name."""
+
+    def __init__(self, network: SimulatedNetwork, life: Life) -> None:
+        self._network = network
+        self._life = life
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        self._life.check()
+        context = contextvars.copy_context()
+        context.run(LIFE.set, self._life)
+        target = self._life.name if host in ("localhost", "127.0.0.1", "::1") else host
+        answer: asyncio.Future[SimulatedTransport] = self._network.loop.create_future()
+        self._network.dial(self._life, context, (target, port), answer)
+        try:
+            transport = await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                answer.result().abort()
+            raise
+        if transport.lost:
+            raise ConnectionResetError(errno.ECONNRESET, "connection reset", f"{target}:{port}")
+        protocol = factory()
+        transport.begin(protocol)
+        return transport, protocol
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
+        self._life.check()
+        return SimulatedListener(self._network, self._life, self._network.listen(self._life, factory, port))
+
+
+class SimulatedListener:
+    """`runtime.ports.Listener`."""
+
+    def __init__(self, network: SimulatedNetwork, life: Life, address: tuple[str, int]) -> None:
+        self._network = network
+        self._life = life
+        self._address = address
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._address
+
+    async def close(self) -> None:
+        self._network.close_listener(self._life, self._address)
+
+
+def _accept(transport: SimulatedTransport, factory: Callable[[], asyncio.Protocol]) -> None:
+    if not transport.lost:
+        transport.begin(factory())
+
+
+def _settle(answer: asyncio.Future[SimulatedTransport], outcome: SimulatedTransport | OSError) -> None:
+    if answer.done():
+        # The caller gave up meanwhile: what it will never hear of is closed, as the kernel does with a descriptor nobody holds.
+        if isinstance(outcome, SimulatedTransport):
+            outcome.abort()
+    elif isinstance(outcome, OSError):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)

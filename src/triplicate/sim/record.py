@@ -1,0 +1,92 @@
+"""The record of a run: every fact in order, and one running digest over all of them that is the run's identity.
+
+Two runs with the same digest did the same things at the same virtual instants. Facts are recorded in a canonical form, so that
+neither the order of a set nor the address of an object can enter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of a run's timeline."""
+
+    time_s: float
+    node: str
+    kind: str
+    facts: tuple[tuple[str, object], ...]
+
+    def __str__(self) -> str:
+        words = " ".join(f"{name}={canonical(value)}" for name, value in self.facts)
+        return f"{self.time_s:12.6f}  {self.node:<12} {self.kind:<28} {words}".rstrip()
+
+
+class Recorder:
+    """Takes facts from all nodes, the network and the disks.
+
+    Args:
+        time: the virtual clock.
+        facts_max: how many facts of the nodes are kept for reading; the digest always covers all.
+    """
+
+    def __init__(self, time: Callable[[], float], *, facts_max: int = 100_000) -> None:
+        self.facts: list[Fact] = []
+        self.counts: dict[str, int] = {}
+        self.noted = 0
+        self._time = time
+        self._facts_max = facts_max
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def note(self, *parts: object) -> None:
+        """Enter something into the digest only: frequent, and readable only as part of the whole."""
+        self.noted += 1
+        self._hash.update(f"{self._time()!r} {canonical(parts)}\n".encode())
+
+    def fact(self, node: str, kind: str, facts: Mapping[str, object]) -> None:
+        """Enter a fact of a node into the digest and the timeline."""
+        self.note(node, kind, facts)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        if len(self.facts) < self._facts_max:
+            self.facts.append(Fact(self._time(), node, kind, tuple((name, _frozen(value)) for name, value in facts.items())))
+
+    def hexdigest(self) -> str:
+        """The identity of the run so far."""
+        return self._hash.hexdigest()
+
+
+def canonical(value: object) -> str:
+    """A value as text that is the same in every process: sets sorted, dictionaries by key, errors by class and message, no address.
+
+    Raises:
+        TypeError: a type whose text might differ between processes.
+    """
+    if value is None or isinstance(value, bool | float | str | bytes):
+        return repr(value)
+    if isinstance(value, enum.Enum):
+        return str(value.name)
+    if isinstance(value, int):
+        return repr(int(value))
+    if isinstance(value, bytearray | memoryview):
+        return repr(bytes(value))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{canonical(key)}: {canonical(item)}" for key, item in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(canonical(item) for item in value)) + "}"
+    if isinstance(value, list | tuple | range):
+        return "(" + ", ".join(canonical(item) for item in value) + ")"
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value).__name__ + canonical({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    raise TypeError(f"a trace takes plain values, not {type(value).__name__}: its text may differ from one process to the next")
+
+
+def _frozen(value: object) -> object:
+    """What cannot change after it was recorded."""
+    return value if value is None or isinstance(value, int | float | str | bytes) else canonical(value)

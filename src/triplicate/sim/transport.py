@@ -1,0 +1,383 @@
+"""One simulated connection: two ends, and between them two directions that carry bytes with delay.
+
+Each direction holds segments (what was written in one instant, and when it arrives). A break cuts a direction at a random byte, then
+tells the receiver. Everything an end calls on its protocol runs in the context of that end's node, so a dead node hears nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import errno
+import random
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from triplicate.sim.loop import Life
+
+if TYPE_CHECKING:
+    from triplicate.sim.network import SimulatedNetwork
+
+HIGH_WATER_BYTES = 64 * 1024
+"""asyncio's own default for write buffers; the low mark is a quarter of it."""
+
+
+class _Segment:
+    """Bytes written at one instant. `arrives_at` never decreases along a direction."""
+
+    __slots__ = ("arrives_at", "chunks", "size", "written_at")
+
+    def __init__(self, written_at: float, arrives_at: float, data: bytes) -> None:
+        self.written_at = written_at
+        self.arrives_at = arrives_at
+        self.chunks = [data]
+        self.size = len(data)
+
+
+class Direction:
+    """Bytes on their way from one end to the other."""
+
+    __slots__ = ("_connection", "_end", "_end_at", "_network", "_timer", "segments", "source", "target", "undelivered")
+
+    def __init__(self, connection: Connection, source: SimulatedTransport, target: SimulatedTransport) -> None:
+        self.source = source
+        self.target = target
+        self.segments: deque[_Segment] = deque()
+        self.undelivered = 0
+        self._connection = connection
+        self._network = connection.network
+        self._timer: asyncio.TimerHandle | None = None
+        self._end: str | None = None
+        """How the direction ends once its segments are delivered: 'eof' or 'reset'."""
+        self._end_at = 0.0
+
+    def write(self, data: bytes) -> None:
+        now = self._network.loop.time()
+        last = self.segments[-1] if self.segments else None
+        if last is not None and last.written_at == now:
+            last.chunks.append(data)
+            last.size += len(data)
+        else:
+            self.segments.append(_Segment(now, self._arrival(now), data))
+        self.undelivered += len(data)
+        self.schedule()
+
+    def finish(self) -> None:
+        """End of file after what was written."""
+        if self._end is None:
+            self._end = "eof"
+            self._end_at = self._arrival(self._network.loop.time())
+            self.schedule()
+
+    def cut(self, *, tell: bool) -> None:
+        """Lose a tail of what is under way, from a random byte on; then tell the receiver by a reset, or leave it without news."""
+        keep = self._connection.chance.randrange(self.undelivered + 1) if self.undelivered else 0
+        if self.target.is_holding():
+            keep = 0
+        self._truncate(keep)
+        self._end = "reset" if tell else None
+        self._end_at = self._arrival(self._network.loop.time())
+        if tell:
+            self.schedule()
+
+    def drop(self) -> None:
+        """Lose all that is under way, without news."""
+        self._truncate(0)
+        self._end = None
+
+    def schedule(self) -> None:
+        """Arm the timer for the next arrival, unless nothing is to come, the reader pauses, or the way is blocked."""
+        if self._timer is not None or self.target.gone or self._network.is_blocked(self.source.life.name, self.target.life.name):
+            return
+        if self.target.is_holding() and (self.segments or self._end != "reset"):
+            return
+        if self.segments:
+            when = self.segments[0].arrives_at
+        elif self._end is not None:
+            when = self._end_at
+        else:
+            return
+        loop = self._network.loop
+        self._timer = loop.call_at(max(when, loop.time()), self._deliver, context=self.target.context)
+
+    def _deliver(self) -> None:
+        self._timer = None
+        target = self.target
+        if (
+            target.gone
+            or (target.is_holding() and (self.segments or self._end != "reset"))
+            or self._network.is_blocked(self.source.life.name, target.life.name)
+        ):
+            return
+        if not self.segments:
+            self._deliver_end()
+            return
+        data = self._take(self._network.loop.time())
+        if data:
+            self._network.delivered(self._connection.number, target.life.name, data)
+            target.receive(data)
+            self.source.drained()
+        self.schedule()
+
+    def _deliver_end(self) -> None:
+        end, self._end = self._end, None
+        if end == "reset":
+            self.target.lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+        elif end == "eof":
+            self.target.receive_eof()
+
+    def _take(self, now: float) -> bytes:
+        """What has arrived by now; sometimes only a part of it, the rest a little later."""
+        chunks: list[bytes] = []
+        while self.segments and self.segments[0].arrives_at <= now:
+            chunks += self.segments.popleft().chunks
+        data = b"".join(chunks)
+        chance = self._connection.chance
+        if len(data) > 1 and chance.random() < self._network.timing.split_rate:
+            cut = chance.randrange(1, len(data))
+            rest = _Segment(-1.0, now + self._network.timing.delay_low_s * chance.random(), data[cut:])
+            self.segments.appendleft(rest)
+            data = data[:cut]
+        self.undelivered -= len(data)
+        return data
+
+    def _arrival(self, now: float) -> float:
+        when = now + self._network.delay(self.source.life.name, self.target.life.name, self._connection.chance)
+        return max(when, self.segments[-1].arrives_at) if self.segments else when
+
+    def _truncate(self, keep: int) -> None:
+        kept: deque[_Segment] = deque()
+        left = keep
+        for segment in self.segments:
+            if left <= 0:
+                break
+            if segment.size > left:
+                segment = _Segment(segment.written_at, segment.arrives_at, b"".join(segment.chunks)[:left])
+            left -= segment.size
+            kept.append(segment)
+        self.segments = kept
+        self.undelivered = sum(segment.size for segment in kept)
+
+
+class Connection:
+    """Two ends of one connection. `client` and `server` are set by the network right after construction."""
+
+    client: SimulatedTransport
+    server: SimulatedTransport
+
+    def __init__(self, network: SimulatedNetwork, number: int, chance: random.Random, capacity: int) -> None:
+        self.network = network
+        self.number = number
+        self.chance = chance
+        self.capacity = capacity
+        self._directions: dict[bool, Direction] = {}
+
+    def direction(self, source: SimulatedTransport) -> Direction:
+        """The direction in which an end sends."""
+        forward = source is self.client
+        found = self._directions.get(forward)
+        if found is None:
+            found = self._directions[forward] = Direction(self, source, self.server if forward else self.client)
+        return found
+
+    def peer(self, end: SimulatedTransport) -> SimulatedTransport:
+        """The other end."""
+        return self.server if end is self.client else self.client
+
+    def touches(self, name: str) -> bool:
+        """Whether a node is one of the two."""
+        return name in (self.client.life.name, self.server.life.name)
+
+    def wake(self, source: str, target: str) -> None:
+        """A blocked way is open again."""
+        for end in (self.client, self.server):
+            if end.life.name == source and self.peer(end).life.name == target:
+                self.direction(end).schedule()
+
+    def break_off(self) -> bool:
+        """Cut both directions; false when there was nothing left to break."""
+        if self.client.lost or self.server.lost:
+            return False
+        self.direction(self.client).cut(tell=True)
+        self.direction(self.server).cut(tell=True)
+        return True
+
+    def end_gone(self, life: Life, *, silent: bool) -> None:
+        """A node's life is over: its end calls nothing any more."""
+        for end in (self.client, self.server):
+            if end.life is life and not end.gone:
+                end.gone = end.lost = True
+                self.direction(end).cut(tell=not silent)
+                self.direction(self.peer(end)).drop()
+        self.forget_if_over()
+
+    def told_by_new_host(self, name: str) -> None:
+        """The peer of a dead end sends to a machine that knows nothing of the connection: reset."""
+        for end in (self.client, self.server):
+            if end.gone and end.life.name == name and not self.peer(end).lost:
+                self.direction(end).cut(tell=True)
+
+    def forget_if_over(self) -> None:
+        """Leave the network's books once no end needs it."""
+        if self.client.lost and self.server.lost:
+            self.network.forget(self)
+
+
+class SimulatedTransport(asyncio.Transport):
+    """One end. All of asyncio's transport interface that a protocol may use."""
+
+    def __init__(
+        self, connection: Connection, life: Life, context: contextvars.Context, own_address: tuple[str, int], peer_address: tuple[str, int]
+    ) -> None:
+        super().__init__({"sockname": own_address, "peername": peer_address})
+        self.connection = connection
+        self.life = life
+        self.context = context
+        self.own_address = own_address
+        self.paused = True
+        """Reading; true until the protocol is there, so that early bytes wait for it."""
+        self.lost = False
+        """`connection_lost` was called or is about to be."""
+        self.gone = False
+        """The node died with it."""
+        self._protocol: asyncio.Protocol | None = None
+        self._closing = False
+        self._eof_sent = False
+        self._writing_paused = False
+        self._high = HIGH_WATER_BYTES
+        self._low = HIGH_WATER_BYTES // 4
+
+    def begin(self, protocol: asyncio.Protocol) -> None:
+        """Give the end its protocol and start reading."""
+        self._protocol = protocol
+        self.paused = False
+        protocol.connection_made(self)
+        if not self.paused:
+            self._incoming().schedule()
+
+    # asyncio.Transport.
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self.life.check()
+        if self._closing or self._eof_sent or not data:
+            return
+        outgoing = self.connection.direction(self)
+        if self.connection.peer(self).gone:
+            # Nobody takes the bytes off the wire; they count as unsent for ever, as against a silent host.
+            outgoing.undelivered += len(data)
+        else:
+            outgoing.write(bytes(data))
+        if not self._writing_paused and self.get_write_buffer_size() > self._high:
+            self._writing_paused = True
+            self.get_protocol().pause_writing()
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def write_eof(self) -> None:
+        if not self._closing and not self._eof_sent:
+            self._eof_sent = True
+            self.connection.direction(self).finish()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes beyond what the wire holds."""
+        return max(0, self.connection.direction(self).undelivered - self.connection.capacity)
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        if high is None:
+            high = HIGH_WATER_BYTES if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high}) must be at least low ({low}) and low at least 0")
+        self._high, self._low = high, low
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        if self.paused and not self._closing:
+            self.paused = False
+            self._incoming().schedule()
+
+    def is_reading(self) -> bool:
+        return not self.paused and not self._closing
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            if not self._eof_sent:
+                self.connection.direction(self).finish()
+            if self.get_write_buffer_size() == 0:
+                self.lose(None)
+            self._incoming().schedule()
+
+    def abort(self) -> None:
+        if not self.lost:
+            self._closing = True
+            self.connection.direction(self).cut(tell=True)
+            self.lose(None)
+
+    def get_protocol(self) -> asyncio.Protocol:
+        assert self._protocol is not None, "the connection was opened"
+        return self._protocol
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._protocol = protocol
+
+    # For the directions.
+
+    def is_holding(self) -> bool:
+        """Whether bytes must wait outside: the reader pauses. A closed end takes them and throws them away."""
+        return self.paused and not self._closing
+
+    def receive(self, data: bytes) -> None:
+        """Bytes arrived."""
+        if self._closing or self.lost:
+            return
+        try:
+            self.get_protocol().data_received(data)
+        except Exception:
+            # asyncio's own transports do the same: the error is reported and the connection ends.
+            self.abort()
+            raise
+
+    def receive_eof(self) -> None:
+        """The peer will send no more."""
+        if not self._closing and not self.lost and not self.get_protocol().eof_received():
+            self.close()
+
+    def drained(self) -> None:
+        """Something of what this end wrote was delivered. Called in the peer's context."""
+        if self.lost:
+            return
+        size = self.get_write_buffer_size()
+        if self._writing_paused and size <= self._low:
+            self._writing_paused = False
+            self.connection.network.loop.call_soon(self.get_protocol().resume_writing, context=self.context)
+        if self._closing and size == 0:
+            self.lose(None)
+
+    def lose(self, error: Exception | None) -> None:
+        """The end is over; the protocol hears of it in its own node's next turn."""
+        if self.lost:
+            return
+        self.lost = True
+        self._closing = True
+        if self._protocol is not None:
+            self.connection.network.loop.call_soon(self._protocol.connection_lost, error, context=self.context)
+        self.connection.forget_if_over()
+
+    def _incoming(self) -> Direction:
+        return self.connection.direction(self.connection.peer(self))

@@ -1,0 +1,338 @@
+"""The simulated disk: what a crash keeps, what it loses, and how it tears."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from contextlib import suppress
+
+import pytest
+
+from triplicate.runtime import Disk, Group
+from triplicate.sim.disk import SimulatedDisk
+from triplicate.sim.host import World
+from triplicate.sim.image import SECTOR_BYTES
+from triplicate.sim.loop import HostCrashed, Life, VirtualLoop
+from triplicate.sim.record import Recorder
+
+
+def make(seed: int = 1, total_bytes: int = 1 << 40) -> tuple[SimulatedDisk, Disk, VirtualLoop]:
+    loop = VirtualLoop()
+    disk = SimulatedDisk("node", random.Random(seed), Recorder(loop.time), total_bytes=total_bytes)
+    disk.make_directory("/data")
+    return disk, disk.port(Life("node"), loop), loop
+
+
+def reopened(disk: SimulatedDisk, loop: VirtualLoop) -> Disk:
+    return disk.port(Life("node", 2), loop)
+
+
+def durable_file(disk: Disk, path: str, content: bytes) -> None:
+    file = disk.open(path, create=True)
+    file.pwrite([content], 0)
+    file.sync()
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+def test_synced_bytes_under_a_synced_name_survive_every_crash() -> None:
+    for seed in range(50):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/file", b"kept")
+        disk.crash()
+        assert reopened(disk, loop).open("/data/file").pread(100, 0) == b"kept"
+
+
+def test_unsynced_bytes_are_lost_torn_or_kept_by_the_seed() -> None:
+    outcomes: list[bytes] = []
+    for seed in range(200):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/file", b"a" * 100)
+        file = port.open("/data/file")
+        file.append([b"b" * 4000])
+        file.append([b"c" * 4000])
+        disk.crash()
+        outcomes.append(reopened(disk, loop).open("/data/file").pread(10_000, 0))
+    assert all(outcome.startswith(b"a" * 100) for outcome in outcomes)
+    assert outcomes.count(b"a" * 100) > 50, "mostly nothing of it survives"
+    torn = [outcome for outcome in outcomes if 100 < len(outcome) < 8100 and set(outcome) <= set(b"abc")]
+    assert torn
+    assert all(len(outcome) % SECTOR_BYTES == 0 or len(outcome) == 4100 for outcome in torn if b"\0" not in outcome)
+    assert any(b"\0" in outcome or outcome[100:101] == b"\0" for outcome in outcomes), "sometimes sectors are written out of order"
+
+
+def test_a_name_is_durable_only_after_its_directory_was_synced() -> None:
+    lost = 0
+    for seed in range(40):
+        disk, port, loop = make(seed)
+        file = port.open("/data/file", create=True)
+        file.pwrite([b"x"], 0)
+        file.sync()
+        disk.crash()
+        lost += not reopened(disk, loop).exists("/data/file")
+    assert 20 <= lost < 40
+
+
+def test_a_rename_is_all_or_nothing() -> None:
+    outcomes: dict[bytes, int] = {}
+    for seed in range(60):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/current", b"old")
+        durable_file(port, "/data/next", b"new")
+        port.rename("/data/next", "/data/current")
+        disk.crash()
+        after = reopened(disk, loop)
+        content = after.open("/data/current").pread(10, 0)
+        assert after.exists("/data/next") == (content == b"old")
+        outcomes[content] = outcomes.get(content, 0) + 1
+    assert sorted(outcomes) == [b"new", b"old"]
+
+
+def test_a_deletion_not_synced_may_come_undone() -> None:
+    back = 0
+    for seed in range(40):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/file", b"x")
+        port.delete("/data/file")
+        assert not port.exists("/data/file")
+        disk.crash()
+        back += reopened(disk, loop).exists("/data/file")
+    assert 20 <= back < 40
+
+
+def test_a_directory_not_synced_takes_its_files_along() -> None:
+    for seed in range(40):
+        disk, port, loop = make(seed)
+        port.mkdir("/data/deep/er")
+        durable_file(port, "/data/deep/er/file", b"x")
+        disk.crash()
+        after = reopened(disk, loop)
+        assert after.exists("/data/deep/er/file") <= after.exists("/data/deep/er") <= after.exists("/data/deep")
+
+
+def test_a_file_deleted_while_open_stays_readable() -> None:
+    _, port, _ = make()
+    durable_file(port, "/data/file", b"still here")
+    file = port.open("/data/file", readonly=True)
+    port.delete("/data/file")
+    assert file.pread(100, 0) == b"still here"
+    with pytest.raises(OSError, match="reading only"):
+        file.append([b"no"])
+
+
+def test_names_open_modes_and_missing_things_behave_as_on_posix() -> None:
+    _, port, _ = make()
+    port.mkdir("/data/b")
+    port.open("/data/a", create=True).close()
+    assert port.names("/data") == ["a", "b"]
+    with pytest.raises(FileExistsError):
+        port.open("/data/a", create=True, exclusive=True)
+    with pytest.raises(FileNotFoundError):
+        port.open("/data/none")
+    with pytest.raises(FileNotFoundError):
+        port.open("/nowhere/file", create=True)
+    with pytest.raises(FileNotFoundError):
+        port.names("/nowhere")
+    with pytest.raises(IsADirectoryError):
+        port.open("/data/b")
+    port.delete("/data/none")
+
+
+def test_allocated_space_reads_as_zeros_and_writes_into_it_keep_the_size() -> None:
+    disk, port, loop = make()
+    file = port.open("/data/journal", create=True)
+    file.allocate(0, 1 << 20)
+    assert file.size() == 1 << 20
+    assert file.pread(10, 5000) == bytes(10)
+    file.pwrite([b"ab", b"cd"], 4096)
+    assert (file.size(), file.pread(6, 4095)) == (1 << 20, b"\0abcd\0")
+    file.sync()
+    port.sync_directory("/data")
+    disk.crash()
+    assert reopened(disk, loop).open("/data/journal").pread(4, 4096) == b"abcd"
+
+
+def test_truncation_forgets_and_extends_with_zeros() -> None:
+    _, port, _ = make()
+    file = port.open("/data/file", create=True)
+    file.append([b"abcdef"])
+    file.truncate(2)
+    file.truncate(4)
+    assert file.pread(10, 0) == b"ab\0\0"
+
+
+def test_a_full_disk_says_so_and_keeps_what_it_has() -> None:
+    _, port, _ = make(total_bytes=1000)
+    file = port.open("/data/file", create=True)
+    file.append([bytes(900)])
+    with pytest.raises(OSError, match="No space") as caught:
+        file.append([bytes(200)])
+    assert caught.value.errno == errno.ENOSPC
+    assert file.size() == 900
+    assert port.free_space("/data") == (100, 1000)
+
+
+def test_bytes_of_a_failed_sync_are_lost_for_good() -> None:
+    for seed in range(20):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/file", b"safe")
+        disk.failing_syncs.append("/data")
+        file = port.open("/data/file")
+        file.append([b"gone"])
+        with pytest.raises(OSError, match="injected"):
+            file.sync()
+        file.sync()
+        assert file.pread(8, 0) == b"safegone"
+        disk.crash()
+        assert reopened(disk, loop).open("/data/file").pread(8, 0) == b"safe"
+
+
+def test_a_lock_is_exclusive_until_released_or_its_holder_dies() -> None:
+    disk, port, loop = make()
+    release = port.lock("/data/lock")
+    second = reopened(disk, loop)
+    with pytest.raises(BlockingIOError):
+        second.lock("/data/lock")
+    release()
+    second.lock("/data/lock")
+    disk.crash()
+    reopened(disk, loop).lock("/data/lock")
+
+
+def test_a_flipped_bit_is_seen_and_stays() -> None:
+    disk, port, loop = make()
+    durable_file(port, "/data/file", b"\x00\x00")
+    disk.flip_bit("/data/file", 1, 3)
+    disk.crash()
+    assert reopened(disk, loop).open("/data/file").pread(2, 0) == b"\x00\x08"
+
+
+def test_the_operation_hook_can_crash_the_node_at_any_point() -> None:
+    """At the n-th operation nothing of that operation has happened, and all before it has."""
+    contents: list[bytes] = []
+    for point in range(1, 6):
+        disk, port, loop = make()
+        durable_file(port, "/data/file", b"0")
+        seen = 0
+
+        def strike(kind: str, path: str, point: int = point) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == point:
+                raise HostCrashed("node")
+
+        disk.before_operation = strike
+        file = port.open("/data/file")
+        with suppress(HostCrashed):
+            for number in range(1, 6):
+                file.pwrite([str(number).encode()], 0)
+                file.sync()
+        assert seen == point
+        contents.append(file.pread(1, 0))
+        disk.crash()
+        assert disk.before_operation is None
+        assert reopened(disk, loop).open("/data/file").pread(1, 0) in (str(point // 2).encode(), str((point - 1) // 2).encode())
+    assert contents == [b"0", b"1", b"1", b"2", b"2"]
+
+
+def test_a_log_device_groups_what_waits_and_answers_after_the_sync() -> None:
+    world = World(1)
+    host = world.start_host("node")
+    world.disk("node").make_directory("/data")
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+        host.port.disk.sync_directory("/data")
+        groups: list[list[bytes]] = []
+        position = 0
+
+        def form(items: list[bytes]) -> tuple[Group, int]:
+            nonlocal position
+            offset = position
+            position += sum(map(len, items))
+            return Group(file, offset, items), len(items)
+
+        def done(items: list[bytes]) -> None:
+            groups.append(items)
+            assert world.disk("node").syncs == len(groups)
+
+        def failed(items: list[bytes], error: OSError) -> None:
+            raise AssertionError from error
+
+        device = host.port.disk.log_device("journal", form, done, failed)
+        device.submit(b"a")
+        device.submit(b"b")
+        await asyncio.sleep(0.0001)
+        device.submit(b"c")
+        device.submit(b"d")
+        assert groups == []
+        await device.close()
+        assert groups == [[b"a", b"b"], [b"c", b"d"]]
+        assert file.pread(10, 0) == b"abcd"
+
+    async def main() -> None:
+        await host.call(node())
+
+    world.run(main())
+    assert world.loop.failures == []
+
+
+def test_a_log_device_that_fails_hands_everything_back_and_takes_nothing_more() -> None:
+    world = World(1)
+    host = world.start_host("node")
+    world.disk("node").make_directory("/data")
+    world.disk("node").failing_syncs.append("/data/journal")
+    lost: list[bytes] = []
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+
+        def failed(items: list[bytes], error: OSError) -> None:
+            assert error.errno == errno.EIO
+            lost.extend(items)
+
+        def done(items: list[bytes]) -> None:
+            raise AssertionError("nothing was synced")
+
+        device = host.port.disk.log_device("journal", lambda items: (Group(file, 0, items), len(items)), done, failed)
+        device.submit(b"a")
+        await asyncio.sleep(0.0001)
+        device.submit(b"b")
+        await device.close()
+        assert lost == [b"a", b"b"]
+        with pytest.raises(OSError, match="nothing more"):
+            device.submit(b"c")
+
+    async def main() -> None:
+        await host.call(node())
+
+    world.run(main())
+    assert world.loop.failures == []
+
+
+def test_a_crash_during_a_group_answers_nobody() -> None:
+    world = World(1)
+    host = world.start_host("node")
+    world.disk("node").make_directory("/data")
+    answered: list[bytes] = []
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+        device = host.port.disk.log_device(
+            "journal", lambda items: (Group(file, 0, items), len(items)), answered.extend, lambda items, error: None
+        )
+        device.submit(b"a")
+        await asyncio.sleep(10.0)
+
+    async def main() -> None:
+        host.start(node())
+        await asyncio.sleep(0.0002)
+        host.crash()
+        await asyncio.sleep(10.0)
+        assert answered == []
+        with pytest.raises(HostCrashed):
+            host.port.disk.exists("/data")
+
+    world.run(main())
+    assert world.loop.failures == []
+    world.close()
