@@ -1,0 +1,273 @@
+"""Entry logs: where flushed entries live. `docs/formats/entry-log.md` is the page for readers.
+
+A log is a header block (`file_header`) and then blocks one after another: runs, ledger states, and at the end of a finished log a
+footer. Every block begins with one header, big-endian::
+
+    0   4  magic "TPEB"
+    4   2  type: 1 run, 2 ledger states, 3 footer
+    6   2  flags (0)
+    8   8  number of the flush that wrote it first; compaction keeps it, so "newest" survives a move
+    16  8  ledger (run), else 0
+    24  8  first entry id (run), else 0
+    32  8  last entry id (run), else 0
+    40  4  count: entries, state records, or footer rows
+    44  4  length t of the table
+    48  8  length b of the body
+    56  4  CRC32C of bytes 0 to 55 and the table
+    60  t  table
+    ..  b  body (runs only): the entries, each as u32 size and entry, in the order of their ids
+
+A run's table is count times (entry id i64, offset i64 of its u32 size, from the beginning of the body), by ascending id. The body is
+the body of a v2 batch-read answer and has no checksum here: each entry carries its digest. The table of a states block is a list of
+state records. The table of a footer is count times (block offset, type, flush, ledger, first, last, count, table length, body length),
+and behind the footer stands a trailer of 20 bytes: magic "TPET", footer offset u64, CRC32C of the log's header block, CRC32C of these.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from triplicate.bookie.core.checksum import Buffer, crc32c
+from triplicate.bookie.core.file_header import HEADER_BYTES
+from triplicate.bookie.core.state import LedgerState, encode_states
+from triplicate.errors import CorruptionError, FormatError
+
+BLOCK_MAGIC = b"TPEB"
+TRAILER_MAGIC = b"TPET"
+BLOCK_HEADER = struct.Struct(">4sHHQqqqIIQ")
+_CRC = struct.Struct(">I")
+BLOCK_HEADER_BYTES = BLOCK_HEADER.size + _CRC.size
+TABLE_ROW = struct.Struct(">qq")
+FOOTER_ROW = struct.Struct(">QHQqqqIIQ")
+TRAILER = struct.Struct(">4sQII")
+SIZE = struct.Struct(">I")
+MAX_RUN_SPAN = 16384
+"""A run's last id is less than this above its first, so a lookup need not look far for runs that hold an id."""
+MAX_RUN_BYTES = 32 * 1024 * 1024
+"""A run is cut before its body passes this (one entry may be larger)."""
+MAX_TABLE_BYTES = 1 << 30
+
+
+class BlockType(IntEnum):
+    RUN = 1
+    STATES = 2
+    FOOTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BlockInfo:
+    """One block's header and where it stands. For a run this is exactly what the index keeps of it."""
+
+    type: BlockType
+    offset: int
+    flush_number: int
+    ledger_id: int
+    first: int
+    last: int
+    count: int
+    table_bytes: int
+    body_bytes: int
+
+    @property
+    def table_offset(self) -> int:
+        return self.offset + BLOCK_HEADER_BYTES
+
+    @property
+    def body_offset(self) -> int:
+        return self.offset + BLOCK_HEADER_BYTES + self.table_bytes
+
+    @property
+    def end(self) -> int:
+        return self.body_offset + self.body_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """The checked table of one run: which entries it holds and where each one's size field is within the body."""
+
+    ids: Sequence[int]
+    offsets: Sequence[int]
+    body_bytes: int
+
+    def find(self, entry_id: int) -> tuple[int, int] | None:
+        """(offset of the entry's size field in the body, size of the entry), or None when the run does not hold it."""
+        index = bisect_left(self.ids, entry_id)
+        if index == len(self.ids) or self.ids[index] != entry_id:
+            return None
+        return self.extent(index)
+
+    def extent(self, index: int) -> tuple[int, int]:
+        """The same for the entry at `index` of the table."""
+        end = self.offsets[index + 1] if index + 1 < len(self.offsets) else self.body_bytes
+        return self.offsets[index], end - self.offsets[index] - SIZE.size
+
+
+def encode_run(flush_number: int, ledger_id: int, entries: Sequence[tuple[int, Buffer]], offset: int) -> tuple[list[Buffer], BlockInfo]:
+    """One run.
+
+    Args:
+        entries: (entry id, entry) by ascending id, ids distinct, not empty, within `MAX_RUN_SPAN`.
+        offset: where the block will stand in the log.
+    """
+    table: list[int] = []
+    buffers: list[Buffer] = [b"", b""]
+    position = 0
+    pack = SIZE.pack
+    for entry_id, entry in entries:
+        table.append(entry_id)
+        table.append(position)
+        size = len(entry)
+        buffers.append(pack(size))
+        buffers.append(entry)
+        position += 4 + size
+    packed = struct.pack(f">{len(table)}q", *table)
+    first, last, count = entries[0][0], entries[-1][0], len(entries)
+    info = BlockInfo(BlockType.RUN, offset, flush_number, ledger_id, first, last, count, len(packed), position)
+    buffers[0] = _header(info, packed)
+    buffers[1] = packed
+    return buffers, info
+
+
+def encode_states_block(flush_number: int, states: Iterable[LedgerState], offset: int) -> tuple[list[Buffer], BlockInfo]:
+    table, count = encode_states(states)
+    info = BlockInfo(BlockType.STATES, offset, flush_number, 0, 0, 0, count, len(table), 0)
+    return [_header(info, table), table], info
+
+
+def encode_footer(flush_number: int, blocks: Sequence[BlockInfo], offset: int, header_block: bytes) -> list[Buffer]:
+    """The footer block and trailer of a finished log."""
+    rows = [
+        FOOTER_ROW.pack(b.offset, b.type, b.flush_number, b.ledger_id, b.first, b.last, b.count, b.table_bytes, b.body_bytes)
+        for b in blocks
+    ]
+    table = b"".join(rows)
+    info = BlockInfo(BlockType.FOOTER, offset, flush_number, 0, 0, 0, len(blocks), len(table), 0)
+    trailer = TRAILER.pack(TRAILER_MAGIC, offset, crc32c(header_block), 0)[:-4]
+    return [_header(info, table), table, trailer + _CRC.pack(crc32c(trailer))]
+
+
+def _header(info: BlockInfo, table: bytes) -> bytes:
+    head = BLOCK_HEADER.pack(
+        BLOCK_MAGIC,
+        info.type,
+        0,
+        info.flush_number,
+        info.ledger_id,
+        info.first,
+        info.last,
+        info.count,
+        info.table_bytes,
+        info.body_bytes,
+    )
+    return head + _CRC.pack(crc32c(head, table))
+
+
+class LogReader:
+    """Reads the blocks of one entry log.
+
+    Args:
+        read: ``read(size, offset)``, fewer bytes only at the end of the file.
+        size: of the file. path: for messages.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str) -> None:
+        self._read = read
+        self._size = size
+        self._path = path
+
+    def block(self, offset: int, known: BlockInfo | None = None) -> tuple[BlockInfo, bytes]:
+        """The checked header and table at `offset`; with `known`, they must also agree with it.
+
+        Raises:
+            CorruptionError: damaged, or not what the index says. FormatError: from a newer release.
+        """
+        want = BLOCK_HEADER_BYTES + (known.table_bytes if known is not None else 0)
+        data = self._read(want, offset)
+        info, flags = self._parse(data, offset)
+        if known is None:
+            data += self._read(info.table_bytes, offset + BLOCK_HEADER_BYTES)
+        table = data[BLOCK_HEADER_BYTES:]
+        crc = _CRC.unpack_from(data, BLOCK_HEADER.size)[0]
+        if len(table) != info.table_bytes or crc32c(data[: BLOCK_HEADER.size], table) != crc:
+            raise CorruptionError(f"{self._path}: the block at byte {offset} fails its checksum")
+        if flags:
+            raise FormatError(f"{self._path}: the block at byte {offset} has flags {flags:#x} that this release does not know")
+        if known is not None and info != known:
+            raise CorruptionError(f"{self._path}: the block at byte {offset} is not the one that the index names")
+        return info, table
+
+    def _parse(self, data: bytes, offset: int) -> tuple[BlockInfo, int]:
+        if len(data) < BLOCK_HEADER_BYTES or data[:4] != BLOCK_MAGIC:
+            raise CorruptionError(f"{self._path}: no block begins at byte {offset}")
+        _, kind, flags, flush, ledger, first, last, count, table_bytes, body_bytes = BLOCK_HEADER.unpack_from(data)
+        if kind not in (BlockType.RUN, BlockType.STATES, BlockType.FOOTER) or table_bytes > MAX_TABLE_BYTES:
+            raise CorruptionError(f"{self._path}: the block at byte {offset} is damaged (type {kind})")
+        info = BlockInfo(BlockType(kind), offset, flush, ledger, first, last, count, table_bytes, body_bytes)
+        if info.end > self._size:
+            raise CorruptionError(f"{self._path}: the block at byte {offset} reaches beyond the end of the file")
+        return info, flags
+
+    def run_table(self, known: BlockInfo) -> RunTable:
+        """The table of the run that the index describes as `known`. Raises CorruptionError."""
+        _, table = self.block(known.offset, known)
+        return decode_run_table(known, table, self._path)
+
+    def scan(self) -> Iterator[tuple[BlockInfo, bytes]]:
+        """Every block from the beginning, footer included, bodies not read. Ends where nothing more stands.
+
+        Raises:
+            CorruptionError: at bytes that are no block. What was yielded before is good.
+        """
+        offset = HEADER_BYTES
+        while offset < self._size:
+            info, table = self.block(offset)
+            yield info, table
+            if info.type is BlockType.FOOTER:
+                return
+            offset = info.end
+
+    def footer(self, header_block: bytes) -> list[BlockInfo] | None:
+        """The blocks that a finished log's footer lists, or None when the log has no trailer (it was not finished).
+
+        Raises:
+            CorruptionError: there is a trailer, but it or the footer is damaged.
+        """
+        if self._size < HEADER_BYTES + TRAILER.size:
+            return None
+        trailer = self._read(TRAILER.size, self._size - TRAILER.size)
+        magic, offset, header_crc, crc = TRAILER.unpack(trailer)
+        if crc32c(trailer[:-4]) != crc:
+            if magic == TRAILER_MAGIC:
+                raise CorruptionError(f"{self._path}: the trailer fails its checksum")
+            return None
+        if header_crc != crc32c(header_block):
+            raise CorruptionError(f"{self._path}: header and trailer of the log do not belong together")
+        info, table = self.block(offset)
+        if info.type is not BlockType.FOOTER or info.count * FOOTER_ROW.size != len(table) or info.end + TRAILER.size != self._size:
+            raise CorruptionError(f"{self._path}: the footer at byte {offset} contradicts the trailer")
+        return [
+            BlockInfo(BlockType(kind), start, flush, ledger, first, last, count, table_bytes, body_bytes)
+            for start, kind, flush, ledger, first, last, count, table_bytes, body_bytes in FOOTER_ROW.iter_unpack(table)
+        ]
+
+
+def decode_run_table(info: BlockInfo, table: bytes, path: str) -> RunTable:
+    """Raises CorruptionError when the rows contradict the header; the checksum was checked before."""
+    if info.count == 0 or info.count * TABLE_ROW.size != len(table):
+        raise CorruptionError(f"{path}: the run at byte {info.offset} has a table of {len(table)} bytes for {info.count} entries")
+    numbers = struct.unpack(f">{2 * info.count}q", table)
+    ids, offsets = numbers[0::2], numbers[1::2]
+    if ids[0] != info.first or ids[-1] != info.last or offsets[0] != 0 or offsets[-1] + SIZE.size > info.body_bytes:
+        raise CorruptionError(f"{path}: the table of the run at byte {info.offset} contradicts its header")
+    return RunTable(ids, offsets, info.body_bytes)
+
+
+def split_entry(data: bytes, size: int, path: str, offset: int) -> bytes:
+    """The entry out of ``u32 size, entry`` as read from a run's body. Raises CorruptionError when the size is not the table's."""
+    if len(data) != SIZE.size + size or SIZE.unpack_from(data)[0] != size:
+        raise CorruptionError(f"{path}: the entry at byte {offset} does not have the {size} bytes that the run's table says")
+    return data[SIZE.size :]

@@ -1,0 +1,90 @@
+"""The first 4 KiB of every journal file and entry log: what the file is, which bookie wrote it, and in which format.
+
+Big-endian::
+
+    0   8  magic
+    8   4  format version
+    12  4  length n of the identity
+    16  4  CRC32C of bytes 0 to 15 and the identity
+    20  n  identity: UTF-8 JSON object with sorted keys
+    ..     zeros up to 4096
+
+The identity is JSON so that a later release may add keys without a new format version: a reader keeps to the keys it knows. The
+version rises only when an older reader would misread the file.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+
+from triplicate.bookie.core.checksum import crc32c
+from triplicate.errors import CorruptionError, FormatError
+
+HEADER_BYTES = 4096
+FORMAT_VERSION = 1
+JOURNAL_MAGIC = b"TPJRNL\r\n"
+ENTRY_LOG_MAGIC = b"TPENTR\r\n"
+
+_PREFIX = struct.Struct(">8sII")
+_CRC = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """Who wrote a file. `incarnation` counts how often the bookie's disks were replaced; 0 is the first."""
+
+    bookie_id: str
+    instance_id: str
+    number: int
+    incarnation: int = 0
+    extra: dict[str, object] = field(default_factory=dict)
+    """Keys that this release does not know; kept as read."""
+
+
+def encode_file_header(magic: bytes, identity: FileIdentity) -> bytes:
+    """The header block, `HEADER_BYTES` long."""
+    fields = {
+        **identity.extra,
+        "bookie_id": identity.bookie_id,
+        "incarnation": identity.incarnation,
+        "instance_id": identity.instance_id,
+        "number": identity.number,
+    }
+    body = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    prefix = _PREFIX.pack(magic, FORMAT_VERSION, len(body))
+    block = prefix + _CRC.pack(crc32c(prefix, body)) + body
+    if len(block) > HEADER_BYTES:
+        raise FormatError(f"the identity of a file takes {len(block)} bytes, over {HEADER_BYTES}: choose a shorter bookie id")
+    return block.ljust(HEADER_BYTES, b"\0")
+
+
+def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
+    """Check and read a header block.
+
+    Args:
+        block: the first `HEADER_BYTES` of the file.
+        path: for messages.
+
+    Raises:
+        CorruptionError: damaged, or not such a file. FormatError: written by a newer release.
+    """
+    start = _PREFIX.size + _CRC.size
+    if len(block) < HEADER_BYTES or block[:8] != magic:
+        raise CorruptionError(f"{path}: no header of the kind {magic[:6].decode()} at the beginning of the file")
+    _, version, length = _PREFIX.unpack_from(block)
+    body = block[start : start + length]
+    if (
+        len(body) != length
+        or _CRC.unpack_from(block, _PREFIX.size)[0] != crc32c(block[: _PREFIX.size], body)
+        or any(block[start + length :])
+    ):
+        raise CorruptionError(f"{path}: the file header fails its checksum")
+    if version != FORMAT_VERSION:
+        raise FormatError(
+            f"{path}: written in format {version}, this release knows {FORMAT_VERSION}: start the release that wrote it, or a newer one"
+        )
+    fields = json.loads(body)
+    known = {key: fields.pop(key) for key in ("bookie_id", "instance_id", "number", "incarnation")}
+    return FileIdentity(known["bookie_id"], known["instance_id"], known["number"], known["incarnation"], fields)

@@ -1,0 +1,193 @@
+"""Journal files: what is synced before anything is acknowledged. `docs/formats/journal.md` is the page for readers.
+
+A file is a header block (`file_header`) and then groups, each at a multiple of 4 KiB. Group header, big-endian::
+
+    0   4  magic "TPJG"
+    4   2  type: 1 entries, 2 ledger states
+    6   2  flags (0)
+    8   8  file number
+    16  8  sequence: 1 for the first group of this journal, then one more for each, across files
+    24  4  length n of the body
+    28  4  count of packets or records in the body
+    32  4  CRC32C of bytes 0 to 31 and the body
+    36  n  body
+
+The body of an entries group is v2 add packets with their length prefix, exactly as received. The body of a states group is a list of
+state records (`state`).
+
+A group is written only after the sync of the one before it. So after a crash only the newest group can be torn: a damaged group
+with a good, later-numbered one behind it was damaged after it had been synced, and replay says so instead of dropping what follows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from triplicate.bookie.core.checksum import Buffer, crc32c_of
+from triplicate.bookie.core.file_header import HEADER_BYTES
+from triplicate.errors import CorruptionError, FormatError
+
+ALIGNMENT = 4096
+GROUP_MAGIC = b"TPJG"
+GROUP_HEADER = struct.Struct(">4sHHQQII")
+GROUP_CRC = struct.Struct(">I")
+GROUP_HEADER_BYTES = GROUP_HEADER.size + GROUP_CRC.size
+MAX_GROUP_BYTES = 64 * 1024 * 1024
+"""No group's body is longer; a length beyond it is damage."""
+SEARCH_BYTES = 1024 * 1024
+"""How much is read at a time while looking for a good group behind a bad one."""
+
+_ZEROS = bytes(ALIGNMENT)
+
+
+class GroupType(IntEnum):
+    ENTRIES = 1
+    STATES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPosition:
+    """Where a group ends: the next one of the same file begins at `offset`."""
+
+    file_number: int
+    offset: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class JournalGroup:
+    type: GroupType
+    file_number: int
+    sequence: int
+    count: int
+    offset: int
+    body: bytes
+
+    @property
+    def end(self) -> GroupPosition:
+        return GroupPosition(self.file_number, self.offset + padded(GROUP_HEADER_BYTES + len(self.body)), self.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """What looked like the beginning of a group at the end of the last file and was not whole: never acknowledged."""
+
+    path: str
+    offset: int
+
+
+def padded(size: int) -> int:
+    """`size` rounded up to a multiple of `ALIGNMENT`."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def encode_group(kind: GroupType, file_number: int, sequence: int, count: int, body: Sequence[Buffer]) -> list[Buffer]:
+    """The buffers of one group: header, `body` unchanged, zeros up to the next multiple of 4 KiB. Nothing is copied."""
+    length = sum(map(len, body))
+    if length > MAX_GROUP_BYTES:
+        raise ValueError(f"a group of {length} bytes is over {MAX_GROUP_BYTES}")
+    head = GROUP_HEADER.pack(GROUP_MAGIC, kind, 0, file_number, sequence, length, count)
+    crc = crc32c_of(body, crc32c_of((head,)))
+    size = GROUP_HEADER_BYTES + length
+    return [head + GROUP_CRC.pack(crc), *body, _ZEROS[: padded(size) - size]]
+
+
+class GroupScanner:
+    """Reads the groups of one journal file in order.
+
+    Args:
+        read: ``read(size, offset)``, fewer bytes only at the end of the file.
+        size: of the file.
+        path: for messages.
+        file_number: as its header says. A group of another number is left over from a file used before, so it is not one.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, file_number: int) -> None:
+        self._read = read
+        self._size = size
+        self._path = path
+        self._file_number = file_number
+        self.end = HEADER_BYTES
+        """Where the last good group ended."""
+        self.torn: TornTail | None = None
+        """Set when the scan ended at bytes that are neither a group nor zeros."""
+
+    def groups(self, after_sequence: int, start: int = HEADER_BYTES) -> Iterator[JournalGroup]:
+        """Every good group from `start` on, which must be numbered `after_sequence` + 1 and up.
+
+        Raises:
+            CorruptionError: a damaged or missing group with a good one behind it. FormatError: a group of an unknown type.
+        """
+        sequence = after_sequence
+        offset = start
+        while True:
+            group = self._group_at(offset)
+            if group is None:
+                break
+            if group.sequence != sequence + 1:
+                raise CorruptionError(
+                    f"{self._path}: at byte {offset} group {group.sequence} follows group {sequence}: groups between them are missing; "
+                    "the journal is damaged, so this bookie's copies must be restored from its peers"
+                )
+            sequence = group.sequence
+            offset = group.end.offset
+            self.end = offset
+            yield group
+        self.end = offset
+        self._judge_tail(offset, sequence)
+
+    def _header_at(self, offset: int, block: bytes) -> tuple[int, int, int, int, int, int] | None:
+        """(type, flags, sequence, length, count, crc) of a plausible header of this file, or None."""
+        if len(block) < GROUP_HEADER_BYTES:
+            return None
+        magic, kind, flags, number, sequence, length, count = GROUP_HEADER.unpack_from(block)
+        if magic != GROUP_MAGIC or number != self._file_number or length > MAX_GROUP_BYTES:
+            return None
+        if offset + GROUP_HEADER_BYTES + length > self._size:
+            return None
+        return kind, flags, sequence, length, count, GROUP_CRC.unpack_from(block, GROUP_HEADER.size)[0]
+
+    def _group_at(self, offset: int) -> JournalGroup | None:
+        block = self._read(GROUP_HEADER_BYTES, offset)
+        header = self._header_at(offset, block)
+        if header is None:
+            return None
+        kind, flags, sequence, length, count, crc = header
+        body = self._read(length, offset + GROUP_HEADER_BYTES)
+        if len(body) != length or crc32c_of((block[: GROUP_HEADER.size], body)) != crc:
+            return None
+        if kind not in (GroupType.ENTRIES, GroupType.STATES) or flags:
+            raise FormatError(
+                f"{self._path}: at byte {offset} a group of type {kind}, flags {flags:#x}, which this release does not know: start a newer one"
+            )
+        return JournalGroup(GroupType(kind), self._file_number, sequence, count, offset, body)
+
+    def _judge_tail(self, offset: int, sequence: int) -> None:
+        """Nothing but zeros: the end. Else torn, unless a good group of a later number lies behind: then it is corruption."""
+        any_data = False
+        position = offset
+        while position < self._size:
+            chunk = self._read(min(SEARCH_BYTES, self._size - position), position)
+            if not chunk:
+                break
+            if chunk.count(0) != len(chunk):
+                any_data = True
+                self._refuse_later_group(chunk, position, offset, sequence)
+            position += len(chunk)
+        if any_data:
+            self.torn = TornTail(self._path, offset)
+
+    def _refuse_later_group(self, chunk: bytes, position: int, bad_offset: int, sequence: int) -> None:
+        for start in range(0, len(chunk), ALIGNMENT):
+            if chunk[start : start + 4] != GROUP_MAGIC:
+                continue
+            group = self._group_at(position + start)
+            if group is not None and group.sequence > sequence:
+                raise CorruptionError(
+                    f"{self._path}: the group at byte {bad_offset} is damaged, but group {group.sequence} behind it (byte {group.offset}) is "
+                    "whole: this is no torn write; nothing was changed; restore the file, or replace this bookie's disks and let its peers "
+                    "copy the entries back"
+                )
