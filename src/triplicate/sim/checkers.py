@@ -1,0 +1,293 @@
+"""What must hold, whatever happened: the judges of a history. They know nothing of the code that made it.
+
+A history is what clients saw: entries they sent, acknowledgements they got, reads and what those said, ends of ledgers, and in the end
+the copies on each bookie. An unknown outcome (a timeout, a broken connection) is no event: it says nothing. The four promises:
+
+1. an acknowledged entry is readable at once;
+2. an entry read once stays readable;
+3. if an entry is acknowledged, everything before it is too;
+4. every reader sees the same order.
+
+Beside them, of the published formal work on the protocol: an entry of a closed ledger has at least as many copies as the ack quorum
+asks for, and nobody disagrees about where a closed ledger ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+Place = tuple[int, int]
+"""Ledger and entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A writer gave an entry its number and sent it."""
+
+    time_s: float
+    writer: str
+    ledger_id: int
+    entry_id: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A writer was told that an entry is safe."""
+
+    time_s: float
+    writer: str
+    ledger_id: int
+    entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A read ended with a definite answer; `payload` None: there is no such entry."""
+
+    started_s: float
+    ended_s: float
+    reader: str
+    ledger_id: int
+    entry_id: int
+    payload: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tailed:
+    """A tailing reader was given the next entry."""
+
+    time_s: float
+    reader: str
+    ledger_id: int
+    entry_id: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Somebody saw the ledger closed, with this last entry (-1: empty)."""
+
+    time_s: float
+    observer: str
+    ledger_id: int
+    last_entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What one bookie of an entry's write set holds when everything is over; `payload` None: it says it has none."""
+
+    bookie_id: str
+    ledger_id: int
+    entry_id: int
+    payload: bytes | None
+
+
+Event = Sent | Acknowledged | Read | Tailed | Ended | Copy
+
+
+@dataclass
+class History:
+    """Events in the order in which they happened.
+
+    `final_reader` names the reader that, when all was over, read every entry that its ledger has. `ack_quorums` gives, for each ledger
+    whose copies were counted, how many copies it asks for.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    final_reader: str | None = None
+    ack_quorums: dict[int, int] = field(default_factory=dict)
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+
+    def acknowledged(self) -> dict[Place, float]:
+        """Entries acknowledged, with the time of it."""
+        found: dict[Place, float] = {}
+        for event in self.events:
+            if isinstance(event, Acknowledged):
+                found.setdefault((event.ledger_id, event.entry_id), event.time_s)
+        return found
+
+    def seen(self) -> dict[Place, tuple[float, str]]:
+        """Entries that a reader got, with the time when it first had it, and who it was."""
+        found: dict[Place, tuple[float, str]] = {}
+        for event in self.events:
+            if isinstance(event, Tailed):
+                found.setdefault((event.ledger_id, event.entry_id), (event.time_s, event.reader))
+            elif isinstance(event, Read) and event.payload is not None:
+                found.setdefault((event.ledger_id, event.entry_id), (event.ended_s, event.reader))
+        return found
+
+    def ends(self) -> dict[int, list[Ended]]:
+        """Who saw which ledger closed."""
+        found: dict[int, list[Ended]] = {}
+        for event in self.events:
+            if isinstance(event, Ended):
+                found.setdefault(event.ledger_id, []).append(event)
+        return found
+
+
+@dataclass
+class Verdict:
+    """What one checker says. `decided` counts the cases in which it had something to decide: a checker that never has is no proof."""
+
+    checker: str
+    decided: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
+    """Promise 1: no read that began after an acknowledgement says "no such entry"; no end lies before it; the final read has it."""
+    acknowledged = history.acknowledged()
+    ends = history.ends()
+    final = {
+        (event.ledger_id, event.entry_id)
+        for event in history.events
+        if isinstance(event, Read) and event.reader == history.final_reader and event.payload is not None
+    }
+    for event in history.events:
+        if isinstance(event, Read):
+            when = acknowledged.get((event.ledger_id, event.entry_id))
+            if when is not None and when <= event.started_s:
+                verdict.decided += 1
+                if event.payload is None:
+                    verdict.violations.append(
+                        f"{_name(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
+                    )
+    for place, when in acknowledged.items():
+        for end in ends.get(place[0], ()):
+            verdict.decided += 1
+            if place[1] > end.last_entry_id:
+                verdict.violations.append(f"{_name(place)} was acknowledged at {when:.6f}, but {_described(end)}")
+        if history.final_reader is not None:
+            verdict.decided += 1
+            if place not in final:
+                verdict.violations.append(f"{_name(place)} was acknowledged at {when:.6f} and is missing from the final read")
+
+
+def read_stays_readable(history: History, verdict: Verdict) -> None:
+    """Promise 2: what a reader once had is found by every later read and lies within every end."""
+    seen = history.seen()
+    for event in history.events:
+        if isinstance(event, Read):
+            first = seen.get((event.ledger_id, event.entry_id))
+            if first is not None and first[0] <= event.started_s:
+                verdict.decided += 1
+                if event.payload is None:
+                    verdict.violations.append(
+                        f"{_name(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later"
+                    )
+    ends = history.ends()
+    for place, (when, reader) in seen.items():
+        for end in ends.get(place[0], ()):
+            verdict.decided += 1
+            if place[1] > end.last_entry_id:
+                verdict.violations.append(f"{_name(place)} was read by {reader} at {when:.6f}, but {_described(end)}")
+
+
+def acknowledged_in_order(history: History, verdict: Verdict) -> None:
+    """Promise 3: acknowledgements of a ledger leave no gap before them."""
+    confirmed: dict[int, set[int]] = {}
+    reach: dict[int, int] = {}
+    for event in history.events:
+        if not isinstance(event, Acknowledged):
+            continue
+        mine = confirmed.setdefault(event.ledger_id, set())
+        mine.add(event.entry_id)
+        front = reach.get(event.ledger_id, -1)
+        while front + 1 in mine:
+            front += 1
+        reach[event.ledger_id] = front
+        verdict.decided += 1
+        if event.entry_id > front:
+            verdict.violations.append(f"{_name(event)} was acknowledged at {event.time_s:.6f} before entry {front + 1}")
+
+
+def same_order_for_all(history: History, verdict: Verdict) -> None:
+    """Promise 4: one payload for each place, whoever looks; a tail misses and repeats nothing; ends agree; no bytes that nobody sent."""
+    payloads: dict[Place, tuple[bytes, str]] = {}
+    sent: set[tuple[int, bytes]] = set()
+    for event in history.events:
+        if isinstance(event, Sent):
+            sent.add((event.ledger_id, event.payload))
+    next_of_tail: dict[tuple[str, int], int] = {}
+    for event in history.events:
+        if isinstance(event, Sent | Read | Tailed | Copy) and event.payload is not None:
+            place, who = (event.ledger_id, event.entry_id), _who(event)
+            first = payloads.setdefault(place, (event.payload, who))
+            verdict.decided += 1
+            if first[0] != event.payload:
+                verdict.violations.append(f"{_name(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}")
+            if (event.ledger_id, event.payload) not in sent:
+                verdict.violations.append(f"{_name(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
+        if isinstance(event, Tailed):
+            tail = (event.reader, event.ledger_id)
+            expected = next_of_tail.get(tail, event.entry_id)
+            next_of_tail[tail] = event.entry_id + 1
+            if event.entry_id != expected:
+                verdict.violations.append(f"{event.reader} was given {_name(event)} where entry {expected} was next")
+    for ledger_id, ends in history.ends().items():
+        verdict.decided += len(ends) - 1
+        for end in ends[1:]:
+            if end.last_entry_id != ends[0].last_entry_id:
+                verdict.violations.append(f"ledger {ledger_id} has two ends: {_described(ends[0])}; {_described(end)}")
+
+
+def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
+    """Each entry of a closed ledger is held by at least its ack quorum. Judged only where copies were counted."""
+    copies: dict[Place, int] = {}
+    for event in history.events:
+        if isinstance(event, Copy):
+            place = (event.ledger_id, event.entry_id)
+            copies[place] = copies.get(place, 0) + (event.payload is not None)
+    for place, count in copies.items():
+        needed = history.ack_quorums[place[0]]
+        verdict.decided += 1
+        if count < needed:
+            verdict.violations.append(f"{_name(place)} of a closed ledger has {count} copies, its ack quorum is {needed}")
+
+
+CHECKERS: dict[str, Callable[[History, Verdict], None]] = {
+    check.__name__: check
+    for check in (
+        acknowledged_is_readable,
+        read_stays_readable,
+        acknowledged_in_order,
+        same_order_for_all,
+        closed_entries_have_their_copies,
+    )
+}
+
+
+def judge(history: History) -> list[Verdict]:
+    """Let every checker look at the history."""
+    return list(_verdicts(history))
+
+
+def _verdicts(history: History) -> Iterator[Verdict]:
+    for name, check in CHECKERS.items():
+        verdict = Verdict(name)
+        check(history, verdict)
+        yield verdict
+
+
+def _name(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
+    ledger_id, entry_id = what if isinstance(what, tuple) else (what.ledger_id, what.entry_id)
+    return f"entry {entry_id} of ledger {ledger_id}"
+
+
+def _described(end: Ended) -> str:
+    return f"{end.observer} saw the ledger end at {end.last_entry_id} at {end.time_s:.6f}"
+
+
+def _who(event: Sent | Read | Tailed | Copy) -> str:
+    match event:
+        case Sent():
+            return f"the sender {event.writer}"
+        case Copy():
+            return f"the bookie {event.bookie_id}"
+        case Read() | Tailed():
+            return event.reader
