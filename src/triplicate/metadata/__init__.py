@@ -1,0 +1,52 @@
+"""Metadata: the tree, its drivers, and BookKeeper's layout over it."""
+
+from triplicate.metadata import own
+from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
+from triplicate.metadata.bookies import BookieDirectory
+from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
+from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
+from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
+from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
+from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
+from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
+from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
+
+__all__ = [
+    "ANY_VERSION",
+    "DEFAULT_ROOT",
+    "BookieDirectory",
+    "BookieServiceInfo",
+    "Check",
+    "ClusterMetadata",
+    "Cookie",
+    "Cookies",
+    "Create",
+    "Delete",
+    "Endpoint",
+    "Fault",
+    "FlatPaths",
+    "HierarchicalPaths",
+    "LedgerIdIterator",
+    "LedgerPaths",
+    "LedgerStore",
+    "LongHierarchicalPaths",
+    "MemoryStore",
+    "MemoryTree",
+    "Operation",
+    "SetData",
+    "Stat",
+    "Tree",
+    "Versioned",
+    "Watch",
+    "bookie_service",
+    "check_bookie_id",
+    "decode_cookie",
+    "decode_layout",
+    "decode_service_info",
+    "encode_cookie",
+    "encode_layout",
+    "encode_service_info",
+    "is_bookie_id",
+    "own",
+    "underreplicated_path",
+]

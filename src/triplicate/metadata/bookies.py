@@ -1,0 +1,170 @@
+"""Which bookies are there, writable or read-only, and where they listen.
+
+Source: BookKeeper `ZKRegistrationManager`, `ZKRegistrationClient`.
+"""
+
+from __future__ import annotations
+
+from triplicate.errors import BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode
+from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
+from triplicate.metadata.retrying import Attempts, retried
+from triplicate.metadata.service_info import BookieServiceInfo, decode_service_info, encode_service_info
+from triplicate.metadata.tree import Create, Delete, Tree, Watch
+from triplicate.metadata.watching import JoinedWatch
+from triplicate.runtime import Host, timeout_at
+
+STALE_WAIT_S = 15.0
+"""How long to wait for the node of a previous life to vanish: the session timeout of 10 s and time to notice it."""
+
+
+class BookieDirectory:
+    """The registrations of one cluster's bookies: ephemeral nodes under ``available`` and ``available/readonly``."""
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        self._tree = tree
+        self._host = host
+        self._writable = f"{root}/available"
+        self._readonly = f"{root}/available/readonly"
+
+    async def register(
+        self, bookie_id: str, info: BookieServiceInfo, *, readonly: bool = False, stale_wait_s: float = STALE_WAIT_S
+    ) -> None:
+        """Announce a bookie for as long as this session lives. Repeating it, also with other info, is fine.
+
+        A node left by another session (the bookie before its crash) is waited for.
+
+        Raises:
+            ArgumentError: not a bookie id.
+            NodeExists: another live session holds the registration after `stale_wait_s`.
+        """
+        path = self._path(bookie_id, readonly=readonly)
+        data = encode_service_info(info)
+        watch = self._tree.watch(path)
+        deadline = self._host.clock.monotonic() + stale_wait_s
+        try:
+            while not await self._announce(path, data):
+                try:
+                    async with timeout_at(deadline):
+                        await watch.changed()
+                except TimeoutError:
+                    raise NodeExists(f"{path}: bookie {bookie_id} is registered by another session that is alive") from None
+        finally:
+            watch.close()
+        await self._withdraw_own(self._path(bookie_id, readonly=not readonly))
+
+    async def set_readonly(self, bookie_id: str, info: BookieServiceInfo, readonly: bool) -> None:
+        """Move the registration between the two lists. The new node is made before the old one goes, so a client sees the bookie in
+        both for a moment, and never in neither.
+        """
+        await self.register(bookie_id, info, readonly=readonly)
+        await self._withdraw(self._path(bookie_id, readonly=not readonly))
+
+    async def unregister(self, bookie_id: str) -> None:
+        """Withdraw this session's registration; no error when there is none."""
+        await self._withdraw_own(self._path(bookie_id, readonly=False))
+        await self._withdraw_own(self._path(bookie_id, readonly=True))
+
+    async def is_registered(self, bookie_id: str) -> bool:
+        """Whether this session holds a registration of the bookie now: after a session was lost it must register again."""
+        for readonly in (False, True):
+            path = self._path(bookie_id, readonly=readonly)
+            stat = await retried(self._host, lambda path=path: self._tree.exists(path))  # type: ignore[misc]
+            if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+                return True
+        return False
+
+    async def writable(self) -> dict[str, BookieServiceInfo]:
+        """The bookies that take new ledgers, sorted by id. One that is in both lists is about to be read-only and left out."""
+        names = await self._names(self._writable)
+        readonly = dict.fromkeys(await self._names(self._readonly))
+        return await self._infos(self._writable, [name for name in names if name not in readonly])
+
+    async def readonly(self) -> dict[str, BookieServiceInfo]:
+        """The bookies that only serve reads, sorted by id."""
+        return await self._infos(self._readonly, await self._names(self._readonly))
+
+    async def resolve(self, bookie_id: str) -> BookieServiceInfo:
+        """Where a bookie listens.
+
+        Raises:
+            BookieUnavailable: it is not registered, even if its id looks like an address.
+            FormatError: its registration cannot be understood.
+        """
+        # The writable list is asked again at the end: on its way from read-only to writable a bookie may have been missed in both.
+        for directory in (self._writable, self._readonly, self._writable):
+            data = await self._data(f"{directory}/{check_bookie_id(bookie_id)}")
+            if data is not None:
+                return decode_service_info(bookie_id, data)
+        error = BookieUnavailable(f"bookie {bookie_id} is not registered")
+        error.bookie_id = bookie_id
+        raise error
+
+    def watch(self) -> Watch:
+        """Wakes when bookies may have come, gone, or moved between the lists."""
+        return JoinedWatch([self._tree.watch(self._writable), self._tree.watch(self._readonly)])
+
+    def _path(self, bookie_id: str, *, readonly: bool) -> str:
+        return f"{self._readonly if readonly else self._writable}/{check_bookie_id(bookie_id)}"
+
+    async def _announce(self, path: str, data: bytes) -> bool:
+        """Make the node, or find it made by this session; False while another session's is there."""
+        attempts = Attempts(self._host)
+        while True:
+            try:
+                await self._tree.create(path, data, ephemeral=True, parents=True)
+            except ConnectionLost as error:
+                await attempts.again(error)
+            except NodeExists:
+                try:
+                    found, stat = await retried(self._host, lambda: self._tree.get(path))
+                    if stat.ephemeral_owner != self._tree.session_id:
+                        return False
+                    if found != data:
+                        # Deleted and made anew rather than set, so that those who watch the list notice.
+                        await self._tree.multi([Delete(path, stat.version), Create(path, data, ephemeral=True)])
+                except NoNode:
+                    continue
+                except ConnectionLost as error:
+                    await attempts.again(error)
+                else:
+                    return True
+            else:
+                return True
+
+    async def _withdraw(self, path: str) -> None:
+        try:
+            await retried(self._host, lambda: self._tree.delete(path))
+        except NoNode:
+            return
+
+    async def _withdraw_own(self, path: str) -> None:
+        stat = await retried(self._host, lambda: self._tree.exists(path))
+        if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+            await self._withdraw(path)
+
+    async def _names(self, directory: str) -> list[str]:
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(directory))
+        except NoNode:
+            return []
+        return [name for name in names if is_bookie_id(name)]
+
+    async def _data(self, path: str) -> bytes | None:
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        return data
+
+    async def _infos(self, directory: str, names: list[str]) -> dict[str, BookieServiceInfo]:
+        infos: dict[str, BookieServiceInfo] = {}
+        for name in names:
+            data = await self._data(f"{directory}/{name}")
+            if data is None:
+                continue  # It left meanwhile.
+            try:
+                infos[name] = decode_service_info(name, data)
+            except FormatError as error:
+                # One bookie that cannot be understood must not hide the others.
+                self._host.trace("metadata.unreadable_registration", bookie_id=name, error=str(error))
+        return infos

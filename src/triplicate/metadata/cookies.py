@@ -1,0 +1,144 @@
+"""Cookies: which directories belong to which bookie of which cluster, so that a wiped or foreign disk is noticed at start.
+
+Source: BookKeeper `Cookie`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf import text_format
+
+from triplicate.errors import FormatError, NodeExists, NoNode
+from triplicate.metadata.bookie_ids import check_bookie_id
+from triplicate.metadata.bookkeeper_pb2 import CookieFormat
+from triplicate.metadata.retrying import retried
+from triplicate.metadata.tree import ANY_VERSION, Tree
+from triplicate.runtime import Host
+
+LAYOUT_VERSION = 4
+LAYOUT_VERSION_WITH_INDEX = 5
+LAYOUT_VERSION_PLAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """A bookie's identity as stamped into its directories and into the metadata."""
+
+    bookie_id: str
+    journal_dir: str
+    """Journal directories as configured, joined with ``,``."""
+    ledger_dirs: tuple[str, ...]
+    instance_id: str
+    """Empty where a very old cookie has none."""
+    index_dirs: tuple[str, ...] | None = None
+    """None: the same as `ledger_dirs`."""
+
+
+def encode_cookie(cookie: Cookie) -> bytes:
+    """The text form, for the node and for the ``VERSION`` file of each directory.
+
+    Layout 4, which every release since 4.14 reads; layout 5 only where index directories are named, which 4.14 cannot read.
+    """
+    message = CookieFormat(bookieHost=cookie.bookie_id, journalDir=cookie.journal_dir, ledgerDirs=_encode_directories(cookie.ledger_dirs))
+    if cookie.instance_id:
+        message.instanceId = cookie.instance_id
+    version = LAYOUT_VERSION
+    if cookie.index_dirs is not None:
+        message.indexDirs = _encode_directories(cookie.index_dirs)
+        version = LAYOUT_VERSION_WITH_INDEX
+    return f"{version}\n{text_format.MessageToString(message, as_utf8=False)}".encode("ascii")
+
+
+def decode_cookie(data: bytes) -> Cookie:
+    """Read a cookie of layout 3 (plain lines) or any later one (protobuf text; unknown fields are passed over).
+
+    Raises:
+        FormatError: it is not a cookie.
+    """
+    try:
+        first, _, rest = data.decode("utf-8").partition("\n")
+        version = int(first)
+        if version < LAYOUT_VERSION_PLAIN:
+            raise FormatError(f"cookie of layout {version}: only {LAYOUT_VERSION_PLAIN} and later are known")
+        if version == LAYOUT_VERSION_PLAIN:
+            bookie_id, journal_dir, ledger_dirs = rest.split("\n")[:3]
+            return Cookie(bookie_id, journal_dir, _decode_directories(ledger_dirs), "")
+        message = CookieFormat()
+        text_format.Parse(rest, message, allow_unknown_field=True)
+        index_dirs = _decode_directories(message.indexDirs) if message.HasField("indexDirs") else None
+        return Cookie(message.bookieHost, message.journalDir, _decode_directories(message.ledgerDirs), message.instanceId, index_dirs)
+    except (ValueError, text_format.ParseError) as error:
+        raise FormatError(f"not a bookie's cookie: {error}") from error
+
+
+def _encode_directories(directories: tuple[str, ...]) -> str:
+    return "\t".join([str(len(directories)), *directories])
+
+
+def _decode_directories(text: str) -> tuple[str, ...]:
+    count, *directories = text.rstrip("\t").split("\t")
+    if int(count) != len(directories):
+        raise ValueError(f"{count} directories announced, {len(directories)} found")
+    return tuple(directories)
+
+
+class Cookies:
+    """The cookies of all bookies that ever joined the cluster."""
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        self._tree = tree
+        self._host = host
+        self._root = f"{root}/cookies"
+
+    async def get(self, bookie_id: str) -> tuple[Cookie, int] | None:
+        """The cookie and its version, or None.
+
+        Raises:
+            FormatError: it cannot be understood.
+        """
+        path = self._path(bookie_id)
+        try:
+            data, stat = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        return decode_cookie(data), stat.version
+
+    async def put(self, cookie: Cookie, version: int | None = None) -> None:
+        """Store a cookie.
+
+        Args:
+            version: the version read before, to replace it; None for a bookie that has none yet.
+
+        Raises:
+            NodeExists: `version` is None and there is a different one. BadVersion, NoNode: it is not there at that version.
+        """
+        path, data = self._path(cookie.bookie_id), encode_cookie(cookie)
+        if version is not None:
+            await self._tree.set(path, data, version)
+            return
+        try:
+            await retried(self._host, lambda: self._tree.create(path, data, parents=True))
+        except NodeExists:
+            found = await self.get(cookie.bookie_id)
+            if found is None or found[0] != cookie:
+                raise
+
+    async def delete(self, bookie_id: str, version: int = ANY_VERSION) -> None:
+        """Forget a bookie; no error when there is none. Raises BadVersion."""
+        path = self._path(bookie_id)
+        try:
+            await retried(self._host, lambda: self._tree.delete(path, version))
+        except NoNode:
+            return
+
+    async def bookie_ids(self) -> list[str]:
+        """All bookies that ever joined, sorted."""
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(self._root))
+        except NoNode:
+            return []
+        return names
+
+    def _path(self, bookie_id: str) -> str:
+        return f"{self._root}/{check_bookie_id(bookie_id)}"

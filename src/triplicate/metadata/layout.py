@@ -1,0 +1,146 @@
+"""A cluster's metadata: BookKeeper's layout over the tree, written once for every driver.
+
+Source: BookKeeper `ZKRegistrationManager.initNewCluster`, `LedgerLayout`, `AbstractZkLedgerManagerFactory`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+
+from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode
+from triplicate.metadata import own
+from triplicate.metadata.bookies import BookieDirectory
+from triplicate.metadata.cookies import Cookies
+from triplicate.metadata.ledgers import LedgerStore
+from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
+from triplicate.metadata.retrying import retried
+from triplicate.metadata.tree import Create, Operation, Tree
+from triplicate.runtime import Host
+
+DEFAULT_ROOT = "/ledgers"
+
+LAYOUT_FORMAT = 2
+MANAGER_VERSION = 1
+
+_FACTORY_PACKAGE = "org.apache.bookkeeper.meta."
+_MANAGERS: dict[str, tuple[str, LedgerPaths]] = {
+    "hierarchical": ("HierarchicalLedgerManagerFactory", HierarchicalPaths()),
+    "longhierarchical": ("LongHierarchicalLedgerManagerFactory", LongHierarchicalPaths()),
+    "flat": ("FlatLedgerManagerFactory", FlatPaths()),
+}
+
+
+def encode_layout(manager: str = "hierarchical") -> bytes:
+    """The LAYOUT node of a cluster whose ledgers are kept by `manager`."""
+    return f"{LAYOUT_FORMAT}\n{_FACTORY_PACKAGE}{_MANAGERS[manager][0]}:{MANAGER_VERSION}".encode("ascii")
+
+
+def decode_layout(data: bytes) -> LedgerPaths:
+    """Where ledgers are kept, from the LAYOUT node: format 2 names a class, format 1 a type.
+
+    Raises:
+        FormatError: a format or ledger manager that this release does not know.
+    """
+    lines = data.decode("utf-8", "replace").split("\n")
+    manager, _, version = lines[1].partition(":") if len(lines) > 1 else ("", "", "")
+    if lines[0] in ("1", "2") and version in ("", str(MANAGER_VERSION)):
+        for name, (factory, paths) in _MANAGERS.items():
+            # A shaded client may have written its own prefix before the package.
+            if (lines[0] == "1" and manager == name) or (lines[0] == "2" and f".{manager}".endswith(f".{_FACTORY_PACKAGE}{factory}")):
+                return paths
+    raise FormatError(f"LAYOUT says {data!r}: the ledger managers known here are {', '.join(_MANAGERS)}")
+
+
+class ClusterMetadata:
+    """Everything that is known about one cluster: its ledgers, bookies and cookies. Make it with `open`."""
+
+    def __init__(self, tree: Tree, host: Host, root: str, instance_id: str, paths: LedgerPaths) -> None:
+        self.tree = tree
+        self.root = root
+        self.instance_id = instance_id
+        self.own_root = own.own_root(instance_id)
+        self.paths = paths
+        self.ledgers = LedgerStore(tree, host, root, paths)
+        self.bookies = BookieDirectory(tree, host, root)
+        self.cookies = Cookies(tree, host, root)
+
+    @classmethod
+    async def open(
+        cls, tree: Tree, host: Host, *, create: bool = False, root: str = DEFAULT_ROOT, manager: str | None = None
+    ) -> ClusterMetadata:
+        """Find the cluster under `root`.
+
+        Args:
+            tree: a session; it belongs to the result from now on (`aclose` closes it).
+            create: make a new cluster where there is none; of several that try at once one wins and the others find it.
+            manager: insist on this layout (``hierarchical``, ``longhierarchical``, ``flat``); None follows the cluster's.
+
+        Raises:
+            ConfigError: there is no cluster, or it has another layout than `manager`.
+            FormatError: the cluster's layout is unknown here.
+        """
+        if check_path(root) == "/":
+            raise ArgumentError("the root of a cluster cannot be '/'")
+        if manager is not None and manager not in _MANAGERS:
+            raise ConfigError(f"{manager!r} is no ledger manager: {', '.join(_MANAGERS)}")
+        instance_id = await _read(tree, host, f"{root}/INSTANCEID")
+        if instance_id is None:
+            if not create:
+                raise ConfigError(f"no cluster under {root} in this metadata store: start one with `triplicate up`, or check the address")
+            instance_id = await _initialise(tree, host, root)
+        layout = await _read(tree, host, f"{root}/LAYOUT")
+        if layout is None:
+            await _create_if_missing(tree, host, f"{root}/LAYOUT", encode_layout(manager or "hierarchical"))
+            layout = await _read(tree, host, f"{root}/LAYOUT") or b""
+        paths = decode_layout(layout)
+        if manager is not None and paths.manager != manager:
+            raise ConfigError(f"the cluster under {root} keeps its ledgers by {paths.manager}, not {manager}")
+        await _create_if_missing(tree, host, f"{root}/available/readonly", b"")
+        return cls(tree, host, root, instance_id.decode("ascii", "replace").strip(), paths)
+
+    async def aclose(self) -> None:
+        """End the session; what it registered vanishes. Idempotent."""
+        await self.tree.close()
+
+    async def __aenter__(self) -> ClusterMetadata:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _initialise(tree: Tree, host: Host, root: str) -> bytes:
+    """Make root, available, available/readonly and INSTANCEID in one step; returns the instance id, ours or that of who was faster."""
+    instance_id = str(uuid.UUID(int=host.entropy.stream("metadata.instance_id").getrandbits(128), version=4)).encode("ascii")
+    for ancestor in ancestors_of(root):
+        await _create_if_missing(tree, host, ancestor, b"")
+
+    async def attempt() -> bytes | None:
+        # Nodes that are there already (an operator made the root by hand) are left out; INSTANCEID is what decides who won.
+        nodes = {root: b"", f"{root}/available": b"", f"{root}/available/readonly": b"", f"{root}/INSTANCEID": instance_id}
+        operations: list[Operation] = [Create(path, data) for path, data in nodes.items() if await tree.exists(path) is None]
+        with suppress(NodeExists):
+            # Another process may initialise at the same time, or our own multi was applied although its answer got lost.
+            await tree.multi(operations)
+        return await _read(tree, host, f"{root}/INSTANCEID")
+
+    while True:
+        found = await retried(host, attempt)
+        if found is not None:
+            return found
+
+
+async def _read(tree: Tree, host: Host, path: str) -> bytes | None:
+    try:
+        data, _ = await retried(host, lambda: tree.get(path))
+    except NoNode:
+        return None
+    return data
+
+
+async def _create_if_missing(tree: Tree, host: Host, path: str, data: bytes) -> None:
+    try:
+        await retried(host, lambda: tree.create(path, data, parents=True))
+    except NodeExists:
+        return

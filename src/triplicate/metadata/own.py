@@ -1,0 +1,105 @@
+"""Our own part of the tree, ``/triplicate/<INSTANCEID>``.
+
+Nothing of ours lies below BookKeeper's root, whose tools refuse what they do not know.
+Functions take the cluster's own root (`ClusterMetadata.own_root`) and return absolute paths. Make nodes with ``parents=True``.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote
+
+from triplicate.errors import ArgumentError
+
+OWN_ROOT = "/triplicate"
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,254}", re.ASCII)
+
+
+def own_root(instance_id: str) -> str:
+    """Our root for a cluster."""
+    return f"{OWN_ROOT}/{instance_id}"
+
+
+def check_name(name: str, kind: str) -> str:
+    """Return the name of a log, database or subscription if it can be one: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
+
+    Raises:
+        ArgumentError: it cannot; a leading ``.`` or ``-`` is refused too.
+    """
+    if not _NAME.fullmatch(name):
+        allowed = "1 to 255 letters, digits, '_', '-' and '.', beginning with a letter, digit or '_'"
+        raise ArgumentError(f"{name!r} cannot name a {kind}: {allowed}")
+    return name
+
+
+def encode_name(text: str) -> str:
+    """Percent-encode any text (an application's name) so that it can be a node's name.
+
+    Raises:
+        ArgumentError: it is empty.
+    """
+    if not text:
+        raise ArgumentError("an empty name cannot be stored")
+    encoded = quote(text, safe="")
+    return encoded.replace(".", "%2E") if encoded.strip(".") == "" else encoded
+
+
+def decode_name(name: str) -> str:
+    """The text that `encode_name` was given."""
+    return unquote(name)
+
+
+def logs_path(root: str) -> str:
+    """Children: the names of all logs."""
+    return f"{root}/logs"
+
+
+def log_path(root: str, log: str) -> str:
+    """The head of a log."""
+    return f"{root}/logs/{check_name(log, 'log')}"
+
+
+def pages_path(root: str, log: str) -> str:
+    """Children: the pages of a log's older segments."""
+    return f"{log_path(root, log)}/pages"
+
+
+def page_path(root: str, log: str, sequence: int) -> str:
+    """One page; numbers are padded so that names sort as numbers do."""
+    return f"{pages_path(root, log)}/{sequence:010d}"
+
+
+def publishers_path(root: str, log: str) -> str:
+    """Children: the applications that have published to a log, percent-encoded."""
+    return f"{log_path(root, log)}/publishers"
+
+
+def publisher_path(root: str, log: str, application: str) -> str:
+    """The last batch that an application published to a log."""
+    return f"{publishers_path(root, log)}/{encode_name(application)}"
+
+
+def databases_path(root: str) -> str:
+    """Children: the names of all databases."""
+    return f"{root}/databases"
+
+
+def database_path(root: str, database: str) -> str:
+    """One database."""
+    return f"{root}/databases/{check_name(database, 'database')}"
+
+
+def subscriptions_path(root: str, log: str) -> str:
+    """Children: the subscriptions to a log."""
+    return f"{root}/subscriptions/{check_name(log, 'log')}"
+
+
+def subscription_path(root: str, log: str, name: str) -> str:
+    """How far one subscription has read."""
+    return f"{subscriptions_path(root, log)}/{check_name(name, 'subscription')}"
+
+
+def trash_path(root: str, ledger_id: int) -> str:
+    """Metadata of a deleted ledger, kept for undelete."""
+    return f"{root}/trash/{ledger_id:019d}"

@@ -1,0 +1,47 @@
+"""Asking again after a lost connection, for operations that may be applied twice without harm."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from triplicate.errors import ConnectionLost
+from triplicate.runtime import Backoff, Host, sleep
+
+Result = TypeVar("Result")
+
+ATTEMPTS = 8
+FIRST_DELAY_S = 0.02
+LONGEST_DELAY_S = 1.0
+
+
+class Attempts:
+    """A bounded number of attempts with growing delays between them."""
+
+    def __init__(self, host: Host) -> None:
+        self._clock = host.clock
+        self._backoff = Backoff(FIRST_DELAY_S, LONGEST_DELAY_S, host.entropy.stream("metadata.retry"))
+
+    async def again(self, error: ConnectionLost) -> None:
+        """Wait before the next attempt.
+
+        Raises:
+            ConnectionLost: the given error, when the attempts are used up.
+        """
+        if self._backoff.attempts + 1 >= ATTEMPTS:
+            raise error
+        await sleep(self._clock, self._backoff.next_s())
+
+
+async def retried(host: Host, operation: Callable[[], Awaitable[Result]]) -> Result:
+    """Run an operation that may be repeated (a read, or a change that a repetition leaves as it is) until the connection holds.
+
+    Raises:
+        ConnectionLost: it was lost `ATTEMPTS` times.
+    """
+    attempts = Attempts(host)
+    while True:
+        try:
+            return await operation()
+        except ConnectionLost as error:
+            await attempts.again(error)
