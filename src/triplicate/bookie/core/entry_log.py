@@ -140,10 +140,10 @@ def encode_states_block(flush_number: int, states: Iterable[LedgerState], offset
 
 def encode_footer(flush_number: int, blocks: Sequence[BlockInfo], offset: int, header_block: bytes) -> list[Buffer]:
     """The footer block and trailer of a finished log."""
-    rows = [
-        FOOTER_ROW.pack(b.offset, b.type, b.flush_number, b.ledger_id, b.first, b.last, b.count, b.table_bytes, b.body_bytes)
-        for b in blocks
-    ]
+    rows: list[bytes] = []
+    for block in blocks:
+        ids = block.ledger_id, block.first, block.last
+        rows.append(FOOTER_ROW.pack(block.offset, block.type, block.flush_number, *ids, block.count, block.table_bytes, block.body_bytes))
     table = b"".join(rows)
     info = BlockInfo(BlockType.FOOTER, offset, flush_number, 0, 0, 0, len(blocks), len(table), 0)
     trailer = TRAILER.pack(TRAILER_MAGIC, offset, crc32c(header_block), 0)[:-4]

@@ -75,11 +75,8 @@ def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
         raise CorruptionError(f"{path}: no header of the kind {magic[:6].decode()} at the beginning of the file")
     _, version, length = _PREFIX.unpack_from(block)
     body = block[start : start + length]
-    if (
-        len(body) != length
-        or _CRC.unpack_from(block, _PREFIX.size)[0] != crc32c(block[: _PREFIX.size], body)
-        or any(block[start + length :])
-    ):
+    crc = _CRC.unpack_from(block, _PREFIX.size)[0]
+    if len(body) != length or crc != crc32c(block[: _PREFIX.size], body) or any(block[start + length :]):
         raise CorruptionError(f"{path}: the file header fails its checksum")
     if version != FORMAT_VERSION:
         raise FormatError(

@@ -161,7 +161,7 @@ class GroupScanner:
             return None
         if kind not in (GroupType.ENTRIES, GroupType.STATES) or flags:
             raise FormatError(
-                f"{self._path}: at byte {offset} a group of type {kind}, flags {flags:#x}, which this release does not know: start a newer one"
+                f"{self._path}: at byte {offset} a group of type {kind}, flags {flags:#x}, unknown to this release: start a newer one"
             )
         return JournalGroup(GroupType(kind), self._file_number, sequence, count, offset, body)
 
@@ -187,7 +187,7 @@ class GroupScanner:
             group = self._group_at(position + start)
             if group is not None and group.sequence > sequence:
                 raise CorruptionError(
-                    f"{self._path}: the group at byte {bad_offset} is damaged, but group {group.sequence} behind it (byte {group.offset}) is "
-                    "whole: this is no torn write; nothing was changed; restore the file, or replace this bookie's disks and let its peers "
+                    f"{self._path}: the group at byte {bad_offset} is damaged, but group {group.sequence} at byte {group.offset} behind "
+                    "it is whole: this is no torn write; nothing was changed; restore the file, or replace this bookie's disks and let its peers "
                     "copy the entries back"
                 )
