@@ -1,6 +1,7 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
 from triplicate.metadata import own
+from triplicate.metadata.address import open_tree
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
@@ -9,6 +10,7 @@ from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
 from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
+from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "MemoryTree",
     "Operation",
     "SetData",
+    "SqliteTree",
     "Stat",
     "Tree",
     "Versioned",
@@ -47,6 +50,7 @@ __all__ = [
     "encode_layout",
     "encode_service_info",
     "is_bookie_id",
+    "open_tree",
     "own",
     "underreplicated_path",
 ]

@@ -1,0 +1,28 @@
+"""From an address to a session with a metadata store."""
+
+from __future__ import annotations
+
+from triplicate.errors import ConfigError
+from triplicate.metadata.memory import MemoryStore, MemoryTree
+from triplicate.metadata.sqlite import SqliteTree
+from triplicate.metadata.tree import Tree
+from triplicate.runtime import Host
+
+KNOWN = "memory: (private to this process), sqlite:///absolute/path/of/a/file"
+
+
+async def open_tree(uri: str, host: Host) -> Tree:
+    """Begin a session with the store at `uri`.
+
+    Args:
+        uri: ``memory:`` makes a store of its own; ``sqlite:///absolute/path`` opens or makes a file.
+
+    Raises:
+        ConfigError: an address of no known form, or a file that cannot be used.
+    """
+    scheme, _, rest = uri.partition(":")
+    if scheme == "memory" and not rest:
+        return MemoryTree(MemoryStore(host.clock))
+    if scheme == "sqlite" and rest.startswith("///"):
+        return await SqliteTree.open(rest[2:], host)
+    raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")
