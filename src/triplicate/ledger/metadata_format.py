@@ -134,6 +134,8 @@ def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
 
 
 def _from_message(message: LedgerMetadataFormat, version: int) -> LedgerMetadata:
+    if not message.IsInitialized():
+        raise ValueError("a required field is missing (quorumSize, ensembleSize, length, state, or a segment's firstEntryId)")
     found = UnknownFieldSet(message)
     for unknown in (found[index] for index in range(len(found))):
         if unknown.field_number in _KNOWN_FIELDS:
@@ -184,8 +186,6 @@ def _unknown_bytes(message: Message) -> bytes:
 def _parse_text(body: bytes) -> LedgerMetadataFormat:
     message = LedgerMetadataFormat()
     text_format.Parse(body.decode(), message)
-    if not message.IsInitialized():
-        raise ValueError("a required field is missing (quorumSize, ensembleSize, length, state, or a segment's firstEntryId)")
     return message
 
 

@@ -337,6 +337,8 @@ def _decode_auth(body: bytes) -> tuple[str, bytes]:
         message.ParseFromString(body[_WORD.size :])
     except DecodeError as error:
         raise ProtocolError(f"an authentication packet is damaged: {error}") from error
+    if not message.IsInitialized():
+        raise ProtocolError("an authentication packet lacks its plugin's name or its payload")
     plugin = message.authPluginName
     if not isinstance(plugin, str):
         # The protobuf library hands out plain bytes where a version-2 string is not UTF-8.
