@@ -1,0 +1,47 @@
+"""The drivers of the metadata tree, opened alike for the contract suite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from triplicate.metadata import MemoryStore, MemoryTree, SqliteTree, Tree
+from triplicate.runtime import real_host
+
+Result = TypeVar("Result")
+
+DRIVERS = ("memory", "sqlite")
+
+OpenSession = Callable[[], Awaitable[Tree]]
+
+
+@asynccontextmanager
+async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
+    """Sessions with one store; all are closed at the end."""
+    host = real_host("test", seed=1)
+    memory = MemoryStore(host.clock)
+    opened: list[Tree] = []
+
+    async def open_session() -> Tree:
+        tree: Tree = MemoryTree(memory) if driver == "memory" else await SqliteTree.open(str(folder / "metadata.db"), host)
+        opened.append(tree)
+        return tree
+
+    try:
+        yield open_session
+    finally:
+        for tree in opened:
+            await tree.close()
+
+
+def run(body: Coroutine[Any, Any, Result], limit_s: float = 20.0) -> Result:
+    """Run an async test with a limit on its time."""
+
+    async def limited() -> Result:
+        async with asyncio.timeout(limit_s):
+            return await body
+
+    return asyncio.run(limited())
