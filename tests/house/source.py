@@ -29,9 +29,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "blocking": ("client", "log"),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("spark", "bookie"),
-    "demo": ("sim",),
     "console": ("sim",),
-    "cli": ("demo", "console"),
+    "cli": ("console",),
+    "demo": ("cli",),
     "": ("blocking",),
 }
 """Each room and those directly beneath it; what these may import is allowed as well. The empty name is ``triplicate/__init__.py``."""

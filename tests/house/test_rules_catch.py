@@ -46,7 +46,8 @@ OFFENDING: list[tuple[str, str, str, str]] = [
     (
         "errors_are_not_swallowed",
         "client/a.py",
-        "try:\n    f()\nexcept (OSError, asyncio.CancelledError):\n    x = 1", r"a cancellation ends",
+        "try:\n    f()\nexcept (OSError, asyncio.CancelledError):\n    x = 1",
+        r"a cancellation ends",
     ),
     ("errors_are_not_swallowed", "client/a.py", "with contextlib.suppress(BaseException):\n    f()", r"suppresses BaseException"),
     ("files_stay_readable", "client/a.py", "x = 1\n" * 601, r"601 lines"),

@@ -129,6 +129,6 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_written_settings_are_read_back(tmp_path: Path) -> None:
-    table = {"port": 5, "folders": ("a\"b\\c", "ü\n"), "timeout_s": 0.5, "verbose": True, "name": None}
+    table = {"port": 5, "folders": ('a"b\\c', "ü\n"), "timeout_s": 0.5, "verbose": True, "name": None}
     widget = load_file(tmp_path, to_toml({"widget": table}, comment="two\nlines")).get(WidgetSettings)
-    assert widget == WidgetSettings(port=5, folders=("a\"b\\c", "ü\n"), timeout_s=0.5, verbose=True)
+    assert widget == WidgetSettings(port=5, folders=('a"b\\c', "ü\n"), timeout_s=0.5, verbose=True)

@@ -1,0 +1,51 @@
+"""``triplicate bookie``: one bookie process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import click
+
+from triplicate.bookie import Bookie
+from triplicate.cli.options import load_configuration, settings_options
+from triplicate.cli.running import serve_process
+from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
+from triplicate.errors import ConfigError
+from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.runtime import Host, Metrics
+
+
+@click.command()
+@settings_options(BookieSettings, MetadataSettings, ProcessSettings)
+@click.option("--parent-pipe", type=int, hidden=True)
+@click.option("--ready-pipe", type=int, hidden=True)
+def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run one bookie until SIGTERM or Ctrl-C.
+
+    Every option is also a key of the --config file and a variable TRIPLICATE_BOOKIE_...; docs/reference/settings.md explains each.
+    """
+    configuration = load_configuration((BookieSettings, MetadataSettings, ProcessSettings), config, flags)
+    settings = configuration.get(BookieSettings)
+    uri = configuration.get(MetadataSettings).uri
+    if not uri:
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
+
+    async def start(host: Host, metrics: Metrics) -> tuple[dict[str, object], Callable[[], Awaitable[None]]]:
+        cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
+        server = Bookie(host, settings, cluster, metrics)
+        try:
+            await server.start()
+        except BaseException:
+            await cluster.aclose()
+            raise
+
+        async def stop() -> None:
+            try:
+                await server.stop()
+            finally:
+                await cluster.aclose()
+
+        return {"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}, stop
+
+    name = settings.bookie_id or "bookie"
+    serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

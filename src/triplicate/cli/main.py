@@ -1,0 +1,76 @@
+"""The command ``triplicate``: finds the subcommand, and turns errors into one line that says what to do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from triplicate.errors import SqlError, TriplicateError
+
+COMMANDS: dict[str, str] = {
+    "up": "triplicate.cli.up:up",
+    "bookie": "triplicate.cli.bookie:bookie",
+    "ledger": "triplicate.cli.ledger:ledger",
+    "demo": "triplicate.demo.command:demo",
+}
+"""Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called or listed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="triplicate", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Triplicate: a replicated commit log that speaks Apache BookKeeper's protocol, and what is built on it."""
+
+
+def one_line(error: BaseException) -> str:
+    """The error for a person: what happened and what to do, without class names and line breaks."""
+    if isinstance(error, SqlError):
+        return f"{error.message} (SQLSTATE {error.sqlstate})"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line and end the process.
+
+    Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong usage, 130 interrupted.
+    """
+    try:
+        code = cli.main(args=arguments, prog_name="triplicate", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; the interpreter must not complain while it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (TriplicateError, OSError) as error:
+        click.echo(f"triplicate: {one_line(error)}", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

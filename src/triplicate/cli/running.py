@@ -1,0 +1,140 @@
+"""How a command runs: its event loop, the signals that end it, the pipe to its parent, and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from triplicate.config import ProcessSettings
+from triplicate.errors import EnvironmentFault
+from triplicate.runtime import Host, Listener, Metrics, real_host, serve_metrics
+
+Result = TypeVar("Result")
+
+ORPHAN_GRACE_S = 5.0
+"""What a process whose parent is gone may take to end in order before it ends anyway."""
+
+
+def run_loop(coroutine: Coroutine[Any, Any, Result], *, debug: bool = False) -> Result:
+    """Run on uvloop where it is installed, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory, debug=debug or None) as runner:
+        return runner.run(coroutine)
+
+
+def watch_parent(pipe: int | None) -> None:
+    """End this process when the other end of an inherited pipe closes, as it does when the parent is killed.
+
+    A thread, because a blocked event loop must not keep an orphan alive.
+    """
+    if pipe is None:
+        return
+
+    def wait() -> None:
+        # Nothing is ever written: read returns when the last holder of the other end is gone.
+        while os.read(pipe, 1):
+            continue
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_GRACE_S)
+        os._exit(70)
+
+    threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
+    """Tell the parent that this process serves now, as one line of JSON."""
+    if pipe is not None:
+        os.write(pipe, json.dumps(facts).encode() + b"\n")
+        os.close(pipe)
+
+
+def configure_log(level: str) -> None:
+    """Log lines go to standard error with time and level."""
+    logging.basicConfig(
+        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
+    )
+
+
+class LogTrace:
+    """The Trace port that writes facts as log lines."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("triplicate")
+
+    def __call__(self, kind: str, /, **facts: object) -> None:
+        if self._logger.isEnabledFor(logging.INFO):
+            self._logger.info("%s%s", kind, "".join(f" {name}={value}" for name, value in facts.items()))
+
+
+async def until_signal() -> int:
+    """Wait for SIGINT or SIGTERM; returns its number. A second signal is not caught: it ends the process at once."""
+    loop = asyncio.get_running_loop()
+    caught: asyncio.Future[int] = loop.create_future()
+
+    def note(number: int) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        if not caught.done():
+            caught.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, note, number)
+    return await caught
+
+
+async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings) -> Listener:
+    """Serve the process's metrics on loopback.
+
+    Raises:
+        EnvironmentFault: the port is in use.
+    """
+    try:
+        return await serve_metrics(host, metrics, settings.metrics_port)
+    except OSError as error:
+        port = settings.metrics_port
+        raise EnvironmentFault(f"metrics port {port} cannot be opened ({error.strerror}); choose another process.metrics_port") from None
+
+
+Serve = Callable[[Host, Metrics], Awaitable[tuple[dict[str, object], Callable[[], Awaitable[None]]]]]
+"""Starts a server; returns facts for the parent and how to stop it."""
+
+
+def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run one server process until a signal or its parent's end.
+
+    Args:
+        start: starts the server on the host with the registry of metrics, both of this process.
+    """
+    configure_log(settings.log_level)
+    watch_parent(parent_pipe)
+
+    async def body() -> None:
+        host = real_host(name, trace=LogTrace())
+        metrics = Metrics()
+        facts, stop = await start(host, metrics)
+        try:
+            listener = await start_metrics(host, metrics, settings)
+            try:
+                facts = {**facts, "metrics": "http://{}:{}/metrics".format(*listener.address)}
+                logging.getLogger("triplicate").info("%s serves%s", name, "".join(f" {key}={value}" for key, value in facts.items()))
+                report_ready(ready_pipe, facts)
+                await until_signal()
+            finally:
+                await listener.close()
+        finally:
+            await stop()
+
+    run_loop(body(), debug=settings.debug)
