@@ -1,5 +1,6 @@
 """Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
 
+from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.entry import (
     ENTRY_HEADER,
     HEADER_BYTES,
@@ -20,6 +21,8 @@ __all__ = [
     "ENTRY_HEADER",
     "HEADER_BYTES",
     "MASTER_KEY_BYTES",
+    "Availability",
+    "AvailabilityGroup",
     "DigestType",
     "DigestVerifier",
     "Entry",
@@ -29,8 +32,10 @@ __all__ = [
     "Segment",
     "absent_answers_needed",
     "choose_ensemble",
+    "decode_availability",
     "decode_metadata",
     "derive_master_key",
+    "encode_availability",
     "encode_metadata",
     "entry_header",
     "is_covered",
