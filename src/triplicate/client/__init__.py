@@ -1,0 +1,10 @@
+"""The client room: ledgers for programs."""
+
+from triplicate.client.client import Client
+from triplicate.client.connect import connect
+from triplicate.client.reader import LedgerReader
+from triplicate.client.tail import Tail
+from triplicate.client.writer import LedgerWriter
+from triplicate.config import ClientSettings
+
+__all__ = ["Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"]

@@ -1,5 +1,6 @@
 """Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
 
+from triplicate.ledger import recovery
 from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.entry import (
     ENTRY_HEADER,
@@ -12,10 +13,13 @@ from triplicate.ledger.entry import (
     derive_master_key,
     entry_header,
 )
+from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.metadata import LedgerMetadata, LedgerState, Segment
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement import choose_ensemble, replace_bookies
+from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, is_covered, write_set, write_sets
+from triplicate.ledger.write_tracker import WriteTracker
 
 __all__ = [
     "ENTRY_HEADER",
@@ -27,9 +31,12 @@ __all__ = [
     "DigestVerifier",
     "Entry",
     "EntryCodec",
+    "LastConfirmed",
     "LedgerMetadata",
     "LedgerState",
+    "ReadPlan",
     "Segment",
+    "WriteTracker",
     "absent_answers_needed",
     "choose_ensemble",
     "decode_availability",
@@ -39,6 +46,7 @@ __all__ = [
     "encode_metadata",
     "entry_header",
     "is_covered",
+    "recovery",
     "replace_bookies",
     "write_set",
     "write_sets",

@@ -1,0 +1,54 @@
+"""What a bookie's refusal means to a client, as an exception."""
+
+from __future__ import annotations
+
+from triplicate.errors import (
+    BookieError,
+    BookieReadOnly,
+    BookieUnavailable,
+    LedgerFenced,
+    RequestTimeout,
+    TooManyRequests,
+    TriplicateError,
+    Unauthorized,
+)
+from triplicate.wire import Status
+
+EXPLICIT_NEGATIVES = (Status.NO_ENTRY, Status.NO_LEDGER)
+"""The only answers that say "it is not here". Every other one, a fenced answer included, leaves that unknown."""
+
+
+def error_of(status: Status, bookie_id: str, ledger_id: int, what: str) -> TriplicateError:
+    """The exception for a status other than OK.
+
+    Args:
+        what: what was asked, for example ``add of entry 7``.
+    """
+    text = f"bookie {bookie_id} answered {status.name} to the {what} of ledger {ledger_id}"
+    if status == Status.FENCED:
+        fenced = LedgerFenced(f"{text}: another client is recovering the ledger")
+        fenced.ledger_id = ledger_id
+        return fenced
+    if status == Status.UNAUTHORIZED:
+        refused = Unauthorized(f"{text}: the password is not the ledger's")
+        refused.ledger_id = ledger_id
+        return refused
+    kinds: dict[Status, type[BookieError]] = {Status.READ_ONLY: BookieReadOnly, Status.TOO_MANY_REQUESTS: TooManyRequests}
+    return about_bookie(kinds.get(status, BookieError), bookie_id, text)
+
+
+def about_bookie(kind: type[BookieError], bookie_id: str, text: str) -> BookieError:
+    """An error of one bookie that names it."""
+    error = kind(text)
+    error.bookie_id = bookie_id
+    return error
+
+
+def unavailable(bookie_id: str, why: str) -> BookieError:
+    """No connection to the bookie."""
+    return about_bookie(BookieUnavailable, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
+
+
+def timed_out(bookie_id: str, what: str, seconds: float) -> BookieError:
+    """No answer in time."""
+    return about_bookie(RequestTimeout, bookie_id, f"bookie {bookie_id} did not answer the {what} within {seconds:g} s")

@@ -1,0 +1,398 @@
+"""One connection to one bookie: requests out, answers in, nothing made per entry on the way of adds.
+
+Over v2 an answer is matched by operation, ledger and entry, and carries nothing that tells an answer to a fencing read from one to
+a plain read. So requests that fence never share a connection with those that do not: recovery has a pool of its own.
+Source: BookKeeper `PerChannelBookieClient`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from triplicate.client.answers import timed_out, unavailable
+from triplicate.config import ClientSettings
+from triplicate.errors import BookieError, ProtocolError, TriplicateError
+from triplicate.metadata import BookieDirectory
+from triplicate.runtime import Backoff, Host, TaskScope, Timer, timeout_at
+from triplicate.wire import (
+    AddResponse,
+    FrameBuffer,
+    ReadRequest,
+    ReadResponse,
+    Response,
+    Status,
+    decode_response,
+    encode_request,
+    next_frame,
+    scan_add_responses,
+)
+
+SWEEPS_PER_TIMEOUT = 10
+WRITE_BUFFER_BYTES = 1 << 24
+
+ReadCallback = Callable[[Any, ReadResponse | None, BookieError | None], None]
+"""Called once with the token of the read and either the answer or what went wrong."""
+
+
+class AddSink(Protocol):
+    """Who sent adds and wants to know what became of them. Never called from within a call to the channel."""
+
+    def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
+        """These entries are stored durably. More may follow before `adds_settled`."""
+
+    def adds_settled(self, lane: AddLane) -> None:
+        """One chunk of answers is through: derive what follows from it."""
+
+    def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
+        """The bookie answered, and not with OK."""
+
+    def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
+        """Adds on the way have an unknown outcome: the connection broke, could not be made, or an answer is overdue."""
+
+    def room_again(self) -> None:
+        """The channel had been full and is not any more."""
+
+
+class Flight(NamedTuple):
+    """Adds of one ledger that were sent in one go."""
+
+    last_entry_id: int
+    entries: int
+    size_bytes: int
+    sent_at: float
+
+
+class AddLane:
+    """The adds of one ledger on their way to one bookie. Made by `BookieChannel.open_lane`."""
+
+    __slots__ = ("_channel", "_flights", "bookie_id", "ledger_id", "sink")
+
+    def __init__(self, channel: BookieChannel, ledger_id: int, sink: AddSink) -> None:
+        self.ledger_id = ledger_id
+        self.bookie_id = channel.bookie_id
+        self.sink = sink
+        self._channel = channel
+        self._flights: deque[Flight] = deque()
+
+    @property
+    def oldest(self) -> Flight | None:
+        """The flight that has waited longest for its answer."""
+        return self._flights[0] if self._flights else None
+
+    def send(self, frames: bytes, last_entry_id: int, entries: int) -> bool:
+        """Send whole add frames, ids ascending; False when the channel is now full (the frames are on their way all the same).
+
+        Failures come through the sink, later.
+        """
+        channel = self._channel
+        size = len(frames)
+        self._flights.append(Flight(last_entry_id, entries, size, channel.now()))
+        channel.adds_outstanding += entries
+        channel.bytes_outstanding += size
+        channel.write(frames)
+        return channel.has_room
+
+    def settle(self, reach: int) -> None:
+        """Forget the flights that are answered in full.
+
+        Args:
+            reach: the bookie has acknowledged everything it was sent up to this entry.
+        """
+        flights, channel = self._flights, self._channel
+        while flights and flights[0].last_entry_id <= reach:
+            flight = flights.popleft()
+            channel.adds_outstanding -= flight.entries
+            channel.bytes_outstanding -= flight.size_bytes
+
+    def wait_for_room(self) -> None:
+        """Have `room_again` called when the channel is no longer full."""
+        self._channel.wait_for_room(self.sink)
+
+    def close(self) -> None:
+        """Forget everything on the way; what is still answered is ignored."""
+        if self._flights:
+            self.settle(self._flights[-1].last_entry_id)
+        self._channel.close_lane(self)
+
+
+@dataclass(slots=True)
+class _PendingRead:
+    callback: ReadCallback
+    token: Any
+    sent_at: float
+
+
+class BookieChannel(asyncio.Protocol):
+    """See the module's text. Connects on demand, and again after a loss, with a pause that grows after each failure.
+
+    Args:
+        bookie_id: its address is looked up anew for each connection, since v2 has no greeting that would unmask a stranger who took
+            over an old address.
+        scope: owns the task that connects.
+    """
+
+    def __init__(self, host: Host, bookie_id: str, directory: BookieDirectory, settings: ClientSettings, scope: TaskScope) -> None:
+        self.bookie_id = bookie_id
+        self.adds_outstanding = 0
+        self.bytes_outstanding = 0
+        self.now = host.clock.monotonic
+        self._host = host
+        self._directory = directory
+        self._settings = settings
+        self._scope = scope
+        self._loop = asyncio.get_running_loop()
+        self._lanes: dict[int, AddLane] = {}
+        self._reads: dict[tuple[int, int], deque[_PendingRead]] = {}
+        self._room_waiters: dict[int, AddSink] = {}
+        self._transport: asyncio.Transport | None = None
+        self._connecting = False
+        self._closed = False
+        self._out: list[bytes] = []
+        self._flush_due = False
+        self._frames = FrameBuffer(settings.frame_limit_bytes)
+        self._received_at = 0.0
+        self._sweep: Timer | None = None
+        backoff_maximum = max(settings.reconnect_first_s, settings.reconnect_maximum_s)
+        self._backoff = Backoff(settings.reconnect_first_s, backoff_maximum, host.entropy.stream(f"reconnect {bookie_id}"))
+        self._retry_at = 0.0
+        self._last_error = ""
+
+    # Requests.
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the bookie owes fewer answers than it may."""
+        settings = self._settings
+        return self.adds_outstanding < settings.channel_window_entries and self.bytes_outstanding < settings.channel_window_bytes
+
+    def open_lane(self, ledger_id: int, sink: AddSink) -> AddLane:
+        """Make the lane for a ledger's adds; a lane opened before for the same ledger gets no more answers."""
+        lane = AddLane(self, ledger_id, sink)
+        self._lanes[ledger_id] = lane
+        return lane
+
+    def close_lane(self, lane: AddLane) -> None:
+        """For `AddLane.close`."""
+        if self._lanes.get(lane.ledger_id) is lane:
+            del self._lanes[lane.ledger_id]
+        self._room_waiters.pop(id(lane.sink), None)
+        self._tell_room()
+
+    def wait_for_room(self, sink: AddSink) -> None:
+        """For `AddLane.wait_for_room`."""
+        self._room_waiters[id(sink)] = sink
+
+    def read(
+        self, ledger_id: int, entry_id: int, callback: ReadCallback, token: Any, *, fence: bool = False, master_key: bytes | None = None
+    ) -> None:
+        """Ask for one entry, or the last one (`LAST_ENTRY`). The callback comes later, exactly once, unless the channel is closed first.
+
+        Args:
+            fence: fence the ledger on this bookie first; needs the master key.
+        """
+        request = ReadRequest(ledger_id, entry_id, fence, master_key if fence else None, high_priority=fence)
+        pending = self._reads.get((ledger_id, entry_id))
+        if pending is None:
+            pending = self._reads[ledger_id, entry_id] = deque()
+        pending.append(_PendingRead(callback, token, self.now()))
+        self._out.append(encode_request(request))
+        self._schedule_flush()
+
+    def write(self, frames: bytes) -> None:
+        """Send bytes now if connected, else as soon as that is done."""
+        if self._transport is not None and not self._out:
+            self._transport.write(frames)
+            if self._sweep is None:
+                self._arm_sweep()
+        else:
+            self._out.append(frames)
+            self._flush()
+
+    def _schedule_flush(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        if self._closed or not self._out:
+            return
+        if self._transport is not None:
+            out, self._out = self._out, []
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._sweep is None:
+                self._arm_sweep()
+        elif not self._connecting:
+            self._connecting = True
+            if self.now() < self._retry_at or self._scope.closing:
+                self._loop.call_soon(self._refuse_for_now)
+            else:
+                self._scope.spawn(self._connect(), name=f"connect {self.bookie_id}")
+
+    # The connection.
+
+    def _refuse_for_now(self) -> None:
+        self._connecting = False
+        self._fail_all(unavailable(self.bookie_id, f"{self._last_error or 'the client is closing'}; it is tried again in a moment"))
+
+    async def _connect(self) -> None:
+        deadline = self.now() + self._settings.connect_timeout_s
+        try:
+            async with timeout_at(deadline):
+                info = await self._directory.resolve(self.bookie_id)
+                address, port = info.address
+                transport, _ = await self._host.network.connect(lambda: self, address, port)
+        except TimeoutError:
+            self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s")
+        except (OSError, TriplicateError) as error:
+            self._connect_failed(str(error) or type(error).__name__)
+        else:
+            self._connecting = False
+            if self._closed:
+                transport.abort()
+                return
+            transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+            self._backoff.reset()
+            self._transport = transport
+            self._received_at = self.now()
+            self._flush()
+
+    def _connect_failed(self, why: str) -> None:
+        self._connecting = False
+        self._last_error = why
+        self._retry_at = self.now() + self._backoff.next_s()
+        self._host.trace("client.connect_failed", bookie=self.bookie_id, why=why)
+        self._fail_all(unavailable(self.bookie_id, why))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by the transport, also after our own `abort`."""
+        self._transport = None
+        self._frames = FrameBuffer(self._settings.frame_limit_bytes)
+        if not self._closed:
+            why = f"the connection broke ({error})" if error is not None else "it closed the connection"
+            self._last_error = why
+            self._host.trace("client.connection_lost", bookie=self.bookie_id, why=why)
+            self._fail_all(unavailable(self.bookie_id, f"{why}; what was on the way has an unknown outcome"))
+
+    def _fail_all(self, error: BookieError) -> None:
+        """Tell everybody who waits. What they do about it may already use this channel again."""
+        self._out.clear()
+        reads, self._reads = self._reads, {}
+        for lane in list(self._lanes.values()):
+            if lane.oldest is not None:
+                lane.sink.bookie_failed(self.bookie_id, error)
+        for pending in reads.values():
+            for read in pending:
+                read.callback(read.token, None, error)
+        self._tell_room()
+
+    def close(self) -> None:
+        """Drop the connection. Reads on the way are failed; lanes belong to their writers, who close them. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        if self._transport is not None:
+            self._transport.abort()
+        self._fail_all(unavailable(self.bookie_id, "the client was closed"))
+
+    # Answers.
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a chunk: all answers to adds in one loop, then every lane concerned once."""
+        self._received_at = self.now()
+        frames = self._frames
+        touched: dict[int, AddLane] = {}
+        try:
+            buffer = frames.feed(data)
+            frames.keep(buffer, self._take_frames(buffer, touched))
+        except ProtocolError as error:
+            self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
+            if self._transport is not None:
+                self._transport.abort()
+        for lane in touched.values():
+            lane.sink.adds_settled(lane)
+        if self._room_waiters:
+            self._tell_room()
+
+    def _take_frames(self, buffer: bytes, touched: dict[int, AddLane]) -> int:
+        """Work through the whole frames at the front of the buffer and return how many bytes they were."""
+        position, end, limit = 0, len(buffer), self._settings.frame_limit_bytes
+        while position < end:
+            run = scan_add_responses(buffer, position, end)
+            if run is not None:
+                position = run.end
+                self._take_adds(run.ledger_id, run.entry_ids, run.status, touched)
+                continue
+            frame = next_frame(buffer, position, end, limit)
+            if frame is None:
+                break
+            position = frame[1]
+            self._take_response(decode_response(buffer[frame[0] : position]), touched)
+        return position
+
+    def _take_adds(self, ledger_id: int, entry_ids: Sequence[int], status: Status, touched: dict[int, AddLane]) -> None:
+        lane = self._lanes.get(ledger_id)
+        if lane is None:
+            return  # The bookie was replaced, or the writer is gone.
+        if status == Status.OK:
+            lane.sink.adds_acknowledged(self.bookie_id, entry_ids)
+            touched[ledger_id] = lane
+        else:
+            lane.sink.add_refused(self.bookie_id, entry_ids[0], status)
+
+    def _take_response(self, response: Response, touched: dict[int, AddLane]) -> None:
+        if isinstance(response, ReadResponse):
+            key = (response.ledger_id, response.entry_id)
+            pending = self._reads.get(key)
+            if pending is None:
+                return  # It was given up after its time-out.
+            read = pending.popleft()
+            if not pending:
+                del self._reads[key]
+            read.callback(read.token, response, None)
+        elif isinstance(response, AddResponse):
+            self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
+
+    def _tell_room(self) -> None:
+        if self._room_waiters and self.has_room:
+            waiters, self._room_waiters = self._room_waiters, {}
+            for sink in waiters.values():
+                sink.room_again()
+
+    # Overdue answers.
+
+    def _arm_sweep(self) -> None:
+        period = min(self._settings.add_timeout_s, self._settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
+        self._sweep = self._host.clock.call_at(self.now() + period, self._sweep_overdue)
+
+    def _sweep_overdue(self) -> None:
+        """One timer for everything that waits; it rests while nothing does."""
+        self._sweep = None
+        now, settings = self.now(), self._settings
+        oldest_sent_at = now
+        for lane in list(self._lanes.values()):
+            flight = lane.oldest
+            if flight is not None and flight.sent_at + settings.add_timeout_s <= now:
+                oldest_sent_at = min(oldest_sent_at, flight.sent_at)
+                what = f"add of entry {flight.last_entry_id} of ledger {lane.ledger_id}"
+                lane.sink.bookie_failed(self.bookie_id, timed_out(self.bookie_id, what, settings.add_timeout_s))
+        for key, pending in list(self._reads.items()):
+            while pending and pending[0].sent_at + settings.read_timeout_s <= now:
+                read = pending.popleft()
+                oldest_sent_at = min(oldest_sent_at, read.sent_at)
+                what = f"read of entry {key[1]} of ledger {key[0]}"
+                read.callback(read.token, None, timed_out(self.bookie_id, what, settings.read_timeout_s))
+            if not pending:
+                self._reads.pop(key, None)
+        if self._transport is not None and self._received_at < oldest_sent_at < now:
+            # Not one byte since the overdue request was sent: this connection is dead, whatever the operating system thinks.
+            self._transport.abort()
+        elif self._reads or any(lane.oldest is not None for lane in self._lanes.values()):
+            self._arm_sweep()

@@ -1,0 +1,213 @@
+"""The client: create, open, recover, delete and list ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from types import TracebackType
+
+from triplicate.client.metrics import ClientMetrics
+from triplicate.client.pool import ChannelPool, Services, Suspects
+from triplicate.client.reader import LedgerReader
+from triplicate.client.recovery import recover_ledger
+from triplicate.client.writer import LedgerWriter
+from triplicate.config import ClientSettings
+from triplicate.errors import ArgumentError, HandleClosed, LedgerExists, Unauthorized
+from triplicate.ledger import DigestType, LedgerMetadata, Segment, choose_ensemble
+from triplicate.metadata import ClusterMetadata, Versioned
+from triplicate.runtime import Host, Metrics, TaskScope
+
+CREATE_ATTEMPTS = 16
+"""How many fresh ids are tried when each turns out to be taken."""
+
+DEFAULT_SETTINGS = ClientSettings()
+NO_CUSTOM: Mapping[str, bytes] = {}
+
+
+class Client:
+    """One user of a cluster, on one event loop.
+
+    Closing it closes its readers and abandons its writers: their ledgers stay open until somebody recovers them.
+
+    Args:
+        host: the ports to the outside.
+        metadata: the cluster; it belongs to the caller, who closes it after the client.
+        metrics: where to count; None counts nowhere.
+    """
+
+    def __init__(
+        self, host: Host, metadata: ClusterMetadata, settings: ClientSettings = DEFAULT_SETTINGS, metrics: Metrics | None = None
+    ) -> None:
+        self.host = host
+        self.metadata = metadata
+        self.settings = settings
+        self.metrics = metrics
+        scope = TaskScope(f"client of {host.name}")
+        self._services = Services(
+            host,
+            metadata,
+            settings,
+            scope,
+            ChannelPool(host, metadata, settings, scope),
+            Suspects(settings.suspect_s),
+            ClientMetrics(metrics),
+        )
+        self._rng = host.entropy.stream("placement")
+        self._writers: dict[int, LedgerWriter] = {}
+        self._readers: dict[int, LedgerReader] = {}
+        self._closed = False
+
+    async def create(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom: Mapping[str, bytes] = NO_CUSTOM,
+        ledger_id: int | None = None,
+    ) -> LedgerWriter:
+        """Create a ledger and return its writer.
+
+        Args:
+            ensemble_size: bookies the ledger is spread over. write_quorum: copies of each entry. ack_quorum: copies on disk before an
+                append is acknowledged.
+            password: with CRC32C it only labels the ledger, with HMAC it is the key; it is stored in clear in the metadata.
+            custom: metadata of the user's own; ``application``, ``component`` and ``created`` have values of ours unless given.
+            ledger_id: chosen by the caller; None takes a fresh one.
+
+        Raises:
+            NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
+            ArgumentError: sizes that cannot be. LedgerExists: `ledger_id` is taken.
+        """
+        self._check_usable()
+        services = self._services
+        now_ms = services.host.clock.wall_us() // 1000
+        ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
+        wanted = LedgerMetadata(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            segments=(Segment(0, ("",) * ensemble_size),),
+            digest_type=DigestType(digest_type),
+            password=bytes(password),
+            custom={**ours, **custom},
+            ctime_ms=now_ms,
+        )
+        if ledger_id is not None and not 0 <= ledger_id < 2**63:
+            raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
+        writable = await services.metadata.bookies.writable()
+        suspects = services.suspects.names(services.host.clock.monotonic())
+        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
+        ledger_id, created = await self._store(ledger_id, replace(wanted, segments=(Segment(0, ensemble),)))
+        self._check_usable()
+        writer = LedgerWriter(services, ledger_id, created)
+        self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
+        self._writers[id(writer)] = writer
+        services.metrics.ledgers_created.inc()
+        services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
+        return writer
+
+    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata) -> tuple[int, Versioned]:
+        ledgers = self._services.metadata.ledgers
+        if ledger_id is not None:
+            return ledger_id, await ledgers.create(ledger_id, metadata)
+        for attempt in range(1, CREATE_ATTEMPTS + 1):
+            fresh = await ledgers.new_id()
+            try:
+                return fresh, await ledgers.create(fresh, metadata)
+            except LedgerExists:
+                if attempt == CREATE_ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Open a ledger for reading, without recovery: its writer, if there is one, is not disturbed.
+
+        Raises:
+            NoSuchLedger: there is none of this id. Unauthorized: the password is not the ledger's.
+            ReadFailed: the ledger is open and too few bookies answered to tell how far it is confirmed.
+        """
+        self._check_usable()
+        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        reader = self._reader(ledger_id, found)
+        await reader.read_last_confirmed()
+        self._services.metrics.ledgers_opened.inc()
+        return reader
+
+    async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Fence a ledger, so that its writer cannot append any more, find its end, close it, and open it for reading.
+
+        Every acknowledged entry is kept; entries that were not acknowledged may be. Safe to repeat, and for several clients at once.
+
+        Raises:
+            NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered; the message names the others.
+            NotEnoughBookies: a failed bookie could not be replaced. OutcomeUnknown: the metadata could not be reached.
+        """
+        self._check_usable()
+        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        was_closed = found.value.is_closed
+        reader = self._reader(ledger_id, await recover_ledger(self._services, ledger_id, found))
+        if not was_closed:
+            self._services.metrics.ledgers_recovered.inc()
+        return reader
+
+    async def delete(self, ledger_id: int) -> None:
+        """Delete a ledger. Its data goes when the bookies next collect garbage. A ledger that is not there counts as deleted."""
+        self._check_usable()
+        await self._services.metadata.ledgers.delete(ledger_id)
+        self._services.metrics.ledgers_deleted.inc()
+
+    def ledger_ids(self) -> AsyncIterator[int]:
+        """Ids of all ledgers, ascending."""
+        self._check_usable()
+        return self._services.metadata.ledgers.ids()
+
+    async def metadata_of(self, ledger_id: int) -> LedgerMetadata:
+        """The metadata of a ledger.
+
+        Raises:
+            NoSuchLedger: there is none of this id.
+        """
+        self._check_usable()
+        return (await self._services.metadata.ledgers.get(ledger_id)).value
+
+    async def aclose(self) -> None:
+        """Abandon writers, close readers and connections, end all tasks. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        for writer in list(self._writers.values()):
+            writer.abandon()
+        for reader in list(self._readers.values()):
+            await reader.aclose()
+        self._services.pool.close()
+        await self._services.scope.aclose()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:
+        reader = LedgerReader(self._services, ledger_id, found)
+        self._readers = {id(known): known for known in self._readers.values() if known.has_tails}
+        self._readers[id(reader)] = reader
+        return reader
+
+    def _admit(self, ledger_id: int, found: Versioned, password: bytes) -> Versioned:
+        """Check the password against the metadata; old metadata holds none, then the caller's is used."""
+        metadata = found.value
+        if not metadata.credentials_stored:
+            return Versioned(replace(metadata, password=bytes(password)), found.version)
+        if metadata.password != password:
+            error = Unauthorized(f"the password given for ledger {ledger_id} is not the one it was created with")
+            error.ledger_id = ledger_id
+            raise error
+        return found
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise HandleClosed("the client was closed; open a new one")

@@ -1,0 +1,48 @@
+"""A client on this machine's own clock, network and disk."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from types import TracebackType
+
+from triplicate.client.client import Client
+from triplicate.config import ClientSettings
+from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.runtime import Metrics, real_host
+
+
+class connect:
+    """``async with connect("sqlite:///…/metadata.db") as client:`` opens a cluster and closes everything at the end.
+
+    Args:
+        uri: where the cluster's metadata is.
+        settings: None takes the defaults.
+        metrics: where to count; None counts nowhere.
+        name: of this client, for traces.
+
+    Raises (on entering):
+        ConfigError: the scheme of `uri` is unknown. EnvironmentFault or UsageError: there is no cluster; the message says what to do.
+    """
+
+    def __init__(self, uri: str, *, settings: ClientSettings | None = None, metrics: Metrics | None = None, name: str = "client") -> None:
+        self._uri = uri
+        self._settings = settings if settings is not None else ClientSettings()
+        self._metrics = metrics
+        self._name = name
+        self._stack: AsyncExitStack | None = None
+
+    async def __aenter__(self) -> Client:
+        async with AsyncExitStack() as stack:
+            host = real_host(self._name)
+            tree = await open_tree(self._uri, host)
+            stack.push_async_callback(tree.close)
+            metadata = await ClusterMetadata.open(tree, host)
+            stack.push_async_callback(metadata.aclose)
+            client = await stack.enter_async_context(Client(host, metadata, self._settings, self._metrics))
+            self._stack = stack.pop_all()
+        return client
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        stack, self._stack = self._stack, None
+        assert stack is not None, "connect is left without having been entered"
+        await stack.aclose()

@@ -1,0 +1,34 @@
+"""What a client counts. Names as Apache BookKeeper's client has them, where they mean the same."""
+
+from __future__ import annotations
+
+from triplicate.runtime import Metrics
+
+
+class ClientMetrics:
+    """Counters and times of one client, updated per batch.
+
+    Args:
+        metrics: the process's registry; None counts into one that nobody reads.
+    """
+
+    def __init__(self, metrics: Metrics | None) -> None:
+        registry = metrics if metrics is not None else Metrics()
+        self.add_seconds = registry.histogram(
+            "bookkeeper_client_ADD_ENTRY", "Seconds from sending to confirmation; one observation for each batch of entries."
+        )
+        self.added = registry.counter("bookkeeper_client_ADD_ENTRY_entries", "Entries confirmed.")
+        self.added_bytes = registry.counter("bookkeeper_client_ADD_ENTRY_bytes", "Bytes of the entries confirmed, with their headers.")
+        self.add_failures = registry.counter("bookkeeper_client_ADD_ENTRY_failed", "Entries whose outcome became unknown.")
+        self.read_seconds = registry.histogram("bookkeeper_client_READ_ENTRY", "Seconds of one reading of a range of entries.")
+        self.read = registry.counter("bookkeeper_client_READ_ENTRY_entries", "Entries read and verified.")
+        self.read_bytes = registry.counter("bookkeeper_client_READ_ENTRY_bytes", "Payload bytes read and verified.")
+        self.digest_mismatches = registry.counter(
+            "bookkeeper_client_READ_ENTRY_digest_mismatches", "Copies whose digest failed; another replica was read.", labels=("bookie",)
+        )
+        self.ensemble_changes = registry.counter("bookkeeper_client_NUM_ENSEMBLE_CHANGE", "Ensembles changed while writing.")
+        self.bookie_failures = registry.counter("bookkeeper_client_bookie_failures", "Bookies that failed a writer.", labels=("bookie",))
+        self.ledgers_created = registry.counter("bookkeeper_client_LEDGER_CREATE", "Ledgers created.")
+        self.ledgers_opened = registry.counter("bookkeeper_client_LEDGER_OPEN", "Ledgers opened for reading.")
+        self.ledgers_recovered = registry.counter("bookkeeper_client_LEDGER_RECOVER", "Ledgers recovered and closed.")
+        self.ledgers_deleted = registry.counter("bookkeeper_client_LEDGER_DELETE", "Ledgers deleted.")

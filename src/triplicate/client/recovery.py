@@ -1,0 +1,257 @@
+"""Carrying out a recovery: the machine of `ledger.recovery` decides, this module talks to bookies and metadata.
+
+Source: BookKeeper `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
+from triplicate.client.channel import AddLane
+from triplicate.client.patience import Patience
+from triplicate.client.pool import Services
+from triplicate.errors import BookieError, DigestMismatch, HandleClosed, RecoveryFailed, TriplicateError, Unauthorized
+from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
+from triplicate.ledger import recovery as machine
+from triplicate.metadata import Versioned
+from triplicate.wire import ADD_HEAD_BYTES, FLAG_HIGH_PRIORITY, FLAG_RECOVERY_ADD, LAST_ENTRY, ReadResponse, Status, add_prefix
+
+RESTARTS_MAX = 8
+"""How often a recovery starts over because somebody else changed the ledger's segments under it."""
+
+
+class MetadataMoved(Exception):
+    """The ledger's segments were changed by somebody else while it was being recovered; start over on what is there now."""
+
+
+async def recover_ledger(services: Services, ledger_id: int, found: Versioned) -> Versioned:
+    """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
+
+    Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
+
+    Raises:
+        RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
+        NotEnoughBookies: a bookie that failed could not be replaced. Unauthorized: the password is not the ledger's.
+        OutcomeUnknown: the metadata could not be reached. NoSuchLedger: the ledger was deleted meanwhile.
+    """
+    patience = Patience(services, ledger_id, f"the recovery of ledger {ledger_id}")
+    for _ in range(RESTARTS_MAX):
+        marked = await _mark(services, ledger_id, found, patience)
+        if marked.value.is_closed:
+            return marked
+        attempt = _Attempt(services, ledger_id, marked.value)
+        try:
+            proposed = await attempt.run()
+        finally:
+            attempt.close()
+        try:
+            return await _close(services, ledger_id, marked, proposed, patience)
+        except MetadataMoved:
+            found = await patience.read(lambda: services.metadata.ledgers.get(ledger_id))
+    error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
+    error.ledger_id = ledger_id
+    raise error
+
+
+async def _mark(services: Services, ledger_id: int, found: Versioned, patience: Patience) -> Versioned:
+    """Say IN_RECOVERY in the metadata, so that the writer can change ensembles no more."""
+
+    def settled(there: Versioned) -> Versioned | None:
+        return None if there.value.state == LedgerState.OPEN else there
+
+    if found.value.state != LedgerState.OPEN:
+        return found
+    return await patience.swap(found, lambda metadata: metadata.recovering(), settled)
+
+
+async def _close(services: Services, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: Patience) -> Versioned:
+    """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
+
+    def settled(there: Versioned) -> Versioned | None:
+        if there.value.is_closed:
+            return there
+        if there.value.segments != marked.value.segments or there.value.state != LedgerState.IN_RECOVERY:
+            raise MetadataMoved
+        return None
+
+    closed = await patience.swap(marked, lambda _: proposed, settled)
+    services.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
+    return closed
+
+
+class _Attempt:
+    """One run of the machine, with connections of its own: all that they carry fences or passes the fence."""
+
+    def __init__(self, services: Services, ledger_id: int, metadata: LedgerMetadata) -> None:
+        self.ledger_id = ledger_id
+        self._services = services
+        self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
+        self._now = services.host.clock.monotonic
+        self._machine = machine.Recovery(metadata, services.settings.recovery_window_entries, self._now())
+        self._pool = services.new_pool()
+        self._lanes: dict[str, AddLane] = {}
+        self._replacing: asyncio.Task[None] | None = None
+        self._rng = services.host.entropy.stream("placement")
+        self._done: asyncio.Future[LedgerMetadata] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> LedgerMetadata:
+        """The metadata to close the ledger with."""
+        self._obey()
+        return await self._done
+
+    def close(self) -> None:
+        """Drop the connections. Idempotent."""
+        if not self._done.done():
+            self._done.cancel()
+        if self._replacing is not None:
+            self._replacing.cancel()
+        for lane in list(self._lanes.values()):
+            lane.close()
+        self._lanes.clear()
+        self._pool.close()
+
+    def _step(self, event: machine.Event) -> None:
+        if not self._done.done():
+            self._machine.step(event, self._now())
+            self._obey()
+
+    def _obey(self) -> None:
+        try:
+            for command in self._machine.take_commands():
+                self._carry_out(command)
+        except HandleClosed as closing:
+            self._fail(closing)
+        if self._machine.failure is not None:
+            error = RecoveryFailed(
+                f"recovery of ledger {self.ledger_id} is not possible now: {self._machine.failure}; the ledger stays fenced"
+            )
+            error.ledger_id = self.ledger_id
+            self._fail(error)
+
+    def _carry_out(self, command: machine.Command) -> None:
+        match command:
+            case machine.FenceAndReadLac():
+                self._read(command.bookie_id, LAST_ENTRY, command)
+            case machine.RecoveryRead():
+                self._read(command.bookie_id, command.entry_id, command)
+            case machine.RecoveryAdd():
+                self._add(command)
+            case machine.ReplaceBookies():
+                self._replacing = self._services.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
+            case machine.CloseLedger():
+                self._done.set_result(command.metadata)
+
+    def _fail(self, error: TriplicateError) -> None:
+        if not self._done.done():
+            self._done.set_exception(error)
+
+    # Reads.
+
+    def _read(self, bookie_id: str, entry_id: int, command: machine.FenceAndReadLac | machine.RecoveryRead) -> None:
+        channel = self._pool.channel(bookie_id)
+        channel.read(self.ledger_id, entry_id, self._answered, command, fence=self.must_fence(entry_id), master_key=self._codec.master_key)
+
+    def must_fence(self, entry_id: int) -> bool:
+        """Every read of a recovery fences, not only the first: one lost fence would let the writer go on behind our back."""
+        return True
+
+    def _answered(
+        self, command: machine.FenceAndReadLac | machine.RecoveryRead, response: ReadResponse | None, error: BookieError | None
+    ) -> None:
+        if self._done.done():
+            return
+        refusal: TriplicateError | None = error
+        if response is not None and response.status not in (Status.OK, *EXPLICIT_NEGATIVES):
+            refusal = error_of(response.status, command.bookie_id, self.ledger_id, "recovery read")
+        if isinstance(refusal, Unauthorized):
+            self._fail(refusal)
+        elif isinstance(command, machine.FenceAndReadLac):
+            self._step(self._lac_event(command, response, refusal))
+        else:
+            self._step(self._entry_event(command, response, refusal))
+
+    def _lac_event(
+        self, command: machine.FenceAndReadLac, response: ReadResponse | None, refusal: TriplicateError | None
+    ) -> machine.LacAnswered | machine.LacAbsent | machine.LacDamaged | machine.LacFailed:
+        if response is None or refusal is not None:
+            return machine.LacFailed(command.position, str(refusal))
+        if response.status != Status.OK or response.body is None:
+            return machine.LacAbsent(command.position)
+        try:
+            entry = self._codec.decode(response.body)
+        except DigestMismatch:
+            self._services.metrics.digest_mismatches.labels(bookie=command.bookie_id).inc()
+            return machine.LacDamaged(command.position)
+        return machine.LacAnswered(command.position, entry.entry_id, entry.last_add_confirmed, entry.length)
+
+    def _entry_event(
+        self, command: machine.RecoveryRead, response: ReadResponse | None, refusal: TriplicateError | None
+    ) -> machine.EntryFound | machine.EntryAbsent | machine.EntryFailed:
+        entry_id, bookie_id = command.entry_id, command.bookie_id
+        if response is None or refusal is not None:
+            return machine.EntryFailed(entry_id, bookie_id, str(refusal))
+        if response.status != Status.OK or response.body is None:
+            return machine.EntryAbsent(entry_id, bookie_id)
+        try:
+            entry = self._codec.decode(response.body, entry_id)
+        except DigestMismatch as mismatch:
+            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            return machine.EntryFailed(entry_id, bookie_id, str(mismatch))
+        return machine.EntryFound(entry_id, bookie_id, entry.length, entry.payload)
+
+    # Adds (AddSink).
+
+    def _add(self, command: machine.RecoveryAdd) -> None:
+        lane = self._lanes.get(command.bookie_id)
+        if lane is None:
+            lane = self._lanes[command.bookie_id] = self._pool.channel(command.bookie_id).open_lane(self.ledger_id, self)
+        size = self._codec.overhead + len(command.payload)
+        prefix = add_prefix(size, FLAG_RECOVERY_ADD | FLAG_HIGH_PRIORITY, self._codec.master_key)
+        frame = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, prefix)
+        assert len(frame) == size + ADD_HEAD_BYTES
+        # The machine's window bounds what is on the way, so a full channel needs no waiting here.
+        lane.send(frame, command.entry_id, 1)
+
+    def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
+        """A bookie stored these entries."""
+        self._step(machine.AddsAcknowledged(bookie_id, tuple(entry_ids)))
+
+    def adds_settled(self, lane: AddLane) -> None:
+        """A chunk of answers is through."""
+        lane.settle(self._machine.reach_of(lane.bookie_id))
+
+    def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
+        """A wrong key ends the recovery, anything else is that bookie's failure."""
+        error = error_of(status, bookie_id, self.ledger_id, f"recovery add of entry {entry_id}")
+        if isinstance(error, Unauthorized):
+            self._fail(error)
+        else:
+            self._bookie_failed(bookie_id, error)
+
+    def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
+        """Adds on the way have an unknown outcome."""
+        self._bookie_failed(bookie_id, error)
+
+    def room_again(self) -> None:
+        """Nothing waits for room here."""
+
+    def _bookie_failed(self, bookie_id: str, error: TriplicateError) -> None:
+        lane = self._lanes.pop(bookie_id, None)
+        if lane is not None:
+            lane.close()
+        self._services.suspects.note(bookie_id, self._now())
+        self._step(machine.AddFailed(bookie_id, str(error)))
+
+    async def _replace(self, command: machine.ReplaceBookies) -> None:
+        try:
+            writable = await self._services.metadata.bookies.writable()
+            failed = [command.ensemble[position] for position in command.failed]
+            candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
+            suspects = self._services.suspects.names(self._now())
+            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects)
+        except TriplicateError as error:
+            self._fail(error)
+        else:
+            self._step(machine.EnsembleReplaced(ensemble))

@@ -1,0 +1,110 @@
+"""Settings of a client: windows, timeouts, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .setting import setting
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Section ``client``: how a process writes and reads ledgers."""
+
+    window_entries: int = setting(
+        1000, "Entries of one ledger that may be unacknowledged; a writer beyond it waits.", unit="entries", low=1, high=1_000_000
+    )
+    window_bytes: int = setting(
+        32 * MIB, "Bytes of one ledger that may be unacknowledged; a writer beyond it waits.", unit="bytes", low=KIB, high=4096 * MIB
+    )
+    channel_window_entries: int = setting(
+        20_000,
+        "Adds that one bookie may owe an answer, over all ledgers; writers beyond it wait, so that a slow bookie costs a bounded memory.",
+        unit="entries",
+        low=1,
+        high=10_000_000,
+    )
+    channel_window_bytes: int = setting(
+        64 * MIB, "Bytes of adds that one bookie may owe an answer, over all ledgers.", unit="bytes", low=KIB, high=4096 * MIB
+    )
+    add_timeout_s: float = setting(
+        5.0,
+        "A bookie that leaves an add unanswered this long has failed and is replaced; one that is merely slower has not.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+        bookkeeper="addEntryTimeoutSec",
+    )
+    read_timeout_s: float = setting(
+        5.0,
+        "A bookie that leaves a read unanswered this long is passed over for the next replica.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+        bookkeeper="readEntryTimeoutSec",
+    )
+    connect_timeout_s: float = setting(
+        5.0,
+        "How long opening a connection to a bookie may take.",
+        unit="seconds",
+        low=0.01,
+        high=600,
+        bookkeeper="clientConnectTimeoutMillis",
+    )
+    reconnect_first_s: float = setting(
+        0.05,
+        "After a failed connection, requests to that bookie fail at once for this long; doubled each time.",
+        unit="seconds",
+        low=0.001,
+        high=60,
+    )
+    reconnect_maximum_s: float = setting(2.0, "The longest such pause.", unit="seconds", low=0.001, high=600)
+    suspect_s: float = setting(
+        30.0,
+        "A bookie that failed is chosen for ensembles only where there are too few others, for this long.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
+    metadata_timeout_s: float = setting(
+        60.0,
+        "How long a change of ensemble, a close or a recovery tries to reach the metadata before it gives up.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+    )
+    frame_limit_bytes: int = setting(
+        5 * MIB,
+        "Largest frame of the protocol; a record that does not fit is refused. The bookies' limit must not be smaller.",
+        unit="bytes",
+        low=4 * KIB,
+        high=1024 * MIB,
+        bookkeeper="nettyMaxFrameSizeBytes",
+    )
+    read_window_entries: int = setting(256, "Entries that one reading of a range asks for at a time.", unit="entries", low=1, high=100_000)
+    read_window_bytes: int = setting(
+        16 * MIB,
+        "Bytes that one reading of a range has on the way, reckoned by the average entry so far.",
+        unit="bytes",
+        low=KIB,
+        high=4096 * MIB,
+    )
+    recovery_window_entries: int = setting(
+        16,
+        "Entries beyond the confirmed prefix that recovery reads and copies at a time.",
+        unit="entries",
+        low=1,
+        high=10_000,
+        bookkeeper="recoveryReadBatchSize",
+    )
+    tail_wait_minimum_s: float = setting(
+        0.001,
+        "A tail asks again this long after it last learned something; doubled each time in vain.",
+        unit="seconds",
+        low=0.0001,
+        high=60,
+    )
+    tail_wait_maximum_s: float = setting(0.05, "The longest pause of a tail that learns nothing.", unit="seconds", low=0.0001, high=60)

@@ -1,0 +1,71 @@
+"""Which replica to ask for an entry, and what the answers add up to.
+
+Source: BookKeeper `PendingReadOp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ReadPlan:
+    """The search for one entry among its replicas.
+
+    An entry is absent only on enough explicit negatives; an error, a timeout, a fenced answer or a bad digest is that replica's
+    failure and says nothing about the entry. Several replicas may be asked at the same time.
+
+    Args:
+        entry_id: what is looked for.
+        replicas: bookie ids in the order in which they are to be asked.
+        absent_needed: explicit negatives that prove absence: all replicas for an ordinary read, write quorum - ack quorum + 1 for
+            recovery.
+    """
+
+    __slots__ = ("_absent", "_absent_needed", "_asked", "_failures", "_unasked", "entry_id")
+
+    def __init__(self, entry_id: int, replicas: Sequence[str], absent_needed: int) -> None:
+        assert 1 <= absent_needed <= len(replicas), "absence needs between one and all replicas"
+        self.entry_id = entry_id
+        self._unasked = list(replicas)
+        self._asked: dict[str, None] = {}
+        self._absent: dict[str, None] = {}
+        self._failures: dict[str, str] = {}
+        self._absent_needed = absent_needed
+
+    def next_replica(self) -> str | None:
+        """The bookie to ask next, which is noted as asked; None when there is none left."""
+        if not self._unasked:
+            return None
+        bookie_id = self._unasked.pop(0)
+        self._asked[bookie_id] = None
+        return bookie_id
+
+    def absent(self, bookie_id: str) -> None:
+        """A replica said explicitly that it has no such entry or no such ledger."""
+        if bookie_id in self._asked:
+            del self._asked[bookie_id]
+            self._absent[bookie_id] = None
+
+    def failed(self, bookie_id: str, reason: str) -> None:
+        """A replica failed to deliver; whether it has the entry is unknown."""
+        if bookie_id in self._asked:
+            del self._asked[bookie_id]
+            self._failures[bookie_id] = reason
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether enough replicas denied the entry."""
+        return len(self._absent) >= self._absent_needed
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether every replica was asked and answered, and absence is still not proven."""
+        return not self._unasked and not self._asked and not self.is_absent
+
+    def report(self) -> str:
+        """What each replica said, for an error message."""
+        said = [f"{bookie_id}: {reason}" for bookie_id, reason in self._failures.items()]
+        said += [f"{bookie_id}: has no such entry" for bookie_id in self._absent]
+        said += [f"{bookie_id}: no answer yet" for bookie_id in self._asked]
+        said += [f"{bookie_id}: not asked" for bookie_id in self._unasked]
+        return "; ".join(said)

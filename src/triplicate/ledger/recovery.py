@@ -1,0 +1,408 @@
+"""Recovery of a ledger that its writer left open: fence, find the end, copy the tail, close.
+
+The machine holds a conversation: the shell carries out the commands and steps it with what came of them. It starts when the
+metadata says IN_RECOVERY, and ends with `CloseLedger` or with a reason in `failure`.
+
+1. `FenceAndReadLac` goes to all bookies of the last ensemble; what they say counts only when it covers every write quorum.
+2. Entries behind the confirmed prefix are read one after another, each read fencing the bookie it asks. A good copy from any
+   replica means that the entry exists; write quorum - ack quorum + 1 explicit negatives mean that it does not; everything else
+   means nothing.
+3. Each entry found is written again, past the fence, until an ack quorum has it. Bookies that fail are replaced in memory only:
+   the new segments reach the metadata together with CLOSED, since a second recoverer may be at work on what is there now.
+4. At the first absent entry the ledger is closed behind the one before.
+
+Source: BookKeeper `LedgerRecoveryOp`, `ReadOnlyLedgerHandle`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.ledger.last_confirmed import LastConfirmed
+from triplicate.ledger.metadata import LedgerMetadata, LedgerState
+from triplicate.ledger.read_plan import ReadPlan
+from triplicate.ledger.schedule import absent_answers_needed, write_set
+from triplicate.ledger.write_tracker import WriteTracker
+
+# Commands: what the shell must do.
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAndReadLac:
+    """Read the last entry of the bookie at a position of the last ensemble, with the fence flag."""
+
+    position: int
+    bookie_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRead:
+    """Read one entry from one bookie, with the fence flag."""
+
+    entry_id: int
+    bookie_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAdd:
+    """Write an entry to one bookie with the recovery flag, which passes the fence."""
+
+    entry_id: int
+    bookie_id: str
+    last_add_confirmed: int
+    length: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceBookies:
+    """Choose other bookies for the failed positions of this ensemble; answer with `EnsembleReplaced`."""
+
+    ensemble: tuple[str, ...]
+    failed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLedger:
+    """Write this metadata if the ledger is still in recovery; a CLOSED found there instead is adopted."""
+
+    metadata: LedgerMetadata
+
+
+Command = FenceAndReadLac | RecoveryRead | RecoveryAdd | ReplaceBookies | CloseLedger
+
+# Events: what came of the commands.
+
+
+@dataclass(frozen=True, slots=True)
+class LacAnswered:
+    """A bookie is fenced and sent its last entry, whose digest holds."""
+
+    position: int
+    entry_id: int
+    last_add_confirmed: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class LacAbsent:
+    """A bookie is fenced and has no entry of the ledger."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class LacDamaged:
+    """A bookie is fenced, but the entry that it sent fails its digest."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class LacFailed:
+    """A bookie gave no usable answer; whether it is fenced is unknown."""
+
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFound:
+    """A good copy. `length` is the ledger's length up to and including this entry."""
+
+    entry_id: int
+    bookie_id: str
+    length: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAbsent:
+    """A bookie said explicitly that it has no such entry or ledger."""
+
+    entry_id: int
+    bookie_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFailed:
+    """A bookie failed to deliver: an error, a timeout, a damaged copy."""
+
+    entry_id: int
+    bookie_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddsAcknowledged:
+    """A bookie stored these entries durably."""
+
+    bookie_id: str
+    entry_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFailed:
+    """A bookie did not store what it was sent."""
+
+    bookie_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleReplaced:
+    """The answer to `ReplaceBookies`: the same ensemble with other bookies at (some of) the failed positions."""
+
+    ensemble: tuple[str, ...]
+
+
+Event = (
+    LacAnswered
+    | LacAbsent
+    | LacDamaged
+    | LacFailed
+    | EntryFound
+    | EntryAbsent
+    | EntryFailed
+    | AddsAcknowledged
+    | AddFailed
+    | EnsembleReplaced
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    length: int
+    payload: bytes
+    last_add_confirmed: int = -1
+    """What the new copy's header says; known when it is written."""
+
+
+class Recovery:
+    """One attempt to recover a ledger.
+
+    Args:
+        metadata: as it stands, in state IN_RECOVERY.
+        read_window: how many entries beyond the confirmed prefix may be read or written at a time.
+        now: seconds of a monotonic clock.
+    """
+
+    def __init__(self, metadata: LedgerMetadata, read_window: int, now: float) -> None:
+        assert metadata.state == LedgerState.IN_RECOVERY, "the metadata must say IN_RECOVERY before bookies are fenced"
+        assert read_window >= 1
+        self.metadata = metadata
+        self.failure: str | None = None
+        self._snapshot = metadata
+        self._read_window = read_window
+        self._started_at = now
+        self._commands: list[Command] = []
+        self._answers = LastConfirmed(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
+        self._tracker: WriteTracker | None = None
+        self._plans: dict[int, ReadPlan] = {}
+        self._found: dict[int, _Found] = {}
+        self._unconfirmed: dict[int, _Found] = {}
+        self._failed: dict[str, str] = {}
+        self._next_read = 0
+        self._end: int | None = None
+        self._length: int | None = None
+        self._closing = False
+        for position, bookie_id in enumerate(metadata.last_segment.ensemble):
+            self._commands.append(FenceAndReadLac(position, bookie_id))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more can come of events."""
+        return self._closing or self.failure is not None
+
+    @property
+    def failed_bookies(self) -> list[str]:
+        """Bookies that failed to store something in this attempt; they are not asked to again."""
+        return list(self._failed)
+
+    def reach_of(self, bookie_id: str) -> int:
+        """The bookie has acknowledged everything it was sent up to this entry id; see `WriteTracker.reach_of`."""
+        return -1 if self._tracker is None else self._tracker.reach_of(bookie_id)
+
+    def take_commands(self) -> list[Command]:
+        """What the shell must do now, in order; each command is handed out once."""
+        commands, self._commands = self._commands, []
+        return commands
+
+    def step(self, event: Event, now: float) -> None:
+        """Take in one event. What arrives late, twice, or for something no longer asked is ignored."""
+        if self.is_finished:
+            return
+        match event:
+            case LacAnswered() | LacAbsent() | LacDamaged() | LacFailed():
+                self._take_lac(event, now)
+            case EntryFound() | EntryAbsent() | EntryFailed():
+                self._take_entry(event)
+            case AddsAcknowledged() | AddFailed() | EnsembleReplaced():
+                self._take_add(event)
+        self._go_on()
+
+    # The first phase: fence and learn.
+
+    def _take_lac(self, event: LacAnswered | LacAbsent | LacDamaged | LacFailed, now: float) -> None:
+        if self._tracker is not None:
+            return
+        answers = self._answers
+        match event:
+            case LacAnswered():
+                answers.answered(event.position, event.entry_id, event.last_add_confirmed, event.length)
+            case LacAbsent():
+                answers.nothing_there(event.position)
+            case LacDamaged():
+                answers.damaged(event.position)
+            case LacFailed():
+                answers.failed(event.position, event.reason)
+        if answers.is_covered:
+            start = self.known_confirmed()
+            ensemble = self._snapshot.last_segment.ensemble
+            self._tracker = WriteTracker(ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum, start + 1)
+            self._next_read = start + 1
+        elif answers.is_exhausted:
+            self.failure = (
+                f"the bookies that answered within {now - self._started_at:.1f} s could hide an acknowledged entry; "
+                f"unknown are {answers.missing()}"
+            )
+
+    def known_confirmed(self) -> int:
+        """Where reading forward starts: what the bookies said, but never before the last segment.
+
+        A segment is only ever started behind the confirmed prefix, so all before it is confirmed, even where an empty new
+        ensemble knows nothing.
+        """
+        return max(self._answers.last_add_confirmed, self._snapshot.last_segment.first_entry_id - 1)
+
+    # The second phase: read forward.
+
+    def _take_entry(self, event: EntryFound | EntryAbsent | EntryFailed) -> None:
+        plan = self._plans.get(event.entry_id)
+        if plan is None or event.entry_id in self._found:
+            return
+        match event:
+            case EntryFound():
+                self._found[event.entry_id] = _Found(event.length, event.payload)
+                return
+            case EntryAbsent():
+                plan.absent(event.bookie_id)
+            case EntryFailed():
+                plan.failed(event.bookie_id, event.reason)
+        if not plan.is_absent:
+            self._ask_next(plan)
+
+    def _ask_next(self, plan: ReadPlan) -> None:
+        bookie_id = plan.next_replica()
+        if bookie_id is not None:
+            self._commands.append(RecoveryRead(plan.entry_id, bookie_id))
+
+    def _plan(self, entry_id: int, absent_needed: int) -> None:
+        ensemble = self._snapshot.ensemble_of(entry_id)
+        positions = write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum)
+        self._plans[entry_id] = ReadPlan(entry_id, [ensemble[position] for position in positions], absent_needed)
+        self._ask_next(self._plans[entry_id])
+
+    # The third phase: write again.
+
+    def _take_add(self, event: AddsAcknowledged | AddFailed | EnsembleReplaced) -> None:
+        tracker = self._tracker
+        assert tracker is not None, "nothing was written yet"
+        match event:
+            case AddsAcknowledged():
+                tracker.acknowledge(event.bookie_id, event.entry_ids)
+            case AddFailed():
+                if tracker.position_of(event.bookie_id) is None:
+                    return
+                self._failed[event.bookie_id] = event.reason
+                if not tracker.changing:
+                    tracker.begin_change()
+                    self._ask_replacement(tracker)
+            case EnsembleReplaced():
+                assert tracker.last_add_confirmed + 1 >= self._snapshot.last_segment.first_entry_id, "no segment before the last"
+                changed = tracker.replace(event.ensemble)
+                self.metadata = self.metadata.with_ensemble(tracker.last_add_confirmed + 1, event.ensemble)
+                for position in changed:
+                    for entry_id in tracker.pending_of(position):
+                        self._send(tracker.ensemble[position], entry_id)
+                if not self._ask_replacement(tracker):
+                    tracker.end_change()
+
+    def _ask_replacement(self, tracker: WriteTracker) -> bool:
+        failed = tuple(position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._failed)
+        if failed:
+            self._commands.append(ReplaceBookies(tracker.ensemble, failed))
+        return bool(failed)
+
+    def _write(self, tracker: WriteTracker, found: _Found) -> None:
+        entry_id = tracker.push()
+        self._unconfirmed[entry_id] = _Found(found.length, found.payload, tracker.last_add_confirmed)
+        for position in write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum):
+            self._send(tracker.ensemble[position], entry_id)
+
+    def _send(self, bookie_id: str, entry_id: int) -> None:
+        if bookie_id not in self._failed:
+            found = self._unconfirmed[entry_id]
+            self._commands.append(RecoveryAdd(entry_id, bookie_id, found.last_add_confirmed, found.length, found.payload))
+
+    # What follows from the facts.
+
+    def _go_on(self) -> None:
+        tracker = self._tracker
+        if tracker is None or self.is_finished:
+            return
+        confirmed = tracker.advance()
+        for entry_id in [entry_id for entry_id in self._unconfirmed if entry_id <= confirmed]:
+            self._length = self._unconfirmed.pop(entry_id).length
+        self._write_what_was_found(tracker)
+        if self._end is None:
+            while self.failure is None and self._next_read <= tracker.last_add_confirmed + self._read_window:
+                self._plan(self._next_read, absent_answers_needed(self._snapshot.write_quorum, self._snapshot.ack_quorum))
+                self._next_read += 1
+        elif tracker.last_add_confirmed == self._end - 1 and not tracker.changing:
+            self._close(tracker.last_add_confirmed)
+
+    def _write_what_was_found(self, tracker: WriteTracker) -> None:
+        """Take entries strictly in order, so that nothing behind the first absent one is ever copied."""
+        while self._end is None and self.failure is None:
+            entry_id = tracker.last_add_pushed + 1
+            plan = self._plans.get(entry_id)
+            if plan is None:
+                return
+            if entry_id in self._found:
+                del self._plans[entry_id]
+                self._write(tracker, self._found.pop(entry_id))
+            elif plan.is_absent:
+                self._end = entry_id
+                self._plans.clear()
+                self._found.clear()
+            elif plan.is_exhausted:
+                self.failure = f"whether entry {entry_id} exists could not be decided: {plan.report()}"
+            else:
+                return
+
+    def _close(self, last_entry_id: int) -> None:
+        length = self._known_length(last_entry_id)
+        if length is not None:
+            self._closing = True
+            self._commands.append(CloseLedger(self.metadata.closed(last_entry_id, length)))
+
+    def _known_length(self, last_entry_id: int) -> int | None:
+        """The length to close with; None while the last entry is being read for it.
+
+        Where every copy of the last entry is out of reach, the greatest length that a bookie reported stands in, as in Apache's
+        client: the length is a courtesy, and a ledger must be closable without it.
+        """
+        if last_entry_id < 0:
+            return 0
+        if self._length is None:
+            self._length = self._answers.length_at(last_entry_id)
+        if self._length is None and last_entry_id in self._found:
+            self._length = self._found[last_entry_id].length
+        if self._length is None:
+            plan = self._plans.get(last_entry_id)
+            if plan is None:
+                self._plan(last_entry_id, self._snapshot.write_quorum)
+            elif plan.is_absent or plan.is_exhausted:
+                self._length = self._answers.longest()
+        return self._length
