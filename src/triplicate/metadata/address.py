@@ -20,9 +20,8 @@ async def open_tree(uri: str, host: Host) -> Tree:
     Raises:
         ConfigError: an address of no known form, or a file that cannot be used.
     """
-    scheme, _, rest = uri.partition(":")
-    if scheme == "memory" and not rest:
+    if uri == "memory:":
         return MemoryTree(MemoryStore(host.clock))
-    if scheme == "sqlite" and rest.startswith("///"):
-        return await SqliteTree.open(rest[2:], host)
+    if uri.startswith("sqlite:///"):
+        return await SqliteTree.open(uri.removeprefix("sqlite://"), host)
     raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.metadata.stores import DRIVERS, OpenSession, run, sessions
 from triplicate.errors import ArgumentError, BadVersion, MetadataError, NodeExists, NoNode, NotEmpty, SessionExpired
-from triplicate.metadata import Check, Create, Delete, SetData, Tree, Watch
+from triplicate.metadata import Check, Create, Delete, Operation, SetData, Tree, Watch
 
 pytestmark = pytest.mark.parametrize("driver", DRIVERS)
 
@@ -255,15 +255,16 @@ def test_multi_applies_nothing_when_one_operation_fails(driver: str, tmp_path: P
             tree = await open_session()
             await tree.create("/a", b"one")
             before = [await tree.get("/a"), await tree.children("/")]
-            steps = [Create("/b"), SetData("/a", b"two"), Create("/b/n"), Delete("/b/n")]
-            for failing, error in (
+            steps: list[Operation] = [Create("/b"), SetData("/a", b"two"), Create("/b/n"), Delete("/b/n")]
+            failures: list[tuple[Operation, type[Exception]]] = [
                 (Check("/a", 7), BadVersion),
                 (Check("/none"), NoNode),
                 (Delete("/b", 3), BadVersion),
                 (Create("/b"), NodeExists),
                 (SetData("/none", b""), NoNode),
                 (Delete("/"), ArgumentError),
-            ):
+            ]
+            for failing, error in failures:
                 with pytest.raises(error, match=re.escape(failing.path)):
                     await tree.multi([*steps, failing, Create("/never")])
                 assert [await tree.get("/a"), await tree.children("/")] == before
@@ -396,8 +397,7 @@ def test_sequential_names_of_concurrent_sessions_differ(driver: str, tmp_path: P
             made: list[str] = []
 
             async def make(tree: Tree) -> None:
-                for _ in range(10):
-                    made.append(await tree.create("/ids/ID-", ephemeral=True, sequential=True, parents=True))
+                made.extend([await tree.create("/ids/ID-", ephemeral=True, sequential=True, parents=True) for _ in range(10)])
 
             async with asyncio.TaskGroup() as group:
                 for tree in trees:
