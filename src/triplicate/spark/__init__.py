@@ -1,0 +1,28 @@
+"""Pipelines on Spark: data sources for logs, ledgers and change feeds, and a session in which they work.
+
+Importing this room needs no Spark; using it does. Start with `session`, or `register` the sources with a session of your own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from triplicate.spark.session import register, session
+
+if TYPE_CHECKING:
+    from triplicate.spark.changes import ChangesDataSource
+    from triplicate.spark.source import TriplicateDataSource
+
+__all__ = ["ChangesDataSource", "TriplicateDataSource", "register", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TriplicateDataSource":
+        from triplicate.spark.source import TriplicateDataSource
+
+        return TriplicateDataSource
+    if name == "ChangesDataSource":
+        from triplicate.spark.changes import ChangesDataSource
+
+        return ChangesDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

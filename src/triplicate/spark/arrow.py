@@ -1,0 +1,187 @@
+"""From decoded entries to Arrow record batches, and back, without touching single records.
+
+An entry's columns are laid out as Arrow lays out binary columns, so a batch is made of the entry's own buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from triplicate.errors import ConfigError, RecordTooLarge
+from triplicate.log import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, Columns, EntryView
+
+BATCH_ROWS = 8_192
+BATCH_BYTES = 4 * 1024 * 1024
+"""A batch that is handed to Spark closes at this many rows or bytes, whichever comes first."""
+_HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRange:
+    """The records of one entry that a task shall deliver: slots `low` to `high` (exclusive)."""
+
+    view: EntryView
+    first_offset: int
+    low: int
+    high: int
+    ledger_id: int
+    entry_id: int
+
+
+def record_batches(log: str, ranges: Iterable[EntryRange], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of a log's records in the columns that `schema` names.
+
+    Small entries are put together and large ones cut, so that every batch but the last has about `BATCH_ROWS` rows or `BATCH_BYTES` bytes.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for part in ranges:
+        for low in range(part.low, part.high, BATCH_ROWS):
+            batch = _entry_batch(log, part, low, min(low + BATCH_ROWS, part.high), schema)
+            waiting.append(batch)
+            rows += batch.num_rows
+            size += batch.get_total_buffer_size()
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+                yield _joined(waiting)
+                waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Schema) -> pa.RecordBatch:
+    view, count = part.view, high - low
+    columns: list[pa.Array] = []
+    for field in schema:
+        match field.name:
+            case "log":
+                columns.append(pa.repeat(pa.scalar(log, pa.string()), count))
+            case "offset":
+                columns.append(pa.array(np.arange(part.first_offset + low, part.first_offset + high, dtype=np.int64)))
+            case "timestamp":
+                columns.append(_timestamps(view, low, high).cast(field.type))
+            case "key":
+                columns.append(_binary(view.key_offsets, view.key_data, view.key_validity, low, high, view.count))
+            case "value":
+                columns.append(_binary(view.value_offsets, view.value_data, view.value_validity, low, high, view.count))
+            case "headers":
+                columns.append(_headers(view, low, high, field.type))
+            case "_ledger_id":
+                columns.append(pa.repeat(pa.scalar(part.ledger_id, pa.int64()), count))
+            case "_entry_id":
+                columns.append(pa.repeat(pa.scalar(part.entry_id, pa.int64()), count))
+            case other:
+                raise ConfigError(f"triplicate: a log has no column {other!r}")
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _binary(offsets: Any, data: Any, validity: Any, low: int, high: int, count: int) -> pa.Array:
+    if offsets is None:
+        return pa.nulls(high - low, pa.binary())
+    bits = None if validity is None else pa.py_buffer(validity)
+    return pa.Array.from_buffers(pa.binary(), count, [bits, pa.py_buffer(offsets), pa.py_buffer(data)]).slice(low, high - low)
+
+
+def _timestamps(view: EntryView, low: int, high: int) -> pa.Array:
+    """Each record's own time, or the entry's where records have none."""
+    kind = pa.timestamp("us", tz="UTC")
+    if view.timestamps_us is None:
+        return pa.repeat(pa.scalar(view.header.wall_time_us, pa.int64()), high - low).cast(kind)
+    return pa.array(np.frombuffer(view.timestamps_us, dtype=np.int64)[low:high]).cast(kind)
+
+
+def _headers(view: EntryView, low: int, high: int, kind: Any) -> pa.Array:
+    headers = view.headers(low, high)
+    if headers is None:
+        return pa.nulls(high - low, _HEADER_TYPE).cast(kind)
+    return pa.array([[{"key": key, "value": value} for key, value in record] for record in headers], _HEADER_TYPE).cast(kind)
+
+
+# Writing.
+
+WRITABLE = ("value", "key", "timestamp")
+
+
+def check_writable(columns: Sequence[tuple[str, str]]) -> None:
+    """Args: columns: (name, Spark's simple type) of what is to be written.
+
+    Raises:
+        ConfigError: a column is missing, unknown or of a type that cannot be stored.
+    """
+    allowed = {"value": ("binary", "string"), "key": ("binary", "string"), "timestamp": ("timestamp", "timestamp_ntz", "bigint")}
+    names = [name for name, _ in columns]
+    if "value" not in names:
+        raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names)}")
+    for name, kind in columns:
+        if name not in allowed:
+            raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(WRITABLE)}")
+        if kind not in allowed[name]:
+            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(allowed[name])}, not {kind}")
+
+
+def entries_of(batch: pa.RecordBatch) -> Iterator[Columns]:
+    """Cut a batch into entries of about `ENTRY_TARGET_BYTES`, as buffers.
+
+    Raises:
+        RecordTooLarge: a single record exceeds the limit of an entry; it is named by its row.
+    """
+    if batch.num_rows == 0:
+        return
+    value = _BinaryColumn(batch.column("value"))
+    key = _BinaryColumn(batch.column("key")) if "key" in batch.schema.names else None
+    times = None
+    if "timestamp" in batch.schema.names:
+        kind = pa.timestamp("us", tz="UTC")
+        times = batch.column("timestamp")
+        times = times if pa.types.is_integer(times.type) else times.cast(kind)
+        times = np.asarray(times.cast(pa.int64()).fill_null(0))
+    # What a record costs beside its bytes: an offset for value and key each, a time, and room for padding.
+    ends = value.ends + (0 if key is None else key.ends) + np.arange(1, batch.num_rows + 1) * 16
+    low = 0
+    while low < batch.num_rows:
+        base = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, base + ENTRY_TARGET_BYTES, side="right")))
+        if high == low + 1 and int(ends[low]) - base + 256 > ENTRY_LIMIT_BYTES:
+            raise RecordTooLarge(f"triplicate: a record of {int(ends[low]) - base} bytes exceeds the limit of {ENTRY_LIMIT_BYTES} for an entry")
+        columns = Columns(high - low, *value.cut(low, high), value_validity=value.validity(low, high))
+        if key is not None:
+            columns.key_offsets, columns.key_data = key.cut(low, high)
+            columns.key_validity = key.validity(low, high)
+        if times is not None:
+            columns.timestamps_us = times[low:high].astype("<i8").tobytes()
+        yield columns
+        low = high
+
+
+class _BinaryColumn:
+    """A binary or string column, cut without touching its records."""
+
+    def __init__(self, array: pa.Array) -> None:
+        plain = array.cast(pa.binary())
+        _, offsets, data = plain.buffers()
+        self._array = plain
+        self._offsets = np.frombuffer(offsets, dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
+        self._data = memoryview(data) if data is not None else memoryview(b"")
+        self.ends = self._offsets[1:].astype(np.int64) - int(self._offsets[0])
+        """Bytes up to the end of each record."""
+
+    def cut(self, low: int, high: int) -> tuple[bytes, bytes]:
+        """Offsets that begin at 0, and data, of the records `low` to `high`."""
+        base = int(self._offsets[low])
+        offsets = (self._offsets[low : high + 1] - base).astype("<u4").tobytes()
+        return offsets, bytes(self._data[base : int(self._offsets[high])])
+
+    def validity(self, low: int, high: int) -> bytes | None:
+        """A bit per record, or None if all are there."""
+        part = self._array.slice(low, high - low)
+        if part.null_count == 0:
+            return None
+        return np.packbits(np.asarray(part.is_valid()), bitorder="little").tobytes()

@@ -1,0 +1,96 @@
+"""What batch and streaming reads share: partitions, and where reading begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from triplicate.errors import OffsetTruncated
+from triplicate.ledger import Entry
+from triplicate.log import Range
+from triplicate.spark.access import LogAccess
+from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS
+from triplicate.spark.options import EARLIEST, LogReadOptions, StartingPoint
+
+
+class LogPart(InputPartition):
+    """A piece of one segment of a log."""
+
+    def __init__(self, log: str, part: Range) -> None:
+        self.log = log
+        self.range = part
+
+
+class LedgerPart(InputPartition):
+    """Entries of one ledger, both ends included."""
+
+    def __init__(self, ledger_id: int, first_entry: int, last_entry: int) -> None:
+        self.ledger_id = ledger_id
+        self.first_entry = first_entry
+        self.last_entry = last_entry
+
+
+def start_points(logs: LogAccess, read: LogReadOptions, point: StartingPoint) -> dict[str, int]:
+    """Offset at which each log is read from.
+
+    Raises:
+        OffsetTruncated: an offset asked for is no longer there and `failOnDataLoss` is true.
+        NoSuchLog: a log does not exist.
+    """
+    starts: dict[str, int] = {}
+    for log in read.logs:
+        first, end = logs.bounds(log)
+        if point.word is not None:
+            starts[log] = first if point.word == EARLIEST else end
+            continue
+        wanted = point.offsets[log]
+        if wanted < first and read.fail_on_data_loss:
+            raise OffsetTruncated(f"log {log} begins at offset {first}; {wanted} was truncated. Set failOnDataLoss=false to begin at {first}")
+        starts[log] = max(first, wanted)
+    return starts
+
+
+def end_points(logs: LogAccess, read: LogReadOptions) -> dict[str, int]:
+    """Offset, exclusive, to which each log is read: what is readable now, or what was asked for."""
+    ends = {log: logs.bounds(log)[1] for log in read.logs}
+    point = read.ending
+    if point is not None and point.word is None:
+        ends = {log: min(ends[log], point.offsets[log]) for log in ends}
+    return ends
+
+
+def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int) -> list[InputPartition]:
+    """Partitions between two points; they depend on the points alone, so the same batch is planned again in the same way."""
+    return [
+        LogPart(log, part)
+        for log in sorted(ends)
+        if starts.get(log, ends[log]) < ends[log]
+        for part in logs.plan(log, starts[log], ends[log], records)
+    ]
+
+
+def ledger_batches(entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of a ledger's entries in the columns that `schema` names."""
+    waiting: list[Entry] = []
+    size = 0
+    for entry in entries:
+        waiting.append(entry)
+        size += len(entry.payload)
+        if len(waiting) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield _ledger_batch(waiting, schema)
+            waiting, size = [], 0
+    if waiting:
+        yield _ledger_batch(waiting, schema)
+
+
+def _ledger_batch(entries: list[Entry], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, list[Any]] = {
+        "ledger_id": [entry.ledger_id for entry in entries],
+        "entry_id": [entry.entry_id for entry in entries],
+        "value": [entry.payload for entry in entries],
+        "length": [len(entry.payload) for entry in entries],
+    }
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
