@@ -297,13 +297,15 @@ class MemoryTree:
             if fault.raise_before is not None:
                 raise fault.raise_before
             self._store.require_session(self._session_id)
-            result = self._applied(apply)
-            await sleep(self._store.clock, fault.delay_after_s)
-            if fault.raise_after is not None:
-                # The connection is gone: whoever waits for a change must look again.
-                self._watches.wake_all()
-                raise fault.raise_after
-            return result
+            try:
+                return self._applied(apply)
+            finally:
+                # The answer travels back, be it a result or an error, and may get lost.
+                await sleep(self._store.clock, fault.delay_after_s)
+                if fault.raise_after is not None:
+                    # The connection is gone: whoever waits for a change must look again.
+                    self._watches.wake_all()
+                    raise fault.raise_after
 
     def _applied(self, apply: Callable[[_Change], Result]) -> Result:
         change = _Change()

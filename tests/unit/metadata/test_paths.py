@@ -1,0 +1,95 @@
+"""Paths of ledgers. Source: BookKeeper `HierarchicalLedgerManager`, `LongHierarchicalLedgerManager`, `FlatLedgerManager`,
+`ZkLedgerUnderreplicationManager`."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplicate.errors import ArgumentError
+from triplicate.metadata import FlatPaths, HierarchicalPaths, LongHierarchicalPaths, own, underreplicated_path
+
+VECTORS = [
+    (0, "/00/0000/L0000", "/000/0000/0000/0000/L0000", "/L0000000000", "/0000/0000/0000/0000/urL0000000000"),
+    (1, "/00/0000/L0001", "/000/0000/0000/0000/L0001", "/L0000000001", "/0000/0000/0000/0001/urL0000000001"),
+    (12345, "/00/0001/L2345", "/000/0000/0000/0001/L2345", "/L0000012345", "/0000/0000/0000/3039/urL0000012345"),
+    (2147483646, "/21/4748/L3646", "/000/0000/0021/4748/L3646", "/L2147483646", "/0000/0000/7fff/fffe/urL2147483646"),
+    (2147483647, "/000/0000/0021/4748/L3647", "/000/0000/0021/4748/L3647", "/L2147483647", "/0000/0000/7fff/ffff/urL2147483647"),
+    (2**40 + 7, "/000/0001/0995/1162/L7783", "/000/0001/0995/1162/L7783", "/L1099511627783", "/0000/0100/0000/0007/urL1099511627783"),
+    (
+        2**63 - 1,
+        "/922/3372/0368/5477/L5807",
+        "/922/3372/0368/5477/L5807",
+        "/L9223372036854775807",
+        "/7fff/ffff/ffff/ffff/urL9223372036854775807",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ledger_id", "hierarchical", "long", "flat", "underreplicated"), VECTORS)
+def test_a_ledger_is_where_bookkeeper_looks_for_it(ledger_id: int, hierarchical: str, long: str, flat: str, underreplicated: str) -> None:
+    assert HierarchicalPaths().path(ledger_id) == hierarchical
+    assert LongHierarchicalPaths().path(ledger_id) == long
+    assert FlatPaths().path(ledger_id) == flat
+    assert underreplicated_path(ledger_id) == underreplicated
+
+
+@pytest.mark.parametrize("ledger_id", [-1, 2**63])
+def test_an_id_outside_63_bits_is_refused(ledger_id: int) -> None:
+    for paths in (HierarchicalPaths(), LongHierarchicalPaths(), FlatPaths()):
+        with pytest.raises(ArgumentError):
+            paths.path(ledger_id)
+
+
+def test_listing_skips_what_is_no_ledger() -> None:
+    names = [
+        "LAYOUT",
+        "INSTANCEID",
+        "available",
+        "cookies",
+        "idgen",
+        "idgen-long",
+        "underreplication",
+        "ID-0000000001",
+        "001",
+        "00",
+        "1",
+        "0x",
+    ]
+    assert HierarchicalPaths().subdirectories("", names) == ["00", "001"]
+    assert LongHierarchicalPaths().subdirectories("", names) == ["001"]
+    assert FlatPaths().subdirectories("", names) == []
+    assert HierarchicalPaths().ledgers("", [*names, "L0000000001"]) == []
+    assert FlatPaths().ledgers("", [*names, "L0000000012", "L0000000003"]) == [3, 12]
+    assert HierarchicalPaths().ledgers("/00/0001", ["L0002", "L0001", "L1", "X0001", "0001"]) == [10001, 10002]
+    assert HierarchicalPaths().ledgers("/000/0001", ["L0001"]) == []
+    assert HierarchicalPaths().subdirectories("/00/0001", ["0001"]) == []
+
+
+def test_our_own_nodes_lie_under_the_instance() -> None:
+    root = own.own_root("id")
+    assert root == "/triplicate/id"
+    assert own.log_path(root, "flights") == "/triplicate/id/logs/flights"
+    assert own.page_path(root, "flights", 7) == "/triplicate/id/logs/flights/pages/0000000007"
+    assert own.publisher_path(root, "flights", "a/b c") == "/triplicate/id/logs/flights/publishers/a%2Fb%20c"
+    assert own.database_path(root, "main") == "/triplicate/id/databases/main"
+    assert own.subscription_path(root, "flights", "s1") == "/triplicate/id/subscriptions/flights/s1"
+    assert own.trash_path(root, 5) == "/triplicate/id/trash/0000000000000000005"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "-x", "a/b", "a b", "é", "x" * 256])
+def test_a_name_that_cannot_be_a_node_is_refused(name: str) -> None:
+    with pytest.raises(ArgumentError):
+        own.log_path("/triplicate/id", name)
+
+
+@pytest.mark.parametrize("text", ["a", ".", "..", "a.b", "a/b", "%2F", "é ü", "\n"])
+def test_any_application_name_can_be_encoded_and_read_back(text: str) -> None:
+    encoded = own.encode_name(text)
+    assert "/" not in encoded
+    assert encoded not in (".", "..")
+    assert own.decode_name(encoded) == text
+
+
+def test_an_empty_application_name_is_refused() -> None:
+    with pytest.raises(ArgumentError):
+        own.encode_name("")
