@@ -1,0 +1,373 @@
+"""The row log's bytes: what a log entry's preamble and its records say about a batch of transactions.
+
+One log entry is one batch. Its preamble is the batch header with a dictionary of the tables that occur; each record is one client
+transaction: its effects in the order in which they happened, and a summary of its results. So a reader can start at any entry.
+
+    header       'TB', version u8, flags u8 (0), database 16 bytes, epoch u64, batch u64, schema version before and after u32,
+                 schema digest before and after 16 bytes each (all little-endian), number of tables, tables (`tables.py`)
+    record       version u8, kind u8 (1 transaction), part, parts (1 of 1), number, request id, results, operations
+    result       rows affected, flag u8 (0 no rows, 1 rows follow, 2 rows were too large to keep), [columns, rows, each column]
+    operation    1 insert, 2 update, 3 delete: flags u8 (1 moved, 2 keys, 4 old), table, rows, [rowids], [new rowids if moved],
+                 [key columns if keys], [stored columns new], [stored columns old if old]
+                 8 schema: SQL text, digest of the schema afterwards 16 bytes
+                 9 setting: name, one column of one value
+
+Numbers without a size are varints. Kinds 2 (snapshot pointer), 3 (check), 4 (lease) and 5 (abort of a transaction in parts) are
+reserved; a reader of this version refuses them by name.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from triplicate.errors import FormatError
+
+from .binary import read_text, read_varint, take, write_text, write_varint
+from .columns import Value, decode_column, encode_column
+from .tables import TableShape, decode_table, encode_table
+
+FORMAT_VERSION = 1
+DIGEST_SIZE = 16
+_HEADER = struct.Struct("<2sBB16sQQII16s16s")
+_MAGIC = b"TB"
+_TRANSACTION = 1
+_KIND_NAMES = {2: "snapshot pointer", 3: "check", 4: "lease", 5: "abort"}
+_SCHEMA = 8
+_SETTING = 9
+_MOVED, _KEYS, _OLD = 1, 2, 4
+_NO_ROWS, _ROWS, _ROWS_DROPPED = 0, 1, 2
+Column = Sequence[Value]
+
+
+class RowKind(IntEnum):
+    INSERT = 1
+    UPDATE = 2
+    DELETE = 3
+
+
+@dataclass(slots=True)
+class RowRun:
+    """Consecutive changes of one kind to one table, by column; every sequence has `count` values.
+
+    `rowids` are those before the change (of an insert: the new ones), None in a WITHOUT ROWID table. `new` and `old` have one
+    sequence for each of the table's columns. `keys` (the old values of the primary key's columns) are always there for updates
+    and deletes of a WITHOUT ROWID table; elsewhere they are for readers that know rows by their declared key.
+    """
+
+    table: TableShape
+    kind: RowKind
+    count: int
+    rowids: Sequence[int] | None = None
+    new_rowids: Sequence[int] | None = None
+    keys: Sequence[Column] | None = None
+    new: Sequence[Column] | None = None
+    old: Sequence[Column] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    sql: str
+    digest_after: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """`name` is ``user_version``, ``application_id``, ``sequence:<table>`` or ``change_images:<table>``."""
+
+    name: str
+    value: Value
+
+
+Operation = RowRun | SchemaChange | SettingChange
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """What one statement of a transaction answered."""
+
+    rows_affected: int
+    rows: tuple[tuple[Value, ...], ...] = ()
+    rows_dropped: bool = False
+    """The statement returned rows that were too large to keep."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One client transaction; `number` counts from 1 in each epoch."""
+
+    number: int
+    operations: list[Operation] = field(default_factory=list)
+    request_id: str = ""
+    results: tuple[StatementResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    database: bytes
+    """16 bytes, the database's identity."""
+    epoch: int
+    batch: int
+    schema_version_before: int
+    schema_version_after: int
+    digest_before: bytes
+    digest_after: bytes
+    tables: tuple[TableShape, ...] = ()
+
+
+class TableDictionary:
+    """The tables of one batch, numbered in the order of their first use."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, int] = {}
+        self._by_value: dict[TableShape, int] = {}
+        self.shapes: list[TableShape] = []
+
+    def index(self, shape: TableShape) -> int:
+        known = self._by_identity.get(id(shape))
+        if known is None:
+            # Only shapes kept in `shapes` are remembered by identity, so an identity cannot be that of another, dead object.
+            known = self._by_value.get(shape)
+            if known is None:
+                known = self._by_value[shape] = len(self.shapes)
+                self.shapes.append(shape)
+                self._by_identity[id(shape)] = known
+        return known
+
+    def truncate(self, length: int) -> None:
+        """Forget the tables that a transaction which came to nothing has added."""
+        for shape in self.shapes[length:]:
+            del self._by_value[shape]
+            del self._by_identity[id(shape)]
+        del self.shapes[length:]
+
+
+def encode_header(header: BatchHeader) -> bytes:
+    out = bytearray(
+        _HEADER.pack(
+            _MAGIC,
+            FORMAT_VERSION,
+            0,
+            header.database,
+            header.epoch,
+            header.batch,
+            header.schema_version_before,
+            header.schema_version_after,
+            header.digest_before,
+            header.digest_after,
+        )
+    )
+    write_varint(out, len(header.tables))
+    for shape in header.tables:
+        encode_table(out, shape)
+    return bytes(out)
+
+
+def decode_header(data: bytes) -> BatchHeader:
+    """Raises FormatError: not a batch header, or of a version this release does not know."""
+    try:
+        magic, version, flags, database, epoch, batch, before, after, digest_before, digest_after = _HEADER.unpack_from(data)
+        if magic != _MAGIC:
+            raise ValueError("it does not begin with 'TB'")
+        if version != FORMAT_VERSION or flags:
+            raise ValueError(f"version {version}, flags {flags:#x}; this release knows version {FORMAT_VERSION}, flags 0")
+        count, position = read_varint(data, _HEADER.size)
+        tables = []
+        for _ in range(count):
+            shape, position = decode_table(data, position)
+            tables.append(shape)
+        if position != len(data):
+            raise ValueError(f"{len(data) - position} bytes too many")
+    except (IndexError, ValueError, struct.error) as error:
+        raise FormatError(f"the header of a batch of transactions cannot be read: {error}") from error
+    return BatchHeader(database, epoch, batch, before, after, digest_before, digest_after, tuple(tables))
+
+
+def encode_transaction(transaction: Transaction, dictionary: TableDictionary) -> bytes:
+    """One record; tables it is the first to name are added to `dictionary`."""
+    out = bytearray((FORMAT_VERSION, _TRANSACTION, 1, 1))
+    write_varint(out, transaction.number)
+    write_text(out, transaction.request_id)
+    out += encode_results(transaction.results)
+    write_varint(out, len(transaction.operations))
+    for operation in transaction.operations:
+        if isinstance(operation, RowRun):
+            _encode_run(out, operation, dictionary.index(operation.table))
+        elif isinstance(operation, SchemaChange):
+            out.append(_SCHEMA)
+            write_text(out, operation.sql)
+            out += operation.digest_after
+        else:
+            out.append(_SETTING)
+            write_text(out, operation.name)
+            encode_column(out, (operation.value,))
+    return bytes(out)
+
+
+def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transaction:
+    """The transaction in a record, given its batch's tables.
+
+    Raises:
+        FormatError: damaged, or of a kind or version this release does not know.
+    """
+    try:
+        version, kind, part, parts = record[0], record[1], record[2], record[3]
+        if version != FORMAT_VERSION:
+            raise ValueError(f"version {version}; this release knows version {FORMAT_VERSION}")
+        if kind != _TRANSACTION:
+            raise ValueError(f"kind {kind} ({_KIND_NAMES.get(kind, 'unknown')}), which this release does not read")
+        if part != 1 or parts != 1:
+            raise ValueError(f"part {part} of {parts}; this release reads transactions of one part")
+        number, position = read_varint(record, 4)
+        request_id, position = read_text(record, position)
+        results, position = _decode_results(record, position)
+        count, position = read_varint(record, position)
+        operations: list[Operation] = []
+        for _ in range(count):
+            operation, position = _decode_operation(record, position, tables)
+            operations.append(operation)
+        if position != len(record):
+            raise ValueError(f"{len(record) - position} bytes too many")
+    except (IndexError, ValueError, struct.error) as error:
+        raise FormatError(f"a transaction's record cannot be read: {error}") from error
+    return Transaction(number, operations, request_id, results)
+
+
+def encode_results(results: Sequence[StatementResult]) -> bytes:
+    """The results alone, as they are kept beside a request id."""
+    out = bytearray()
+    write_varint(out, len(results))
+    for result in results:
+        write_varint(out, result.rows_affected)
+        if result.rows_dropped:
+            out.append(_ROWS_DROPPED)
+        elif not result.rows:
+            out.append(_NO_ROWS)
+        else:
+            out.append(_ROWS)
+            write_varint(out, len(result.rows[0]))
+            write_varint(out, len(result.rows))
+            for column in zip(*result.rows, strict=True):
+                encode_column(out, column)
+    return bytes(out)
+
+
+def decode_results(data: bytes) -> tuple[StatementResult, ...]:
+    """Raises FormatError."""
+    try:
+        results, position = _decode_results(data, 0)
+        if position != len(data):
+            raise ValueError(f"{len(data) - position} bytes too many")
+    except (IndexError, ValueError, struct.error) as error:
+        raise FormatError(f"the results of a transaction cannot be read: {error}") from error
+    return results
+
+
+def _decode_results(data: bytes, position: int) -> tuple[tuple[StatementResult, ...], int]:
+    count, position = read_varint(data, position)
+    results = []
+    for _ in range(count):
+        affected, position = read_varint(data, position)
+        flag = data[position]
+        position += 1
+        if flag == _ROWS:
+            width, position = read_varint(data, position)
+            length, position = _read_count(data, position)
+            columns = []
+            for _ in range(width):
+                column, position = decode_column(data, position, length)
+                columns.append(column)
+            results.append(StatementResult(affected, tuple(zip(*columns, strict=True))))
+        elif flag in (_NO_ROWS, _ROWS_DROPPED):
+            results.append(StatementResult(affected, (), flag == _ROWS_DROPPED))
+        else:
+            raise ValueError(f"unknown flag {flag} of a result")
+    return tuple(results), position
+
+
+def _encode_run(out: bytearray, run: RowRun, table: int) -> None:
+    out.append(run.kind)
+    out.append(
+        (_MOVED if run.new_rowids is not None else 0) | (_KEYS if run.keys is not None else 0) | (_OLD if run.old is not None else 0)
+    )
+    write_varint(out, table)
+    write_varint(out, run.count)
+    if run.rowids is not None:
+        encode_column(out, run.rowids)
+    if run.new_rowids is not None:
+        encode_column(out, run.new_rowids)
+    for column in run.keys or ():
+        encode_column(out, column)
+    skipped = run.table.rowid_column
+    for columns in (run.new, run.old):
+        for index, column in enumerate(columns or ()):
+            if index != skipped:
+                encode_column(out, column)
+
+
+def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) -> tuple[Operation, int]:
+    code = data[position]
+    position += 1
+    if code == _SCHEMA:
+        sql, position = read_text(data, position)
+        return SchemaChange(sql, take(data, position, DIGEST_SIZE)), position + DIGEST_SIZE
+    if code == _SETTING:
+        name, position = read_text(data, position)
+        column, position = decode_column(data, position, 1)
+        return SettingChange(name, column[0]), position
+    return _decode_run(data, position, RowKind(code), tables)
+
+
+def _read_count(data: bytes, position: int) -> tuple[int, int]:
+    count, position = read_varint(data, position)
+    # Every row takes at least a byte, so a larger count is damage and must not be let near memory.
+    if not 0 < count <= len(data):
+        raise ValueError(f"{count} rows in {len(data)} bytes")
+    return count, position
+
+
+def _decode_run(data: bytes, position: int, kind: RowKind, tables: Sequence[TableShape]) -> tuple[RowRun, int]:
+    flags = data[position]
+    index, position = read_varint(data, position + 1)
+    shape = tables[index]
+    count, position = _read_count(data, position)
+    if flags & ~(_MOVED | _KEYS | _OLD):
+        raise ValueError(f"unknown flags {flags:#x} of a row run")
+    run = RowRun(shape, kind, count)
+    if not shape.without_rowid:
+        run.rowids, position = _decode_integers(data, position, count)
+        if flags & _MOVED:
+            run.new_rowids, position = _decode_integers(data, position, count)
+    if flags & _KEYS:
+        keys = []
+        for _ in shape.key:
+            column, position = decode_column(data, position, count)
+            keys.append(column)
+        run.keys = keys
+    elif shape.without_rowid and kind is not RowKind.INSERT:
+        raise ValueError(f"a change to {shape.name!r} names no row")
+    if kind is not RowKind.DELETE:
+        run.new, position = _decode_columns(data, position, shape, count, run.new_rowids or run.rowids)
+    if flags & _OLD:
+        run.old, position = _decode_columns(data, position, shape, count, run.rowids)
+    return run, position
+
+
+def _decode_integers(data: bytes, position: int, count: int) -> tuple[Sequence[int], int]:
+    column, position = decode_column(data, position, count)
+    if set(map(type, column)) != {int}:
+        raise ValueError("rowids that are not integers")
+    return column, position  # type: ignore[return-value]  # just checked
+
+
+def _decode_columns(data: bytes, position: int, shape: TableShape, count: int, rowids: Sequence[int] | None) -> tuple[list[Column], int]:
+    columns: list[Column] = []
+    for index in range(len(shape.columns)):
+        if index == shape.rowid_column and rowids is not None:
+            columns.append(rowids)
+        else:
+            column, position = decode_column(data, position, count)
+            columns.append(column)
+    return columns, position

@@ -1,0 +1,102 @@
+"""SQL functions of PostgreSQL that need the engine: ``pg_current_xact_id()`` and ``pg_xact_status(id)``."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import apsw
+
+from triplicate.errors import SqlError
+
+from .core.columns import Value
+from .store import committed, read_state, transaction_id
+
+_REMEMBERED = 100_000
+
+
+class Numbers:
+    """Numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is one atomic operation."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self._counter = count(1)
+        self.last = 0
+        self._in_progress: set[int] = set()
+        self._came_to_nothing: set[int] = set()
+        self._known_from = 1
+
+    def allocate(self) -> int:
+        """A number that no other transaction of the epoch has; in progress until `finish`."""
+        number = next(self._counter)
+        self._in_progress.add(number)
+        self.last = max(self.last, number)
+        return number
+
+    def finish(self, number: int, *, committed: bool) -> None:
+        """Its outcome is decided, and stored where it committed."""
+        if not committed:
+            if len(self._came_to_nothing) >= _REMEMBERED:
+                forgotten = min(self._came_to_nothing)
+                self._came_to_nothing.discard(forgotten)
+                self._known_from = forgotten + 1
+            self._came_to_nothing.add(number)
+        self._in_progress.discard(number)
+
+    def status(self, number: int) -> str | None:
+        """What became of one of this epoch's numbers, or None when only the tables can say.
+
+        The tables alone would not do: a query looks at them as they were when it began.
+        """
+        if number in self._in_progress:
+            return "in progress"
+        if number in self._came_to_nothing:
+            return "aborted"
+        return "committed" if number >= self._known_from else None
+
+
+class TransactionContext:
+    """What the functions on one connection know: which epoch this node leads (None: it follows), and the running transaction's number."""
+
+    def __init__(self) -> None:
+        self.numbers: Numbers | None = None
+        self.number: int | None = None
+
+    def register(self, connection: apsw.Connection) -> None:
+        def current(*_: Value) -> Value:
+            return transaction_id(self.numbers.epoch if self.numbers else 0, self.take_number())
+
+        def status(*arguments: Value) -> Value:
+            return self.status(connection, arguments[0])
+
+        connection.create_scalar_function("pg_current_xact_id", current, 0, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
+
+    def take_number(self) -> int:
+        """The running transaction's number, allocated when it is first asked for."""
+        if self.numbers is None:
+            raise SqlError("25006", "this node is not the leader and gives no transaction ids")
+        if self.number is None:
+            self.number = self.numbers.allocate()
+        return self.number
+
+    def status(self, connection: apsw.Connection, identity: Value) -> str | None:
+        """``committed``, ``aborted``, ``in progress`` (also: until recovery has decided), or None when the id has been forgotten."""
+        if identity is None:
+            return None
+        wanted = int(identity) if isinstance(identity, (int, str)) else 0
+        if wanted <= 0:
+            raise SqlError("22023", f"{identity!r} is not a transaction id")
+        epoch, number = wanted >> 40, wanted & (1 << 40) - 1
+        numbers = self.numbers
+        if numbers is not None and epoch >= numbers.epoch:
+            if epoch > numbers.epoch or number > numbers.last:
+                raise SqlError("22023", f"transaction ID {wanted} is in the future")
+            known = numbers.status(number)
+            if known is not None:
+                return known
+        found = committed(connection, wanted)
+        if found is not False:
+            return "committed" if found else None
+        # A batch of a later epoch, or its leader's first sign, shows that recovery has decided about this one.
+        decided = numbers is not None or epoch < read_state(connection).epoch
+        return "aborted" if decided else "in progress"

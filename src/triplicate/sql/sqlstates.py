@@ -1,0 +1,114 @@
+"""SQLite's errors as PostgreSQL's clients expect them."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+
+from triplicate.errors import SqlError
+
+_CONSTRAINTS = {
+    apsw.SQLITE_CONSTRAINT_UNIQUE: "23505",
+    apsw.SQLITE_CONSTRAINT_PRIMARYKEY: "23505",
+    apsw.SQLITE_CONSTRAINT_ROWID: "23505",
+    apsw.SQLITE_CONSTRAINT_NOTNULL: "23502",
+    apsw.SQLITE_CONSTRAINT_FOREIGNKEY: "23503",
+    apsw.SQLITE_CONSTRAINT_CHECK: "23514",
+    apsw.SQLITE_CONSTRAINT_TRIGGER: "P0001",
+    apsw.SQLITE_CONSTRAINT_DATATYPE: "22P02",
+}
+
+_CODES = {
+    apsw.SQLITE_CONSTRAINT: "23000",
+    apsw.SQLITE_MISMATCH: "22P02",
+    apsw.SQLITE_TOOBIG: "54000",
+    apsw.SQLITE_FULL: "53100",
+    apsw.SQLITE_READONLY: "25006",
+    apsw.SQLITE_INTERRUPT: "57014",
+    apsw.SQLITE_ABORT: "57014",
+    apsw.SQLITE_AUTH: "42501",
+    apsw.SQLITE_BUSY: "55P03",
+    apsw.SQLITE_LOCKED: "55P03",
+    apsw.SQLITE_NOMEM: "53200",
+    apsw.SQLITE_IOERR: "58030",
+    apsw.SQLITE_CANTOPEN: "58030",
+    apsw.SQLITE_CORRUPT: "XX001",
+    apsw.SQLITE_NOTADB: "XX001",
+    apsw.SQLITE_RANGE: "08P01",
+}
+
+# SQLite reports most mistakes in a statement with one code and tells them apart by their words only.
+_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), state)
+    for pattern, state in (
+        (r"^no such table:|^no such view:|^no such table or view", "42P01"),
+        (r"^no such column:|^table .* has no column named|has no column named|^cannot join using column|^no such column", "42703"),
+        (r"syntax error$|^incomplete input|^unrecognized token|^near \"", "42601"),
+        (r"^(table|index|view|trigger|there is already (a|an) (table|index|view|another table or index)).* already exists", "42P07"),
+        (r"^there is already (a|an|another)", "42P07"),
+        (r"^duplicate column name", "42701"),
+        (r"^ambiguous column name", "42702"),
+        (r"^no such function:|^wrong number of arguments to function|may not be used as a window function", "42883"),
+        (r"^misuse of (aggregate|window)|^aggregate functions are not allowed|misuse of aggregate", "42803"),
+        (r"^no such (index|trigger|collation sequence|module)", "42704"),
+        (r"^table .* has \d+ columns? but \d+ values|^\d+ values for \d+ columns|SELECTs to the left and right", "42601"),
+        (r"^all VALUES must have the same number of terms|^sub-select returns \d+ columns", "42601"),
+        (r"^integer overflow", "22003"),
+        (r"^no such savepoint", "3B001"),
+        (r"^foreign key mismatch", "42830"),
+        (r"^cannot (modify|insert|update|delete).*view|^cannot (INSERT|UPDATE)|may not be (modified|dropped|altered|indexed)", "42809"),
+        (r"^cannot drop|^error in (view|trigger|index|table)", "2BP01"),
+        (r"^Cannot add a|^cannot add", "42P16"),
+        (r"^too many|^Expression tree is too large|^parser stack overflow|^LIKE or GLOB pattern too complex", "54001"),
+        (r"^malformed JSON|^bad JSON path|^JSON", "22032"),
+        (r"^datatype mismatch|^cannot store", "22P02"),
+        (r"^parameters prohibited|^ON CONFLICT clause does not match|prohibited in", "42P10"),
+        (r"^not authorized|^access to .* is prohibited|authorization denied", "42501"),
+        (r"^string or blob too big", "54000"),
+        (r"^object name reserved", "42939"),
+        (r"^table .* is not a (virtual )?table|^use DROP|^.* is not a", "42809"),
+    )
+)
+
+
+def from_sqlite(error: Exception, sql: str | None = None) -> SqlError:
+    """The client's view of an error raised by apsw.
+
+    Args:
+        sql: the statement, to turn SQLite's byte offset into PostgreSQL's 1-based character position.
+    """
+    if isinstance(error, SqlError):
+        return error
+    if isinstance(error, (UnicodeDecodeError, UnicodeEncodeError)):
+        return SqlError("22021", f"text is not valid UTF-8: {error.reason}")
+    message = str(error) or type(error).__name__
+    if isinstance(error, (apsw.BindingsError,)):
+        return SqlError("08P01", message)
+    if not isinstance(error, apsw.Error):
+        if isinstance(error, OverflowError):
+            return SqlError("22003", message)
+        if isinstance(error, (TypeError, ValueError)):
+            return SqlError("22P02", message)
+        return SqlError("XX000", f"{type(error).__name__}: {message}")
+    extended = int(getattr(error, "extendedresult", 0) or 0)
+    code = int(getattr(error, "result", 0) or extended & 0xFF)
+    return SqlError(_state(code, extended, message), message, position=_position(error, sql))
+
+
+def _state(code: int, extended: int, message: str) -> str:
+    if extended in _CONSTRAINTS:
+        return _CONSTRAINTS[extended]
+    if code in _CODES:
+        return _CODES[code]
+    for pattern, state in _MESSAGES:
+        if pattern.search(message):
+            return state
+    return "XX000"
+
+
+def _position(error: Exception, sql: str | None) -> int | None:
+    offset = int(getattr(error, "error_offset", -1))
+    if sql is None or offset < 0:
+        return None
+    return len(sql.encode()[:offset].decode(errors="ignore")) + 1

@@ -1,0 +1,542 @@
+"""The leader's writing connection: statements run inside one open SQLite transaction and become records of the log.
+
+Everything here blocks and runs on the database's writer thread. The caller appends what `run_batch` or `finish` returns to the log
+and then calls `commit` with the offset reached, or `rollback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+
+from .capture import Capture
+from .core.columns import Value
+from .core.records import (
+    BatchHeader,
+    SchemaChange,
+    SettingChange,
+    StatementResult,
+    TableDictionary,
+    Transaction,
+    encode_header,
+    encode_results,
+    encode_transaction,
+)
+from .core.scan import first_words
+from .functions import Numbers, TransactionContext
+from .gate import Gate, change_images
+from .interface import Prepared, Row, StatementKind
+from .schema import schema_digest, unfit_reason
+from .sqlstates import from_sqlite
+from .store import (
+    BatchFacts,
+    ConnectionSetup,
+    full_image_tables,
+    open_writer,
+    read_state,
+    record_batch,
+    set_change_images,
+    stored_result,
+)
+
+MAX_ENTRY_BYTES = 4 * 1024 * 1024
+AIM_ENTRY_BYTES = 1024 * 1024
+_ENTRY_MARGIN = 64 * 1024
+"""What the log adds around records and preamble, generously."""
+KEPT_ROWS_BYTES = 64 * 1024
+"""Rows of RETURNING kept with the result of a request id."""
+_PROGRESS_STEPS = 5000
+
+
+class TransactionLost(Exception):
+    """SQLite ended the whole transaction: ON CONFLICT ROLLBACK, RAISE(ROLLBACK), an interrupt, a full disk. `error` is for the client."""
+
+    def __init__(self, error: SqlError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class LateChanges(Exception):
+    """Rows were changed while the transaction committed, so this copy holds what the log does not."""
+
+
+class StopFlag:
+    """Set from another thread to interrupt what runs."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: SqlError | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one statement did."""
+
+    rows: list[Row]
+    rows_affected: int
+
+
+@dataclass(slots=True)
+class Request:
+    """One statement that is a transaction of its own."""
+
+    prepared: Prepared
+    parameters: Sequence[Value]
+    request_id: str = ""
+    stop: StopFlag = field(default_factory=StopFlag)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What became of a request. With neither outcome nor error it did not fit the batch and must be run again in the next."""
+
+    outcome: Outcome | None = None
+    error: SqlError | None = None
+    number: int | None = None
+
+
+@dataclass(slots=True)
+class Pending:
+    """A batch that ran and waits for the log's acknowledgement."""
+
+    answers: list[Answer]
+    preamble: bytes = b""
+    records: list[bytes] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    requests: list[tuple[str, int, bytes]] = field(default_factory=list)
+    size: int = 0
+    """Bytes of the records."""
+
+
+@dataclass(slots=True)
+class _Savepoint:
+    name: str
+    mark: int
+    version: int
+    digest: bytes
+
+
+class Writer:
+    """One SQLite transaction at a time on the leader's connection."""
+
+    def __init__(self, path: str, numbers: Numbers, setup: ConnectionSetup | None = None) -> None:
+        self.context = TransactionContext()
+        self.context.numbers = numbers
+        self._numbers = numbers
+        self._connection = connection = open_writer(path, setup)
+        self.context.register(connection)
+        self.gate = Gate(connection)
+        self._capture = Capture(connection)
+        self._capture.schema_changed(full_image_tables(connection))
+        state = read_state(connection)
+        self._database = state.database
+        self.position = state.position
+        self._batch = state.batch if state.epoch == numbers.epoch else 0
+        self._version = self._committed_version = state.schema_version
+        self._digest = self._committed_digest = schema_digest(connection)
+        self._savepoints: list[_Savepoint] = []
+        self._dictionary = TableDictionary()
+        self.stop = StopFlag()
+        connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
+
+    def close(self) -> None:
+        """Roll back and close; idempotent."""
+        self._connection.preupdate_hook(None)
+        self._connection.close(True)
+
+    # The life of the one transaction.
+
+    def begin(self, number: int | None = None) -> int:
+        """Open the transaction, whose id's number may have been asked for before; the position it stands on."""
+        self._connection.execute("begin immediate")
+        self._capture.cut(0)
+        self._savepoints.clear()
+        self._dictionary = TableDictionary()
+        self.context.number = number
+        return self.position
+
+    def rollback(self) -> None:
+        """Undo the transaction; nothing happens when there is none."""
+        self.stop = StopFlag()
+        if self._connection.in_transaction:
+            self._connection.execute("rollback")
+        self._savepoints.clear()
+        self._drop_number()
+        self._undo(0, self._committed_version, self._committed_digest)
+
+    def commit(self, pending: Pending, end: int) -> None:
+        """Make the batch visible: the log has acknowledged it and now ends at offset `end`.
+
+        Raises:
+            LateChanges: this copy must not be used any more.
+        """
+        facts = BatchFacts(
+            self._numbers.epoch,
+            self._batch + 1,
+            end - len(pending.records),
+            end,
+            self._version,
+            pending.numbers,
+            pending.requests,
+        )
+        self._capture.cut(0)
+        if pending.records:
+            record_batch(self._connection, facts)
+        self._connection.execute("commit")
+        if self._capture.events or self._capture.unknown:
+            raise LateChanges("rows were changed while the transaction committed")
+        if pending.records:
+            self._batch += 1
+            self.position = end
+        self._committed_version, self._committed_digest = self._version, self._digest
+        self.context.number = None
+
+    # Savepoints of the user.
+
+    def savepoint(self, name: str) -> None:
+        self._capture.prepare()
+        self._connection.execute(f'savepoint "user {len(self._savepoints)}"')
+        self._savepoints.append(_Savepoint(name, self._capture.mark(), self._version, self._digest))
+
+    def release(self, name: str) -> None:
+        index = self._find_savepoint(name)
+        self._connection.execute(f'release "user {index}"')
+        del self._savepoints[index:]
+
+    def rollback_to(self, name: str) -> None:
+        index = self._find_savepoint(name)
+        self._connection.execute(f'rollback to "user {index}"')
+        kept = self._savepoints[index]
+        del self._savepoints[index + 1 :]
+        self._undo(kept.mark, kept.version, kept.digest)
+
+    def _find_savepoint(self, name: str) -> int:
+        for index in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[index].name == name:
+                return index
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    # Statements.
+
+    def run(self, prepared: Prepared, parameters: Sequence[Value]) -> Outcome:
+        """Run one changing statement. On an error nothing of it is kept.
+
+        Raises:
+            SqlError: it failed. TransactionLost: and took the whole transaction with it.
+        """
+        self._capture.prepare()
+        self._connection.execute("savepoint triplicate_statement")
+        mark, version, digest = self._capture.mark(), self._version, self._digest
+        try:
+            changes_schema = prepared.kind is StatementKind.SCHEMA
+            outcome = self._run_schema(prepared, mark) if changes_schema else self._run_change(prepared, parameters)
+            self._capture.end_statement()
+            self._refuse_poisoned()
+            self._connection.execute("release triplicate_statement")
+        except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            failure = self._failure(error, prepared.sql)
+            self._undo_statement(mark, version, digest, failure)
+            raise failure from error
+        return outcome
+
+    def read(self, prepared: Prepared, parameters: Sequence[Value]) -> apsw.Cursor:
+        """Start a reading statement inside the transaction; the caller fetches from the cursor and closes it."""
+        cursor = self._connection.cursor()
+        try:
+            with self.gate.running(StatementKind.READ):
+                cursor.execute(prepared.sql, tuple(parameters))
+        except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            cursor.close(True)
+            failure = self._failure(error, prepared.sql)
+            if not self._connection.in_transaction:
+                self._lose(failure)
+            raise failure from error
+        return cursor
+
+    def fetch(self, cursor: apsw.Cursor, max_rows: int) -> list[Row]:
+        """The next rows of a reading statement."""
+        rows: list[Row] = []
+        try:
+            with self.gate.running(StatementKind.READ):
+                for row in cursor:
+                    rows.append(row)
+                    if len(rows) == max_rows:
+                        break
+        except (apsw.Error, SqlError, UnicodeError) as error:
+            failure = self._failure(error, None)
+            if not self._connection.in_transaction:
+                self._lose(failure)
+            raise failure from error
+        return rows
+
+    def _run_change(self, prepared: Prepared, parameters: Sequence[Value]) -> Outcome:
+        with self.gate.running(StatementKind.WRITE):
+            cursor = self._connection.execute(prepared.sql, tuple(parameters))
+            rows = cursor.fetchall()
+        if self._capture.unknown is not None:
+            raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
+        return Outcome(rows, self._connection.changes())
+
+    def _run_schema(self, prepared: Prepared, mark: int) -> Outcome:
+        images = change_images(prepared.sql)
+        words = first_words(prepared.sql)
+        if images is not None:
+            self._change_images(*images)
+        elif words[0] == "PRAGMA":
+            self._set_pragma(prepared)
+        else:
+            self._change_schema(prepared, words, mark)
+        return Outcome([], 0)
+
+    def _change_images(self, table: str, value: str) -> None:
+        found = next((name for name in self._table_names() if name.lower() == table.lower()), None)
+        if found is None:
+            raise SqlError("42P01", f"no such table: {table}")
+        self._record_images(found, value)
+        self._schema_changed()
+
+    def _record_images(self, table: str, value: str) -> None:
+        set_change_images(self._connection, table, value)
+        self._capture.add(SettingChange(f"change_images:{table}", value))
+
+    def _set_pragma(self, prepared: Prepared) -> None:
+        with self.gate.running(StatementKind.SCHEMA):
+            self._connection.execute(prepared.sql).fetchall()
+        for name in ("user_version", "application_id"):
+            if name in prepared.sql.lower():
+                self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
+
+    def _change_schema(self, prepared: Prepared, words: list[str], mark: int) -> None:
+        before = self._table_names()
+        with self.gate.running(StatementKind.SCHEMA):
+            self._connection.execute(prepared.sql).fetchall()
+        after = self._table_names()
+        # What a schema change did to rows happens again when its text is applied, except that a follower, whose foreign keys are
+        # off, does not repeat what DROP TABLE did to the rows of other tables.
+        self._capture.keep_only(mark, before & after if words[:2] == ["DROP", "TABLE"] else frozenset())
+        self._capture.end_statement()
+        digest = schema_digest(self._connection)
+        if digest == self._digest and words[0] not in ("ANALYZE", "REINDEX"):
+            return
+        self._schema_changed()
+        self._refuse_unfit()
+        made = after - before
+        text = prepared.sql
+        stored = self._stored_text(made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
+        self._version += 1
+        self._digest = digest
+        self._capture.add(SchemaChange(stored or text, digest))
+        if stored is not None:
+            self._capture.scan_table(next(iter(made)))
+        self._move_images(before, after)
+
+    def _move_images(self, before: frozenset[str], after: frozenset[str]) -> None:
+        """A table keeps its change images under a new name and loses them when it is dropped."""
+        for name in sorted(full_image_tables(self._connection) - after):
+            self._record_images(name, "keys")
+            made = after - before
+            if len(made) == 1 and len(before - after) == 1:
+                self._record_images(next(iter(made)), "full")
+            self._schema_changed()
+
+    def _stored_text(self, made: frozenset[str]) -> str | None:
+        """How SQLite keeps a new table's text: for CREATE TABLE AS the columns, not the query."""
+        rows = self._connection.execute(
+            "select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)
+        ).fetchall()
+        return str(rows[0][0]) if rows else None
+
+    def _table_names(self) -> frozenset[str]:
+        rows = self._connection.execute(
+            "select name from main.sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
+            " and name not like 'triplicate\\_%' escape '\\'"
+        )
+        return frozenset(str(name) for (name,) in rows)
+
+    def _refuse_unfit(self) -> None:
+        for table in self._capture.tables():
+            reason = unfit_reason(table)
+            if reason is not None:
+                raise SqlError("0A000", reason)
+
+    def _refuse_poisoned(self) -> None:
+        if self._capture.poison is not None:
+            raise SqlError(*self._capture.poison)
+
+    def _schema_changed(self) -> None:
+        self._capture.schema_changed(full_image_tables(self._connection))
+        self._capture.prepare()
+
+    # Failures.
+
+    def _must_stop(self) -> bool:
+        return self.stop.reason is not None or self._capture.overflowing
+
+    def _failure(self, error: Exception, sql: str | None) -> SqlError:
+        if isinstance(error, apsw.InterruptError):
+            if self._capture.overflowing and self._capture.poison is not None:
+                return SqlError(*self._capture.poison)
+            return self.stop.reason or SqlError("57014", "canceling statement due to user request")
+        return from_sqlite(error, sql)
+
+    def _undo_statement(self, mark: int, version: int, digest: bytes, failure: SqlError) -> None:
+        if not self._connection.in_transaction:
+            self._lose(failure)
+        self._connection.execute("rollback to triplicate_statement; release triplicate_statement")
+        self._undo(mark, version, digest)
+
+    def _undo(self, mark: int, version: int, digest: bytes) -> None:
+        self._capture.cut(mark)
+        changed = self._version != version or self._digest != digest
+        self._version, self._digest = version, digest
+        if changed or full_image_tables(self._connection) != self._capture.full:
+            self._schema_changed()
+
+    def _lose(self, failure: SqlError) -> None:
+        self.rollback()
+        raise TransactionLost(failure) from failure
+
+    # From statements to records.
+
+    def finish(self, results: Sequence[StatementResult], request_id: str) -> Pending:
+        """End an interactive transaction: what to append before `commit`.
+
+        Raises:
+            SqlError: 23503 when a deferred foreign key is broken, 54000 when it is too large; the caller rolls back.
+        """
+        pending = Pending([])
+        self._collect(pending, 0, results, request_id)
+        pending.preamble = self._header()
+        return pending
+
+    def run_batch(self, requests: Sequence[Request]) -> Pending:
+        """Run requests, each a transaction of its own, inside one SQLite transaction, which is left open.
+
+        A request that ends the whole SQLite transaction fails alone: the others run again without it.
+        """
+        lost: dict[int, SqlError] = {}
+        while True:
+            self.begin()
+            pending = Pending([])
+            for index, request in enumerate(requests):
+                if index in lost:
+                    pending.answers.append(Answer(error=lost[index]))
+                    continue
+                try:
+                    pending.answers.append(self._run_request(request, pending))
+                except TransactionLost as loss:
+                    lost[index] = loss.error
+                    for number in pending.numbers:
+                        self._numbers.finish(number, committed=False)
+                    break
+            else:
+                self.stop = StopFlag()
+                pending.preamble = self._header()
+                return pending
+
+    def _run_request(self, request: Request, pending: Pending) -> Answer:
+        if request.stop.reason is not None:
+            return Answer(error=request.stop.reason)
+        if pending.size > AIM_ENTRY_BYTES:
+            return Answer()
+        stored = stored_result(self._connection, request.request_id) if request.request_id else None
+        if stored is not None:
+            return repeated(stored.results, 0)
+        self.stop, self.context.number = request.stop, None
+        self._connection.execute("savepoint triplicate_request")
+        mark, version, digest = self._capture.mark(), self._version, self._digest
+        try:
+            outcome = self.run(request.prepared, request.parameters)
+            result = StatementResult(outcome.rows_affected, tuple(outcome.rows))
+            fits = self._collect(pending, mark, (result,), request.request_id)
+        except SqlError as error:
+            self._undo_request(mark, version, digest)
+            return Answer(error=error)
+        if not fits:
+            self._undo_request(mark, version, digest)
+            return Answer()
+        self._connection.execute("release triplicate_request")
+        number, self.context.number = self.context.number, None
+        return Answer(outcome, number=number)
+
+    def _undo_request(self, mark: int, version: int, digest: bytes) -> None:
+        if not self._connection.in_transaction:
+            self._lose(SqlError("XX000", "the transaction ended unexpectedly"))
+        self._connection.execute("rollback to triplicate_request; release triplicate_request")
+        self._drop_number()
+        self._undo(mark, version, digest)
+
+    def _drop_number(self) -> None:
+        if self.context.number is not None:
+            self._numbers.finish(self.context.number, committed=False)
+            self.context.number = None
+
+    def _collect(self, pending: Pending, mark: int, results: Sequence[StatementResult], request_id: str) -> bool:
+        """Encode what was captured since `mark` as one more record; False when it belongs into the next batch."""
+        unresolved, _ = self._connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
+        if unresolved:
+            raise SqlError("23503", "FOREIGN KEY constraint failed")
+        self._capture.flush_virtual_tables()
+        self._refuse_poisoned()
+        operations = self._capture.operations(mark)
+        if not operations and not request_id:
+            return True
+        kept = _keepable(results) if request_id else ()
+        tables = len(self._dictionary.shapes)
+        number = self.context.take_number()
+        record = encode_transaction(Transaction(number, operations, request_id, kept), self._dictionary)
+        # Few entries come near the limit, so the header, which names every table, is measured only then.
+        size = len(record) + pending.size + _ENTRY_MARGIN
+        if size > AIM_ENTRY_BYTES and size + len(self._header()) > MAX_ENTRY_BYTES:
+            self._dictionary.truncate(tables)
+            if pending.records:
+                return False
+            raise SqlError(
+                "54000",
+                f"the transaction's changes take {len(record)} bytes; a transaction may have {MAX_ENTRY_BYTES - _ENTRY_MARGIN}",
+                hint="Use several smaller transactions.",
+            )
+        pending.records.append(record)
+        pending.size += len(record)
+        pending.numbers.append(number)
+        if request_id:
+            pending.requests.append((request_id, number, encode_results(kept)))
+        return True
+
+    def _header(self) -> bytes:
+        return encode_header(
+            BatchHeader(
+                self._database,
+                self._numbers.epoch,
+                self._batch + 1,
+                self._committed_version,
+                self._version,
+                self._committed_digest,
+                self._digest,
+                tuple(self._dictionary.shapes),
+            )
+        )
+
+
+def _keepable(results: Sequence[StatementResult]) -> tuple[StatementResult, ...]:
+    """Results as they are stored under a request id: rows beyond a bound are left out, and said to be."""
+    if len(encode_results(results)) <= KEPT_ROWS_BYTES:
+        return tuple(results)
+    return tuple(StatementResult(result.rows_affected, (), bool(result.rows)) for result in results)
+
+
+def repeated(results: Sequence[StatementResult], index: int) -> Answer:
+    """The stored answer to a repeated request's statement of this index."""
+    if index >= len(results):
+        return Answer(Outcome([], 0))
+    result = results[index]
+    if result.rows_dropped:
+        return Answer(error=SqlError("55000", "this request has run before, but the rows it returned were too many to keep"))
+    rows: list[Any] = list(result.rows)
+    return Answer(Outcome(rows, result.rows_affected))
