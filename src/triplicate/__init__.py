@@ -1,0 +1,53 @@
+"""Triplicate: a replicated commit log that speaks Apache BookKeeper.
+
+    async with triplicate.connect("sqlite:///path/of/cluster/metadata.db") as client:
+        async with await client.create() as writer:
+            entry_id = await writer.append(b"hello")
+
+`triplicate.blocking` has the same without `await`. Names are loaded when they are first used, so that a process pays only for the
+rooms it enters.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triplicate.client import Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
+    from triplicate.errors import TriplicateError
+    from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
+
+__all__ = [
+    "Client",
+    "ClientSettings",
+    "DigestType",
+    "Entry",
+    "LedgerMetadata",
+    "LedgerReader",
+    "LedgerState",
+    "LedgerWriter",
+    "Tail",
+    "TriplicateError",
+    "connect",
+]
+
+_HOMES = {
+    "client": ("Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
+    "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
+    "errors": ("TriplicateError",),
+}
+_MODULES = ("blocking", "errors")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"triplicate.{name}")
+    for room, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"triplicate.{room}"), name)
+    raise AttributeError(f"module 'triplicate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, *_MODULES])

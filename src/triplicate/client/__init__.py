@@ -4,7 +4,15 @@ from triplicate.client.client import Client
 from triplicate.client.connect import connect
 from triplicate.client.reader import LedgerReader
 from triplicate.client.tail import Tail
-from triplicate.client.writer import LedgerWriter
+from triplicate.client.writer import LedgerWriter, Payload
 from triplicate.config import ClientSettings
 
-__all__ = ["Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"]
+__all__ = [
+    "Client",
+    "ClientSettings",
+    "LedgerReader",
+    "LedgerWriter",
+    "Payload",
+    "Tail",
+    "connect",
+]
