@@ -43,6 +43,12 @@ class LogClientSettings:
     )
     window_entries: int = setting(1000, "Entries of one log writer that may be unacknowledged.", unit="entries", low=1, high=1_000_000)
     window_bytes: int = setting(32 * MIB, "Bytes of one log writer that may be unacknowledged.", unit="bytes", low=KIB, high=4096 * MIB)
+    staging_window_entries: int = setting(
+        64, "Entries of one staging ledger that may be unacknowledged.", unit="entries", low=1, high=1_000_000
+    )
+    staging_window_bytes: int = setting(
+        16 * MIB, "Bytes of one staging ledger that may be unacknowledged.", unit="bytes", low=KIB, high=4096 * MIB
+    )
     idle_noop_delay_s: float = setting(
         0.0005, "An idle writer makes its last record readable after this time.", unit="seconds", low=0, high=10
     )

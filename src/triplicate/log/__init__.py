@@ -1,0 +1,40 @@
+"""Named logs: endless sequences of records over ledgers, with one writer or many publishers, and any number of readers."""
+
+from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.log.core.encode import Columns
+from triplicate.log.core.head import Head, Owner, PublisherState, Segment, SegmentState
+from triplicate.log.core.locate import Range
+from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, EntryView, Producer, decode_entry
+from triplicate.log.entries import LogEntry
+from triplicate.log.logs import Logs
+from triplicate.log.publishing import Published
+from triplicate.log.ranges import RangeReader
+from triplicate.log.reader import LogReader
+from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.writer import LogWriter
+
+__all__ = [
+    "ENTRY_LIMIT_BYTES",
+    "ENTRY_TARGET_BYTES",
+    "Columns",
+    "EntryView",
+    "Head",
+    "LogClientSettings",
+    "LogEntry",
+    "LogReader",
+    "LogSettings",
+    "LogWriter",
+    "Logs",
+    "Owner",
+    "Producer",
+    "Published",
+    "PublisherState",
+    "Range",
+    "RangeReader",
+    "Segment",
+    "SegmentState",
+    "StagedLedger",
+    "StagingOrigin",
+    "StagingWriter",
+    "decode_entry",
+]

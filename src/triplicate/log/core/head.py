@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
@@ -17,7 +16,6 @@ NODE_LIMIT_BYTES = 64 * 1024
 """No node of a log is longer."""
 TEXT_LIMIT = 256
 """Longest owner name, archive file name and digest, so that no list of them passes the limit of a node."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,127}")
 
 
 class SegmentState(StrEnum):
@@ -122,17 +120,6 @@ class Head:
         """The latest wall time in any closed segment, 0 if there is none."""
         times = [segment.max_time_us for segment in self.recent] + [reference.max_time_us for reference in self.pages]
         return max(times, default=0)
-
-
-def check_name(name: str) -> str:
-    """The name of a log, if it can be one.
-
-    Raises:
-        ArgumentError: it cannot.
-    """
-    if not NAME.fullmatch(name):
-        raise ArgumentError(f"{name!r} cannot name a log: 1 to 128 letters, digits and . _ @ : + -, beginning with a letter or digit")
-    return name
 
 
 def check_text(what: str, text: str) -> str:

@@ -1,0 +1,40 @@
+"""Records that wait to become one entry."""
+
+from __future__ import annotations
+
+import asyncio
+
+from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns
+from triplicate.log.core.payload import Buffer
+
+
+class Batch:
+    """Gathers single records in the order they came. All of them share the future of their entry."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        """The room that its records have taken in the window."""
+        self.future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
+        self._values: list[Buffer | None] = []
+        self._keys: list[Buffer | None] = []
+        self._timestamps_us: list[int | None] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: Buffer | None, key: Buffer | None, timestamp_us: int | None, cost: int) -> int:
+        """Add a record and return its slot."""
+        self._values.append(value)
+        self._keys.append(key)
+        self._timestamps_us.append(timestamp_us)
+        self.size_bytes += cost
+        return len(self._values) - 1
+
+    def encode(self, compressor: Compressor, wall_time_us: int) -> EncodedEntry:
+        """Make the entry; records without a timestamp of their own get the wall time if others have one."""
+        keys = self._keys if any(key is not None for key in self._keys) else None
+        times = None
+        if any(time is not None for time in self._timestamps_us):
+            times = [wall_time_us if time is None else time for time in self._timestamps_us]
+        return encode_columns(columns_of(self._values, keys=keys, timestamps_us=times), compressor)

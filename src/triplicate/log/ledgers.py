@@ -1,0 +1,99 @@
+"""What logs need from the client below them, as protocols: `triplicate.client.Client` fulfils them, and so does a small fake in tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from triplicate.ledger import DigestType, Entry, LedgerMetadata
+from triplicate.metadata import Tree
+from triplicate.runtime import Host
+
+
+class LedgerAppender(Protocol):
+    """An open ledger and its one writer."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    async def append(self, payload: bytes, /) -> int: ...
+
+    def append_nowait(self, payload: bytes, /) -> asyncio.Future[int]: ...
+
+    async def close(self) -> int: ...
+
+    def abandon(self) -> None: ...
+
+
+class LedgerTail(Protocol):
+    """Entries as they become readable; ends when the ledger is closed. Cancelling `__anext__` loses nothing."""
+
+    def __aiter__(self) -> AsyncIterator[Entry]: ...
+
+    async def __anext__(self) -> Entry: ...
+
+    async def aclose(self) -> None: ...
+
+
+class LedgerView(Protocol):
+    """A ledger that is read. `last_add_confirmed` is what it was when the ledger was opened, or more."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    @property
+    def metadata(self) -> LedgerMetadata: ...
+
+    @property
+    def last_add_confirmed(self) -> int: ...
+
+    @property
+    def is_closed(self) -> bool: ...
+
+    async def read(self, first: int, last: int, /) -> Sequence[Entry]: ...
+
+    def tail(self, first_entry_id: int = 0) -> LedgerTail: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Cluster(Protocol):
+    """Where the metadata of this cluster lives."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def own_root(self) -> str: ...
+
+
+class LedgerClient(Protocol):
+    """Creates, opens, recovers and deletes ledgers."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def metadata(self) -> Cluster: ...
+
+    async def create(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom: Mapping[str, bytes] = ...,
+    ) -> LedgerAppender: ...
+
+    async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerView: ...
+
+    async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerView: ...
+
+    async def delete(self, ledger_id: int) -> None: ...
+
+    def ledger_ids(self) -> AsyncIterator[int]: ...
+
+    async def metadata_of(self, ledger_id: int) -> LedgerMetadata: ...

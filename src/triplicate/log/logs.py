@@ -1,0 +1,212 @@
+"""All logs of a cluster: the door to writers, readers, publishing and truncation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.errors import ArgumentError
+from triplicate.log import publishing, ranges, truncation
+from triplicate.log.core.head import Head, Owner, PublisherState, Segment, check_text
+from triplicate.log.core.locate import Range
+from triplicate.log.ledgers import LedgerClient
+from triplicate.log.ownership import claim, live_owner, release
+from triplicate.log.publishing import Published
+from triplicate.log.ranges import RangeReader
+from triplicate.log.reader import LogReader, check_start, readable_end
+from triplicate.log.segments import create_ledger
+from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.store import HeadStore
+from triplicate.log.succession import Succession, take_over
+from triplicate.log.writer import LogWriter
+
+
+class Logs:
+    """Named logs over one client. Holds no connection of its own; close the client when done.
+
+    Args:
+        client: a `triplicate.client.Client`.
+        settings: how this process writes and reads logs.
+    """
+
+    def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None) -> None:
+        self.client = client
+        self.settings = settings if settings is not None else LogClientSettings()
+        self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings)
+
+    async def create(self, name: str, settings: LogSettings | None = None) -> Head:
+        """Make an empty log.
+
+        Raises:
+            LogExists: the name is taken. ArgumentError: it cannot name a log, or the quorums contradict one another.
+        """
+        settings = settings if settings is not None else LogSettings()
+        if not settings.ensemble_size >= settings.write_quorum >= settings.ack_quorum >= 1:
+            raise ArgumentError(
+                f"ensemble size {settings.ensemble_size} >= write quorum {settings.write_quorum} >= "
+                f"ack quorum {settings.ack_quorum} >= 1 does not hold"
+            )
+        return (await self._store.create(name, settings)).head
+
+    async def names(self) -> list[str]:
+        """Names of all logs, sorted."""
+        return await self._store.names()
+
+    async def head(self, name: str) -> Head:
+        """The head as it is now. Raises NoSuchLog."""
+        return (await self._store.read(name)).head
+
+    async def segments(self, name: str) -> list[Segment]:
+        """Every segment, oldest first, the open one last. Raises NoSuchLog."""
+        return await self._store.segments(name)
+
+    async def owner(self, name: str) -> Owner | None:
+        """The writer that is alive, or None."""
+        return await live_owner(self._store, name)
+
+    async def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a log and all its ledgers. Interrupted, it can be run again.
+
+        Raises:
+            NoSuchLog: there is none. LogOwned: a writer is alive, and `force` is False.
+        """
+        await truncation.delete_log(self.client, self._store, name, force=force)
+
+    async def writer(self, name: str, *, owner: str, take_over: bool = True) -> LogWriter:
+        """Become the writer of a log: everything that was acknowledged before stays, and writers before are fenced.
+
+        Args:
+            owner: who this is, for messages to others.
+            take_over: False refuses while another writer is alive.
+
+        Raises:
+            NoSuchLog, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
+        """
+        me = Owner(check_text("the owner's name", owner), self._store.token())
+        await self._store.read(name)
+        await claim(self._store, name, me, take_over=take_over)
+        try:
+            return await self._take_over(name, me)
+        except BaseException:
+            await release(self._store, name, me)
+            raise
+
+    async def _take_over(self, name: str, me: Owner) -> LogWriter:
+        stored, ledger = await take_over(self.client, self._store, self.settings, name, me, open_next=True)
+        assert ledger is not None, "a take-over for writing opens a segment"
+        head = stored.head
+        self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
+        succession = Succession(name, self.client, self._store, self.settings, head)
+        writer = LogWriter(succession, self.settings, head, me, head.last_time_us)
+        try:
+            await writer.start(ledger)
+        except BaseException:
+            await writer.abandon()
+            raise
+        return writer
+
+    async def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> LogReader:
+        """Read from an offset on, then follow the log.
+
+        Args:
+            include_control: also deliver control records (segment headers, no-ops, aborts).
+
+        Raises:
+            NoSuchLog. OffsetTruncated: the offset lies before the first. ArgumentError: below 0 or beyond the end.
+        """
+        head = (await self._store.read(name)).head
+        offset = check_start(name, head, start_offset)
+        return LogReader(name, self.client, self._store, self.settings, head, offset, include_control)
+
+    async def end_offset(self, name: str) -> int:
+        """Offset after the last record that may be read now."""
+        return await readable_end(self.client, self._store, self.settings, name)
+
+    async def plan(self, name: str, start: int, end: int, max_records: int) -> list[Range]:
+        """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
+
+        The offsets of the ranges are a pure function of start, end and max_records, whatever happens to the log meanwhile.
+
+        Raises:
+            NoSuchLog, OffsetTruncated, OffsetGap; ArgumentError: start after end.
+        """
+        return await ranges.plan(self._store, name, start, end, max_records)
+
+    def read_range(self, planned: Range) -> RangeReader:
+        """Read one planned range; needs nothing of the log but its ledger."""
+        return RangeReader(self.client, self.settings, planned)
+
+    async def truncate(self, name: str, offset: int) -> int:
+        """Let go of the records before an offset; whole segments before it are deleted. Returns the first offset that may be read.
+
+        Raises:
+            NoSuchLog. ArgumentError: beyond the end.
+        """
+        return await truncation.truncate(self.client, self._store, name, offset, await self.end_offset(name))
+
+    async def retain(self, name: str) -> None:
+        """Apply the log's retention settings now; writers do it whenever they roll."""
+        await truncation.tidy(self.client, self._store, name)
+
+    async def staging(self, origin: StagingOrigin) -> StagingWriter:
+        """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression.
+
+        Raises:
+            NoSuchLog, NotEnoughBookies.
+        """
+        head = (await self._store.read(origin.log)).head
+        ledger = await create_ledger(self.client, self.settings, head.settings, origin.custom())
+        return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
+
+    async def publish(
+        self,
+        name: str,
+        ledgers: Sequence[int | StagedLedger],
+        *,
+        application: str | None = None,
+        batch: int | None = None,
+        publisher: str = "publisher",
+    ) -> Published:
+        """Make sealed staging ledgers segments of a log, in the order given: all or none, and each batch of an application once.
+
+        Args:
+            ledgers: ids, or what `StagingWriter.seal` returned (saves reading them). Ledgers without records are left to the sweep.
+            application, batch: exactly-once: a batch that is not greater than the application's last one adds nothing.
+            publisher: who this is, for messages, in case the log must be taken from a dead writer first.
+
+        Raises:
+            LogOwned: a writer is alive; the message names it. ArgumentError: a ledger is not sealed, not staging for this log, or
+            a segment already. NoSuchLog, NoSuchLedger.
+        """
+        return await publishing.publish(
+            self.client, self._store, self.settings, name, ledgers, application=application, batch=batch, publisher=publisher
+        )
+
+    async def last_batch(self, name: str, application: str) -> PublisherState | None:
+        """What an application published last, or None."""
+        await self._store.read(name)
+        return (await publishing.read_publisher(self._store, name, application))[0]
+
+    async def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
+        """Whether all of some ledgers are segments of a log: to be asked before any of them is deleted."""
+        return await publishing.is_published(self._store, name, ledger_ids)
+
+    async def discard(self, name: str, ledger_ids: Sequence[int]) -> list[int]:
+        """Delete staging ledgers, except those that are segments of the log; returns the ids deleted.
+
+        For aborts, which may come after a commit that was applied though it seemed to fail.
+        """
+        return await publishing.discard_unpublished(self.client, self._store, name, ledger_ids)
+
+    async def sweep(self, name: str) -> dict[str, int]:
+        """Clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers. Returns how many of each."""
+        await truncation.delete_marked(self.client, self._store, name, thorough=True)
+        return {
+            "pages": await truncation.sweep_pages(self._store, name),
+            "publishers": await truncation.sweep_publishers(self._store, name),
+            "ledgers": len(await publishing.sweep_orphans(self.client, self._store, self.settings, name)),
+        }
+
+    async def sweep_orphans(self) -> list[int]:
+        """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids."""
+        return await publishing.sweep_orphans(self.client, self._store, self.settings, None)

@@ -1,0 +1,130 @@
+"""Batch reading for many readers at once: planning ranges, and reading one of them without looking at the log's head."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from triplicate.config.log import LogClientSettings
+from triplicate.errors import NoNode, OffsetGap, OffsetTruncated
+from triplicate.log.core.locate import Range, plan_ranges
+from triplicate.log.core.payload import decode_entry
+from triplicate.log.entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
+from triplicate.log.ledgers import LedgerClient, LedgerView
+from triplicate.log.reader import STALE_ATTEMPTS
+from triplicate.log.segments import password_of
+from triplicate.log.store import HeadStore
+
+
+async def plan(store: HeadStore, name: str, start: int, end: int, max_records: int) -> list[Range]:
+    """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`; see `plan_ranges`.
+
+    Args:
+        end: at most the readable end of the log.
+
+    Raises:
+        OffsetTruncated: `start` lies before the log's first offset. OffsetGap: the log does not hold all of the records.
+    """
+    for _ in range(STALE_ATTEMPTS):
+        stored = await store.read(name)
+        if start < stored.head.first_offset and start < end:
+            raise OffsetTruncated(f"log {name!r}: offset {start} was truncated; the first that may be read is {stored.head.first_offset}")
+        try:
+            pages = await store.pages(name, stored.head, lambda item: item.end_offset > start and item.first_offset < end)
+        except NoNode:
+            continue  # A page was replaced since the head was read.
+        segments = [segment for page in pages.values() for segment in page.segments]
+        segments.sort(key=lambda segment: (segment.first_offset, segment.end_offset))
+        segments += stored.head.recent
+        if stored.head.open is not None:
+            segments.append(stored.head.open)
+        return plan_ranges(segments, start, end, max_records)
+    raise OffsetGap(f"log {name!r}: its pages change too fast to plan")
+
+
+class RangeReader:
+    """The entries of one range, cut to its offsets; iterate with ``async for``. It ends after the last record of the range.
+
+    Raises while iterating: OffsetGap if the ledger does not hold the records, or what reading a ledger raises.
+    """
+
+    def __init__(self, client: LedgerClient, settings: LogClientSettings, planned: Range) -> None:
+        self._client = client
+        self._settings = settings
+        self._range = planned
+        self._position = planned.first_offset
+        self._view: LedgerView | None = None
+        self._chunks: Chunks | None = None
+        self._epoch = 0
+        self._guard = BusyGuard(f"ledger {planned.ledger_id}")
+
+    def __aiter__(self) -> RangeReader:
+        return self
+
+    async def __anext__(self) -> LogEntry:
+        entry = await self.next_entry()
+        if entry is None:
+            raise StopAsyncIteration
+        return entry
+
+    async def next_entry(self) -> LogEntry | None:
+        """The next entry, or None after the last. Cancelling loses nothing."""
+        with self._guard:
+            while self._position < self._range.end_offset:
+                if self._chunks is None:
+                    self._chunks = await self._open()
+                made = await self._next(self._chunks)
+                if made is not None:
+                    return made
+            return None
+
+    async def _open(self) -> Chunks:
+        planned = self._range
+        if self._view is None:
+            self._view = await self._client.open(planned.ledger_id, password=password_of(self._settings))
+            self._epoch = epoch_of(self._view)
+        last_entry = planned.last_entry if planned.last_entry is not None else self._view.last_add_confirmed
+        first_entry = await find_entry(self._view, planned.first_offset - planned.segment_first_offset, last_entry, 0)
+        return Chunks(self._view, first_entry, last_entry, self._settings.read_ahead_entries)
+
+    async def _next(self, chunks: Chunks) -> LogEntry | None:
+        planned = self._range
+        where = f"records {planned.first_offset} to {planned.end_offset}"
+        entry = await chunks.next()
+        if entry is None:
+            raise OffsetGap(f"{where}: ledger {planned.ledger_id} ends at {self._position}")
+        view = decode_entry(entry.payload)
+        first_offset = planned.segment_first_offset + view.header.first_index
+        if view.control is not None or first_offset + view.count <= self._position == planned.first_offset:
+            return None
+        slot = 0
+        if self._position == planned.first_offset and first_offset < self._position:
+            slot = self._position - first_offset
+        else:
+            check_continuity(where, self._position, first_offset, entry.ledger_id, entry.entry_id)
+        count = min(view.count, planned.end_offset - first_offset) - slot
+        made = LogEntry(
+            view,
+            first_offset=self._position,
+            slot=slot,
+            count=count,
+            ledger_id=entry.ledger_id,
+            entry_id=entry.entry_id,
+            epoch=self._epoch,
+        )
+        self._position += count
+        return made
+
+    async def aclose(self) -> None:
+        """Stop reading. Idempotent."""
+        chunks, self._chunks = self._chunks, None
+        view, self._view = self._view, None
+        if chunks is not None:
+            await chunks.aclose()
+        if view is not None:
+            await view.aclose()
+
+    async def __aenter__(self) -> RangeReader:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()

@@ -1,0 +1,253 @@
+"""Heads and pages in the metadata tree: reading, and changing by compare-and-set with its unknown outcomes settled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.errors import BadVersion, ConnectionLost, LogExists, NodeExists, NoNode, NoSuchLog
+from triplicate.log.core.changes import Change, all_segments, new_head, numbered, numbered_head
+from triplicate.log.core.head import Head, Page, PageReference, Segment, decode_head, decode_page, encode_head, encode_page
+from triplicate.metadata import Check, Create, Operation, SetData, Tree, Watch, own
+from triplicate.runtime import Backoff, Host, sleep
+
+Result = TypeVar("Result")
+
+BACKOFF_FIRST_S = 0.01
+BACKOFF_MAXIMUM_S = 1.0
+CONNECTION_ATTEMPTS = 12
+"""How often one operation is tried again after a lost connection: half a minute or so with the store's own timeouts apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A head and the version of its node: what a compare-and-set is made on."""
+
+    head: Head
+    version: int
+
+
+Decision = tuple[Change, Sequence[Operation]]
+
+
+class HeadStore:
+    """All logs of a cluster, as nodes. Shared by writers, readers and publishers of one process."""
+
+    def __init__(self, tree: Tree, own_root: str, host: Host, settings: LogClientSettings) -> None:
+        self.tree = tree
+        self.own_root = own_root
+        self.root = own.logs_path(own_root)
+        self.host = host
+        self.settings = settings
+        self._random = host.entropy.stream("log")
+        self._pages: dict[tuple[str, int], Page] = {}
+
+    def path(self, name: str) -> str:
+        """The node of a log's head."""
+        return own.log_path(self.own_root, name)
+
+    def token(self) -> str:
+        """Names one change, or one log; never drawn twice."""
+        return self._random.randbytes(16).hex()
+
+    def backoff(self) -> Backoff:
+        return Backoff(BACKOFF_FIRST_S, BACKOFF_MAXIMUM_S, self._random)
+
+    def watch(self, name: str) -> Watch:
+        """Wakes when the head may have changed."""
+        return self.tree.watch(self.path(name))
+
+    async def persist(self, operation: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a read, or a change that does no harm when it is made twice, again after lost connections.
+
+        Raises:
+            ConnectionLost: every attempt lost its connection.
+        """
+        backoff = self.backoff()
+        while True:
+            try:
+                return await operation()
+            except ConnectionLost:
+                if backoff.attempts >= CONNECTION_ATTEMPTS:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+
+    async def create(self, name: str, settings: LogSettings) -> Stored:
+        """Make the nodes of a new log.
+
+        Raises:
+            LogExists: the name is taken. ArgumentError: it is no name.
+        """
+        path = self.path(name)
+        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000)
+        operations = [Create(path, encode_head(head)), Create(f"{path}/pages"), Create(f"{path}/publishers")]
+        await self.persist(self._ensure_root)
+
+        async def attempt() -> Stored:
+            try:
+                await self.tree.multi(operations)
+            except NodeExists:
+                stored = await self._get(name)
+                if stored.head.log_id != head.log_id:
+                    hint = "; it is being deleted: run the deletion again" if stored.head.deleted else ""
+                    raise LogExists(f"log {name!r} exists already{hint}") from None
+                return stored
+            return Stored(head, 0)
+
+        return await self.persist(attempt)
+
+    async def _ensure_root(self) -> None:
+        if await self.tree.exists(self.root) is None:
+            try:
+                await self.tree.create(self.root, parents=True)
+            except NodeExists:
+                return
+
+    async def names(self) -> list[str]:
+        """Names of all logs, sorted; those being deleted are left out."""
+        try:
+            names, _ = await self.persist(lambda: self.tree.children(self.root))
+        except NoNode:
+            return []
+        found: list[str] = []
+        for name in names:
+            try:
+                await self.read(name)
+            except NoSuchLog:
+                continue
+            found.append(name)
+        return found
+
+    async def read(self, name: str) -> Stored:
+        """The head as it is now.
+
+        Raises:
+            NoSuchLog: there is none, or it is being deleted. FormatError, CorruptionError: it cannot be read.
+        """
+        stored = await self.persist(lambda: self._get(name))
+        if stored.head.deleted:
+            raise NoSuchLog(f"log {name!r} has been deleted")
+        return stored
+
+    async def read_deleted(self, name: str) -> Stored:
+        """As `read`, but also of a log whose deletion has begun."""
+        return await self.persist(lambda: self._get(name))
+
+    async def _get(self, name: str) -> Stored:
+        try:
+            data, stat = await self.tree.get(self.path(name))
+        except NoNode:
+            raise NoSuchLog(f"no log {name!r}: `triplicate log list` shows those there are, `log create` makes one") from None
+        return Stored(decode_head(data, name), stat.version)
+
+    async def pages(self, name: str, head: Head, wanted: Callable[[PageReference], bool] = lambda reference: True) -> dict[int, Page]:
+        """Pages by number: those that `wanted` picks, and beneath them in the same way.
+
+        Raises:
+            NoNode: the head is out of date and a page it refers to is gone; read the head again.
+        """
+        found: dict[int, Page] = {}
+        waiting = [reference for reference in head.pages if wanted(reference)]
+        while waiting:
+            reference = waiting.pop()
+            page = await self.page(name, head.log_id, reference.page)
+            found[reference.page] = page
+            waiting += [below for below in page.references if wanted(below)]
+        return found
+
+    async def page(self, name: str, log_id: str, sequence: int) -> Page:
+        """One page, from memory if it was read before: pages never change. Raises NoNode."""
+        page = self._pages.get((log_id, sequence))
+        if page is None:
+            data, _ = await self.persist(lambda: self.tree.get(self._page_path(name, sequence)))
+            page = decode_page(data, name, sequence)
+            if len(self._pages) >= self.settings.page_cache_entries:
+                del self._pages[next(iter(self._pages))]
+            self._pages[log_id, sequence] = page
+        return page
+
+    def _page_path(self, name: str, sequence: int) -> str:
+        return own.page_path(self.own_root, name, sequence)
+
+    async def commit(self, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+        """Write a change's new pages, then its head and `extra` in one multi-operation on exactly the version it was made for.
+
+        Raises:
+            BadVersion: somebody else changed the head or what `extra` touches; nothing was changed by this call.
+            ConnectionLost: it was perhaps applied, and then perhaps changed again; the caller reads the head and looks.
+            NoSuchLog: the log is gone.
+        """
+        numbers: list[int] = []
+        for place in range(len(change.pages)):
+            numbers.append(await self._write_page(name, numbered(change, numbers, place)))
+        head = numbered_head(change, numbers)
+        checks = [Check(self._page_path(name, number)) for number in numbers]
+        operations = [SetData(self.path(name), encode_head(head), self.expected_version(stored)), *checks, *extra]
+        backoff = self.backoff()
+        while True:
+            try:
+                await self.tree.multi(operations)
+            except ConnectionLost:
+                if backoff.attempts >= CONNECTION_ATTEMPTS:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+            except (BadVersion, NodeExists, NoNode) as error:
+                current = await self.read_deleted(name)
+                if current.head.token == head.token:
+                    return current
+                if backoff.attempts:
+                    raise ConnectionLost(f"log {name!r}: nobody knows whether the change was applied before others followed") from error
+                raise BadVersion(f"log {name!r}: its head was changed by somebody else") from error
+            else:
+                return Stored(head, stored.version + 1)
+
+    def expected_version(self, stored: Stored) -> int:
+        """The version that the head's node must have for a change to be applied: the one that was read."""
+        return stored.version
+
+    async def _write_page(self, name: str, page: Page) -> int:
+        data = encode_page(page)
+        # After a lost connection it is written again under another number; the first, if it is there, is swept some day.
+        path = await self.persist(lambda: self.tree.create(f"{own.pages_path(self.own_root, name)}/", data, sequential=True))
+        return int(path.rpartition("/")[2])
+
+    async def change(self, name: str, decide: Callable[[Stored], Awaitable[Decision | None]]) -> Stored:
+        """Read, decide, commit; again from the start when somebody else came first or the outcome is unknown.
+
+        Args:
+            decide: makes the change for the head as it is now, or None when nothing is to be done; it must recognise its own change
+                when it sees it applied. What it raises ends the attempt.
+
+        Raises:
+            BadVersion, ConnectionLost: the last attempt's, when all were used up.
+        """
+        backoff = self.backoff()
+        while True:
+            stored = await self.read(name)
+            try:
+                decision = await decide(stored)
+                return stored if decision is None else await self.commit(name, stored, *decision)
+            except (BadVersion, ConnectionLost, NoNode):
+                if backoff.attempts >= self.settings.change_attempts:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+
+    async def listed(self, name: str, stored: Stored) -> list[Segment]:
+        """Every segment of a head, oldest first, the open one last. Raises NoNode when the head is out of date."""
+        pages = await self.pages(name, stored.head)
+        return list(all_segments(stored.head, pages))
+
+    async def segments(self, name: str) -> list[Segment]:
+        """Every segment as it is now, oldest first, the open one last. Raises NoSuchLog."""
+        backoff = self.backoff()
+        while True:
+            stored = await self.read(name)
+            try:
+                return await self.listed(name, stored)
+            except NoNode:
+                # A page was replaced and swept since the head was read.
+                if backoff.attempts >= self.settings.change_attempts:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())

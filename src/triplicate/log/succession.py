@@ -1,0 +1,176 @@
+"""From one segment to the next: take-overs by a new writer, rolls and leaving by the same one.
+
+A take-over: read the list at version v; recover (fence) the segment that is not marked closed and count its records; create a ledger;
+change the list by one compare-and-set on exactly v, with a token of its own. Losing it means that the list changed since: the new ledger
+is deleted and everything starts over, because only segments of the list that was read have been fenced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from triplicate.config.log import LogClientSettings
+from triplicate.errors import (
+    BadVersion,
+    ConnectionLost,
+    LedgerFenced,
+    LogError,
+    LogFenced,
+    NoSuchLedger,
+    OutcomeUnknown,
+    SessionExpired,
+    TriplicateError,
+    UsageError,
+)
+from triplicate.log.core import changes
+from triplicate.log.core.head import Head, Owner, Segment
+from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.ownership import release
+from triplicate.log.segments import create_ledger, recover_segment
+from triplicate.log.store import Decision, HeadStore, Stored
+from triplicate.log.truncation import tidy
+from triplicate.runtime import sleep
+
+
+async def take_over(
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, owner: Owner, *, open_next: bool
+) -> tuple[Stored, LedgerAppender | None]:
+    """Begin a new epoch.
+
+    Args:
+        open_next: open a segment and return its ledger; otherwise the log is left without an open segment, for publishing.
+
+    Raises:
+        LogFenced: every attempt lost against another one. Also whatever recovery and creation of ledgers raise.
+    """
+    backoff = store.backoff()
+    for _ in range(settings.take_over_attempts):
+        if backoff.attempts:
+            client.host.trace("log.take_over_lost", log=name, attempts=backoff.attempts)
+        stored = await store.read(name)
+        head = stored.head
+        try:
+            closed = None if head.open is None else await recover_segment(client, settings, head.open)
+        except NoSuchLedger:
+            # Another take-over may have found the segment empty and deleted it since the list was read.
+            if (await store.read(name)).version == stored.version:
+                raise
+            continue
+        ledger = opened = None
+        if open_next:
+            custom = {"component": "log", "log": name, "epoch": str(head.epoch + 1)}
+            ledger = await create_ledger(client, settings, head.settings, custom)
+            opened = Segment(ledger.ledger_id, head.closed_end if closed is None else closed.end_offset)
+        try:
+            return await store.commit(name, stored, changes.take_over(head, closed, opened, owner)), ledger
+        except BadVersion:
+            await discard(client, ledger)
+        except ConnectionLost:
+            current = await store.read(name)
+            if current.head.owner == owner:
+                return current, ledger
+            # Not ours any more, if it ever was. A ledger that the list knows belongs to the list; the sweep finds the others.
+        await sleep(client.host.clock, backoff.next_s())
+    raise LogFenced(f"log {name!r}: {settings.take_over_attempts} take-overs lost against others; let one writer have it")
+
+
+async def discard(client: LedgerClient, ledger: LedgerAppender | None) -> None:
+    """Delete a ledger that lost its place in the list; what cannot be deleted now is found by the sweep of orphans."""
+    if ledger is None:
+        return
+    try:
+        await client.delete(ledger.ledger_id)
+    except TriplicateError as error:
+        client.host.trace("log.orphan", ledger=ledger.ledger_id, error=repr(error))
+
+
+class Succession:
+    """What a writer asks of its log's head."""
+
+    def __init__(self, name: str, client: LedgerClient, store: HeadStore, settings: LogClientSettings, head: Head) -> None:
+        self.name = name
+        self.client = client
+        self.log_id = head.log_id
+        self._store = store
+        self._settings = settings
+        self._log = head.settings
+
+    async def retry(self, once: Callable[[bool], Awaitable[None]], *, broken: bool) -> None:
+        """Run a change of segments until it succeeds, for a limited time. `once` is told whether the segment must be recovered.
+
+        Raises:
+            LogFenced, LedgerFenced: somebody else has the log. OutcomeUnknown: the time is up.
+        """
+        clock = self.client.host.clock
+        deadline = clock.monotonic() + self._settings.repair_timeout_s
+        backoff = self._store.backoff()
+        while True:
+            try:
+                await once(broken)
+            except (UsageError, LedgerFenced, LogError, SessionExpired):
+                raise
+            except TriplicateError as error:
+                self.client.host.trace("log.roll_failed", log=self.name, error=repr(error))
+                if clock.monotonic() >= deadline:
+                    raise OutcomeUnknown(
+                        f"log {self.name!r}: no way past a broken segment in {self._settings.repair_timeout_s:g} s: {error}"
+                    ) from error
+            else:
+                return
+            broken = True
+            await sleep(clock, backoff.next_s())
+
+    async def recover(self, segment: Segment) -> Segment:
+        """Fence, close and count a segment of this log."""
+        return await recover_segment(self.client, self._settings, segment)
+
+    async def next_segment(self, closed: Segment, epoch: int, owner: Owner) -> tuple[LedgerAppender, Segment]:
+        """List a closed segment and a new one after it.
+
+        Raises:
+            LogFenced: the epoch is past.
+        """
+        custom = {"component": "log", "log": self.name, "epoch": str(epoch)}
+        ledger = await create_ledger(self.client, self._settings, self._log, custom)
+        opened = Segment(ledger.ledger_id, closed.end_offset)
+        try:
+            await self._replace_open(closed, opened, epoch, owner)
+        except LogError:
+            await discard(self.client, ledger)
+            raise
+        return ledger, opened
+
+    async def leave(self, closed: Segment, epoch: int, owner: Owner) -> None:
+        """List the closed segment and none after it. Raises LogFenced."""
+        await self._replace_open(closed, None, epoch, owner)
+        await self.tidy()
+
+    async def _replace_open(self, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> None:
+        async def decide(stored: Stored) -> Decision | None:
+            head = stored.head
+            if head.epoch != epoch or head.owner != owner:
+                by = head.owner.name if head.owner is not None else "nobody"
+                raise LogFenced(f"log {self.name!r} was taken over from {owner.name!r} (epoch {epoch}) by {by!r} (epoch {head.epoch})")
+            if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
+                return None
+            closing = closed
+            if head.open is not None and head.open.ledger_id != closed.ledger_id:
+                # An earlier attempt of ours was applied after all; its segment was never used.
+                closing = await self.recover(head.open)
+            return changes.roll(head, closing, opened, self._store.token()), ()
+
+        await self._store.change(self.name, decide)
+
+    async def tidy(self) -> None:
+        """Apply retention and delete what is marked for deletion. What fails is left to the next time."""
+        try:
+            await tidy(self.client, self._store, self.name)
+        except TriplicateError as error:
+            self.client.host.trace("log.tidy_failed", log=self.name, error=repr(error))
+
+    async def release(self, owner: Owner) -> None:
+        """Give up ownership. If the store cannot be reached now, the end of the session does it."""
+        try:
+            await release(self._store, self.name, owner)
+        except TriplicateError as error:
+            self.client.host.trace("log.release_failed", log=self.name, error=repr(error))

@@ -1,0 +1,175 @@
+"""Letting go of the old: truncation by offset, retention, deletion of logs, and sweeping of what nothing refers to.
+
+A segment goes in three steps, each repeatable: marked in the list, its ledger deleted, dropped from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from triplicate.errors import ArgumentError, BadVersion, LogOwned, NoNode, NoSuchLedger, NoSuchLog, NotEmpty
+from triplicate.log.core import changes
+from triplicate.log.core.changes import all_segments
+from triplicate.log.core.head import PageReference, Segment, SegmentState, decode_publisher
+from triplicate.log.core.retention import retention_offset
+from triplicate.log.ledgers import LedgerClient
+from triplicate.log.ownership import live_owner
+from triplicate.log.store import Decision, HeadStore, Stored
+from triplicate.metadata import Delete, own
+
+
+async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int) -> int:
+    """Let go of the records before an offset; returns the log's first offset.
+
+    Args:
+        end_offset: the end of what may be read now; the offset may not lie beyond.
+
+    Raises:
+        ArgumentError: the offset lies beyond the end, or below 0.
+    """
+    if not 0 <= offset <= end_offset:
+        raise ArgumentError(f"log {name!r} ends at {end_offset} and cannot be truncated at {offset}")
+
+    async def decide(stored: Stored) -> Decision | None:
+        if stored.head.first_offset >= offset:
+            return None
+        pages = await store.pages(name, stored.head, lambda reference: reference.first_offset < offset)
+        return changes.truncate(stored.head, offset, pages, store.token()), ()
+
+    await store.change(name, decide)
+    return (await delete_marked(client, store, name)).head.first_offset
+
+
+async def delete_marked(client: LedgerClient, store: HeadStore, name: str, *, thorough: bool = False) -> Stored:
+    """Delete the ledgers of segments that are marked for deletion, then drop the segments.
+
+    Args:
+        thorough: look through all pages, not only those that begin before the log's first offset.
+    """
+
+    def wanted(stored: Stored, reference: PageReference) -> bool:
+        return thorough or reference.first_offset < stored.head.first_offset
+
+    stored = await store.read(name)
+    pages = await store.pages(name, stored.head, lambda reference: wanted(stored, reference))
+    marked = [segment for page in pages.values() for segment in page.segments if segment.state is SegmentState.DELETING]
+    marked += [segment for segment in stored.head.recent if segment.state is SegmentState.DELETING]
+    if not marked:
+        return stored
+    gone = frozenset(await _delete_ledgers(client, marked))
+
+    async def decide(current: Stored) -> Decision | None:
+        beneath = await store.pages(name, current.head, lambda reference: wanted(current, reference))
+        change = changes.remove(current.head, gone, beneath, store.token())
+        unchanged = change.head.recent == current.head.recent and change.head.pages == current.head.pages
+        return None if unchanged else (change, ())
+
+    return await store.change(name, decide)
+
+
+async def _delete_ledgers(client: LedgerClient, segments: Iterable[Segment]) -> list[int]:
+    deleted: list[int] = []
+    for segment in segments:
+        try:
+            await client.delete(segment.ledger_id)
+        except NoSuchLedger:
+            client.host.trace("log.already_deleted", ledger=segment.ledger_id)
+        deleted.append(segment.ledger_id)
+    return deleted
+
+
+async def tidy(client: LedgerClient, store: HeadStore, name: str) -> None:
+    """Apply retention, then delete what is marked. Cheap when there is nothing to do."""
+    stored = await store.read(name)
+    settings = stored.head.settings
+    if settings.retain_age_s > 0 or settings.retain_size_bytes > 0:
+        segments = await store.listed(name, stored)
+        offset = retention_offset(segments, settings, client.host.clock.wall_us())
+        if offset is not None:
+            await truncate(client, store, name, offset, max(offset, stored.head.closed_end))
+            return
+    await delete_marked(client, store, name)
+
+
+async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force: bool) -> None:
+    """Delete a log with all its ledgers. Interrupted, it can be run again.
+
+    Raises:
+        LogOwned: a writer is alive and `force` is False. NoSuchLog: there is none.
+    """
+    stored = await store.read_deleted(name)
+    owner = await live_owner(store, name)
+    if owner is not None and not force and not stored.head.deleted:
+        raise LogOwned(f"log {name!r} is written by {owner.name!r}: stop that writer first, or force the deletion")
+    if not stored.head.deleted:
+
+        async def decide(current: Stored) -> Decision | None:
+            return None if current.head.deleted else (changes.mark_deleted(current.head, store.token()), ())
+
+        try:
+            await store.change(name, decide)
+        except NoSuchLog:
+            client.host.trace("log.already_deleted", log=name)
+        stored = await store.read_deleted(name)
+    pages = await store.pages(name, stored.head)
+    await _delete_ledgers(client, all_segments(stored.head, pages))
+    await store.persist(lambda: _delete_nodes(store, name))
+
+
+async def _delete_nodes(store: HeadStore, name: str) -> None:
+    path = store.path(name)
+    for folder in (f"{path}/pages", f"{path}/publishers", path):
+        try:
+            children, _ = await store.tree.children(folder)
+            for child in children:
+                if folder != path or child == "owner":
+                    await store.tree.delete(f"{folder}/{child}")
+            await store.tree.delete(folder)
+        except NoNode:
+            continue
+
+
+async def sweep_pages(store: HeadStore, name: str) -> int:
+    """Delete pages that nothing refers to and that are older than the sweep's age; returns how many."""
+    stored = await store.read(name)
+    referred = await store.pages(name, stored.head)
+    folder = own.pages_path(store.own_root, name)
+    oldest_ms = store.host.clock.wall_us() // 1000 - int(store.settings.page_sweep_age_s * 1000)
+    children, _ = await store.persist(lambda: store.tree.children(folder))
+    swept = 0
+    for child in children:
+        stat = await store.tree.exists(f"{folder}/{child}")
+        if int(child) in referred or stat is None or stat.mtime_ms > oldest_ms:
+            continue
+        # A change that is just about to refer to it checks that it is still there.
+        await _delete_node(store, f"{folder}/{child}")
+        swept += 1
+    return swept
+
+
+async def sweep_publishers(store: HeadStore, name: str) -> int:
+    """Forget publishers that have been idle for the time that settings give; returns how many."""
+    folder = own.publishers_path(store.own_root, name)
+    oldest_ms = store.host.clock.wall_us() // 1000 - int(store.settings.publisher_idle_s * 1000)
+    children, _ = await store.persist(lambda: store.tree.children(folder))
+    swept = 0
+    for child in children:
+        try:
+            data, stat = await store.tree.get(f"{folder}/{child}")
+        except NoNode:
+            continue
+        if decode_publisher(data, own.decode_name(child)).time_ms > oldest_ms:
+            continue
+        try:
+            await store.tree.multi([Delete(f"{folder}/{child}", stat.version)])
+        except (NoNode, BadVersion):
+            continue
+        swept += 1
+    return swept
+
+
+async def _delete_node(store: HeadStore, path: str) -> None:
+    try:
+        await store.tree.delete(path)
+    except (NoNode, NotEmpty):
+        return
