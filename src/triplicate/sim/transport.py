@@ -38,7 +38,7 @@ class _Segment:
 class Direction:
     """Bytes on their way from one end to the other."""
 
-    __slots__ = ("_connection", "_end", "_end_at", "_network", "_timer", "segments", "source", "target", "undelivered")
+    __slots__ = ("_connection", "_end", "_end_at", "_network", "_severed", "_timer", "segments", "source", "target", "undelivered")
 
     def __init__(self, connection: Connection, source: SimulatedTransport, target: SimulatedTransport) -> None:
         self.source = source
@@ -51,8 +51,12 @@ class Direction:
         self._end: str | None = None
         """How the direction ends once its segments are delivered: 'eof' or 'reset'."""
         self._end_at = 0.0
+        self._severed = False
+        """Cut: what is written from now on, by a sender that has not heard of it yet, goes nowhere."""
 
     def write(self, data: bytes) -> None:
+        if self._severed:
+            return
         now = self._network.loop.time()
         last = self.segments[-1] if self.segments else None
         if last is not None and last.written_at == now:
@@ -65,7 +69,7 @@ class Direction:
 
     def finish(self) -> None:
         """End of file after what was written."""
-        if self._end is None:
+        if self._end is None and not self._severed:
             self._end = "eof"
             self._end_at = self._arrival(self._network.loop.time())
             self.schedule()
@@ -76,6 +80,7 @@ class Direction:
         if self.target.is_holding():
             keep = 0
         self._truncate(keep)
+        self._severed = True
         self._end = "reset" if tell else None
         self._end_at = self._arrival(self._network.loop.time())
         if tell:

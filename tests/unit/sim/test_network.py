@@ -196,8 +196,11 @@ def test_a_reset_loses_a_tail_cut_in_the_middle_of_what_was_under_way() -> None:
             pair = await Pair(world).open()
             pair.transport.write(b"x" * 1000)
             assert world.network.reset("a", "b") == 1
+            # The sender has not heard of it yet; what it goes on sending must not be taken for the continuation of what was cut.
+            pair.transport.write(b"y")
             await asyncio.sleep(1.0)
             lengths.append(len(pair.server.data))
+            assert b"y" not in pair.server.data
             assert isinstance(pair.client.error, ConnectionResetError)
             assert isinstance(pair.server.error, ConnectionResetError)
 
