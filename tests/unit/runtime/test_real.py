@@ -1,0 +1,461 @@
+"""The ports on the operating system."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import uvloop
+
+from triplicate.errors import ArgumentError, HandleClosed
+from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, real_host, serve_metrics
+from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealFile
+
+LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+
+def run(body: Coroutine[Any, Any, None], loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(10):
+            await body
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(limited())
+
+
+# Disk.
+
+
+def test_a_file_holds_what_was_written_and_reads_short_only_at_its_end(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = real_host("test").disk
+        path = str(tmp_path / "file")
+        file = disk.open(path, create=True, exclusive=True)
+        assert file.path == path
+        assert file.append([b"abc", bytearray(b"de"), memoryview(b"xfgx")[1:3]]) == 0
+        assert file.append([b"h"]) == 7
+        assert file.pwrite([b"BC"], 1) == 2
+        assert (file.pread(100, 0), file.pread(3, 2), file.pread(5, 8)) == (b"aBCdefgh", b"Cde", b"")
+        assert file.size() == 8
+        file.allocate(0, 4096)
+        assert file.size() == 4096
+        file.truncate(3)
+        file.advise_dontneed(0, 3)
+        file.sync()
+        assert file.pread(10, 0) == b"aBC"
+        file.close()
+        file.close()
+        with pytest.raises(FileExistsError):
+            disk.open(path, create=True, exclusive=True)
+        with pytest.raises(FileNotFoundError):
+            disk.open(path + "x")
+        reader = disk.open(path, readonly=True)
+        with pytest.raises(OSError):
+            reader.pwrite([b"x"], 0)
+        reader.close()
+
+    run(body())
+
+
+def test_more_buffers_than_one_call_takes_are_all_written(tmp_path: Path) -> None:
+    async def body() -> None:
+        file = real_host("test").disk.open(str(tmp_path / "file"), create=True)
+        buffers: list[Buffer] = [b"%06d" % number for number in range(BUFFERS_PER_WRITE_MAX * 2 + 7)]
+        assert file.pwrite(buffers, 10) == 6 * len(buffers)
+        assert file.pread(10**6, 10) == b"".join(buffers)
+        file.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("most_bytes", [1, 3, 4, 7])
+def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
+    path = tmp_path / "file"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT)
+    whole = os.pwritev
+
+    def short(target: int, buffers: list[Buffer], offset: int) -> int:
+        return whole(target, [b"".join(buffers)[:most_bytes]], offset)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    file = RealFile(str(path), descriptor)
+    assert file.pwrite([b"one", b"", b"three", b"5"], 2) == 9
+    file.close()
+    assert path.read_bytes() == b"\0\0onethree5"
+
+
+def test_a_disk_that_takes_nothing_is_an_error_and_not_an_endless_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RealFile("x", os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    monkeypatch.setattr(os, "pwritev", lambda *_: 0)
+    with pytest.raises(OSError, match="no byte"):
+        file.pwrite([b"x"], 0)
+    file.close()
+
+
+def test_directories_are_listed_renamed_and_synced(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = real_host("test").disk
+        root = str(tmp_path / "a" / "b")
+        disk.mkdir(root)
+        disk.mkdir(root)
+        for name in ("z", "a"):
+            disk.open(f"{root}/{name}", create=True).close()
+        assert disk.names(root) == ["a", "z"]
+        disk.rename(f"{root}/a", f"{root}/z")
+        disk.sync_directory(root)
+        assert disk.names(root) == ["z"]
+        disk.delete(f"{root}/z")
+        disk.delete(f"{root}/z")
+        assert not disk.exists(f"{root}/z")
+        free, total = disk.free_space(root)
+        assert 0 < free <= total
+
+    run(body())
+
+
+def test_a_lock_is_held_against_this_process_and_others_until_it_is_released(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = real_host("test").disk
+        path = str(tmp_path / "lock")
+        release = disk.lock(path)
+        with pytest.raises(BlockingIOError):
+            disk.lock(path)
+        attempt = f"import fcntl,os; fcntl.flock(os.open({path!r}, os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", attempt, stderr=asyncio.subprocess.DEVNULL)
+        assert await process.wait() == 1
+        release()
+        release()
+        disk.lock(path)()
+
+    run(body())
+
+
+# The log device.
+
+
+class Recorder:
+    """A log device over one file that remembers its groups."""
+
+    def __init__(self, folder: Path, most_per_group: int = 10**6) -> None:
+        self.disk = real_host("test").disk
+        self.file = self.disk.open(str(folder / "log"), create=True)
+        self.groups: list[list[bytes]] = []
+        self.failures: list[tuple[list[bytes], OSError]] = []
+        self.formed_on: str = ""
+        self.offset = 0
+        self.most = most_per_group
+        self.changed = asyncio.Event()
+        self.device = self.disk.log_device("journal", self.form, self.done, self.failed)
+
+    def form(self, items: list[bytes]) -> tuple[Group, int]:
+        self.formed_on = threading.current_thread().name
+        taken = items[: self.most]
+        group = Group(self.file, self.offset, taken)
+        self.offset += sum(map(len, taken))
+        return group, len(taken)
+
+    def done(self, items: list[bytes]) -> None:
+        self.groups.append(list(items))
+        self.changed.set()
+
+    def failed(self, items: list[bytes], error: OSError) -> None:
+        self.failures.append((list(items), error))
+        self.changed.set()
+
+
+def test_a_log_device_answers_every_item_in_order_after_its_sync(tmp_path: Path) -> None:
+    async def body() -> None:
+        recorder = Recorder(tmp_path, most_per_group=3)
+        items = [b"%d," % number for number in range(10)]
+        for item in items:
+            recorder.device.submit(item)
+        await recorder.device.close()
+        await recorder.device.close()
+        assert [item for group in recorder.groups for item in group] == items
+        assert max(len(group) for group in recorder.groups) == 3
+        assert recorder.file.pread(1000, 0) == b"".join(items)
+        assert recorder.formed_on == "journal"
+        with pytest.raises(OSError, match="closed"):
+            recorder.device.submit(b"late")
+        recorder.file.close()
+
+    for loop_factory in LOOPS:
+        run(body(), loop_factory)
+        (tmp_path / "log").unlink()
+
+
+def test_what_gathers_while_a_group_is_written_forms_the_next_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        recorder = Recorder(tmp_path)
+        entered, leave = threading.Event(), threading.Event()
+
+        def slow_sync() -> None:
+            entered.set()
+            leave.wait(5)
+
+        monkeypatch.setattr(recorder.file, "sync", slow_sync)
+        recorder.device.submit(b"first")
+        await asyncio.to_thread(entered.wait, 5)
+        for number in range(5):
+            recorder.device.submit(b"%d" % number)
+        assert recorder.groups == [], "nothing is answered before its sync"
+        leave.set()
+        await recorder.device.close()
+        assert recorder.groups == [[b"first"], [b"0", b"1", b"2", b"3", b"4"]]
+        recorder.file.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("where", ["form", "sync", "bug", "empty"])
+def test_a_log_device_that_failed_says_so_to_all_who_wait_and_takes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    async def body() -> None:
+        recorder = Recorder(tmp_path, most_per_group=1)
+        recorder.device.submit(b"good")
+        await recorder.changed.wait()
+        recorder.changed.clear()
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "disk full")
+
+        if where == "form":
+            monkeypatch.setattr(recorder, "most", "no number")
+        elif where == "empty":
+            monkeypatch.setattr(recorder, "most", 0)
+        elif where == "bug":
+            monkeypatch.setattr(recorder.file, "sync", lambda: 1 // 0)
+        else:
+            monkeypatch.setattr(recorder.file, "sync", fail)
+        for item in (b"one", b"two"):
+            recorder.device.submit(item)
+        await recorder.changed.wait()
+        assert recorder.groups == [[b"good"]]
+        assert [items for items, _ in recorder.failures] == [[b"one", b"two"]]
+        assert isinstance(recorder.failures[0][1], OSError)
+        with pytest.raises(OSError, match="dead"):
+            recorder.device.submit(b"late")
+        await recorder.device.close()
+        recorder.file.close()
+
+    run(body())
+
+
+# Network.
+
+
+class Echo(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.received = b""
+        self.changed = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        self.changed.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.changed.set()
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_connections_have_no_delay_and_are_kept_alive_on_both_sides(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body() -> None:
+        network = real_host("test").network
+        accepted: asyncio.Future[Echo] = asyncio.get_running_loop().create_future()
+
+        def accept() -> Echo:
+            accepted.set_result(Echo())
+            return accepted.result()
+
+        listener = await network.listen(accept, "127.0.0.1", 0)
+        transport, protocol = await network.connect(Echo, *listener.address)
+        assert isinstance(protocol, Echo)
+        transport.write(b"hello")
+        other = await accepted
+        await other.changed.wait()
+        assert other.received == b"hello"
+        for side in (transport, other.transport):
+            assert side is not None
+            connection = side.get_extra_info("socket")
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        await listener.close()
+        with pytest.raises(OSError):
+            await network.connect(Echo, *listener.address)
+        assert other.transport is not None
+        other.transport.write(b"still there")
+        await protocol.changed.wait()
+        assert protocol.received == b"still there"
+        transport.close()
+        other.changed.clear()
+        await other.changed.wait()
+
+    run(body(), loop_factory)
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_a_port_in_use_and_a_name_that_is_none_are_errors(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body() -> None:
+        network = real_host("test").network
+        listener = await network.listen(Echo, "", 0)
+        assert listener.address[0] == "127.0.0.1"
+        with pytest.raises(OSError) as taken:
+            await network.listen(Echo, *listener.address)
+        assert taken.value.errno == errno.EADDRINUSE
+        await listener.close()
+        with pytest.raises(OSError):
+            await network.connect(Echo, "no.such.host.invalid", 1)
+
+    run(body(), loop_factory)
+
+
+# Worker, entropy, clock, trace.
+
+
+def test_a_worker_runs_one_function_at_a_time_in_order_and_raises_where_it_is_awaited() -> None:
+    async def body() -> None:
+        worker = real_host("node").new_worker("work")
+        order: list[int] = []
+        names: list[str] = []
+
+        def work(number: int) -> int:
+            time.sleep(0.002)
+            order.append(number)
+            names.append(threading.current_thread().name)
+            return number * 2
+
+        waiting = [worker.run(work, number) for number in range(5)]
+        assert [await answer for answer in waiting] == [0, 2, 4, 6, 8]
+        assert order == [0, 1, 2, 3, 4]
+        assert dict.fromkeys(names) == {"node/work": None}
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 // 0)
+        with pytest.raises(RuntimeError):
+            await worker.run(next, iter(()))
+        await worker.close()
+        await worker.close()
+        with pytest.raises(HandleClosed):
+            worker.run(work, 1)
+        await real_host("node").new_worker("unused").close()
+
+    run(body())
+
+
+def test_cancelling_the_wait_does_not_stop_a_workers_function() -> None:
+    async def body() -> None:
+        worker = real_host("node").new_worker("work")
+        ran: list[int] = []
+        release = threading.Event()
+        blocked = asyncio.ensure_future(worker.run(release.wait, 5))
+        late = asyncio.ensure_future(worker.run(ran.append, 1))
+        await asyncio.sleep(0)
+        blocked.cancel()
+        late.cancel()
+        release.set()
+        await worker.close()
+        assert ran == [1]
+
+    run(body())
+
+
+def test_random_streams_repeat_by_seed_and_differ_by_node_and_purpose() -> None:
+    async def body() -> None:
+        def draw(name: str, seed: int | None, purpose: str) -> float:
+            return real_host(name, seed=seed).entropy.stream(purpose).random()
+
+        assert draw("a", 1, "x") == draw("a", 1, "x")
+        assert len({draw("a", 1, "x"), draw("b", 1, "x"), draw("a", 2, "x"), draw("a", 1, "y"), draw("a", None, "x")}) == 5
+        assert draw("a", None, "x") != draw("a", None, "x")
+        entropy = real_host("a", seed=1).entropy
+        assert entropy.stream("x") is entropy.stream("x")
+
+    run(body())
+
+
+def test_the_clock_calls_back_unless_cancelled() -> None:
+    async def body() -> None:
+        clock = real_host("test").clock
+        called: list[str] = []
+        clock.call_at(clock.monotonic() + 0.01, called.append, "yes")
+        clock.call_at(clock.monotonic() + 0.01, called.append, "no").cancel()
+        await asyncio.sleep(0.03)
+        assert called == ["yes"]
+        assert abs(clock.wall_us() / 1e6 - time.time()) < 5
+
+    run(body())
+
+
+def test_a_trace_writes_facts_as_json_lines(tmp_path: Path) -> None:
+    async def body() -> None:
+        trace = JsonLinesTrace(str(tmp_path / "trace"))
+        host = real_host("test", trace=trace)
+        host.trace("room.event", number=1, raw=b"x")
+        trace.close()
+        trace.close()
+        host.trace("room.late")
+        real_host("test").trace("room.nowhere", x=1)
+        lines = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
+        assert [(line["kind"], line["number"], line["raw"]) for line in lines] == [("room.event", 1, "b'x'")]
+
+    run(body())
+
+
+# Metrics.
+
+
+async def request(address: tuple[str, int], data: bytes) -> tuple[bytes, bytes]:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(data)
+    answer = await reader.read()
+    writer.close()
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0], rest
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_metrics_are_served_and_nothing_else(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body() -> None:
+        metrics = Metrics()
+        metrics.counter("adds", "Entries added.", ("ledger",)).labels("1").inc(3)
+        listener = await serve_metrics(real_host("test"), metrics, 0)
+        assert listener.address[0] == "127.0.0.1"
+        status, page = await request(listener.address, b"GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert status == b"HTTP/1.0 200 OK"
+        assert page == b'# HELP adds_total Entries added.\n# TYPE adds_total counter\nadds_total{ledger="1"} 3.0\n'
+        assert await request(listener.address, b"HEAD /metrics HTTP/1.0\r\n\r\n") == (b"HTTP/1.0 200 OK", b"")
+        assert (await request(listener.address, b"GET / HTTP/1.0\r\n\r\n"))[0].startswith(b"HTTP/1.0 404")
+        assert (await request(listener.address, b"POST /metrics HTTP/1.0\r\n\r\n"))[0].startswith(b"HTTP/1.0 405")
+        assert (await request(listener.address, b"\r\n\r\n"))[0].startswith(b"HTTP/1.0 405")
+        assert (await request(listener.address, b"GET /" + b"x" * 9000))[0].startswith(b"HTTP/1.0 431")
+        await listener.close()
+
+    run(body(), loop_factory)
+
+
+def test_metrics_of_two_nodes_do_not_mix_and_asking_twice_gives_the_same() -> None:
+    one, two = Metrics(), Metrics()
+    one.gauge("size", "x").set(5)
+    assert one.gauge("size", "x") is one.gauge("size", "x")
+    one.histogram("latency_seconds", "x").observe(0.003)
+    assert b'latency_seconds_bucket{le="0.005"} 1.0' in one.expose()
+    assert b"_created" not in one.expose()
+    assert two.expose() == b""
+    with pytest.raises(ArgumentError, match="size"):
+        one.counter("size", "x")
+    with pytest.raises(ArgumentError, match="size"):
+        one.gauge("size", "x", ("label",))
