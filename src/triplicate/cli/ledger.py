@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -13,7 +13,7 @@ from triplicate.cli.ledger_append import append_all, open_source
 from triplicate.cli.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.output import Bar, print_json, print_table, remarks
 from triplicate.cli.running import run_loop
-from triplicate.client import Client, LedgerWriter, connect
+from triplicate.client import WRITER_AWAITED, Client, LedgerWriter, connect
 from triplicate.config import ClientSettings
 from triplicate.ledger import DigestType, LedgerMetadata
 
@@ -57,8 +57,8 @@ def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> Non
     run_loop(body())
 
 
-async def _create(client: Client, digest: str, password: str, shape: dict[str, int]) -> LedgerWriter:
-    return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode())
+async def _create(client: Client, digest: str, password: str, shape: Mapping[str, Any], custom: Mapping[str, bytes]) -> LedgerWriter:
+    return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode(), custom=custom)
 
 
 @click.group()
@@ -79,11 +79,11 @@ def create(metadata: str | None, digest: str, password: str, as_json: bool, **sh
     """Create an empty ledger and print its id; `ledger append` fills it."""
 
     async def work(client: Client) -> None:
-        ledger_id, made = await client.reserve(**shape, digest_type=DigestType[digest.upper()], password=password.encode())
+        writer = await _create(client, digest, password, shape, WRITER_AWAITED)
         if as_json:
-            print_json(describe(ledger_id, made))
+            print_json(describe(writer.ledger_id, writer.metadata))
         else:
-            click.echo(ledger_id)
+            click.echo(writer.ledger_id)
 
     _run(metadata, work)
 
@@ -163,7 +163,7 @@ def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file
 
     async def work(client: Client) -> None:
         if ledger_id == "new":
-            writer = await _create(client, digest, password, rest)
+            writer = await _create(client, digest, password, rest, {})
         else:
             writer = await client.take_up(int(ledger_id), password=password.encode())
         if not (as_json or ids):

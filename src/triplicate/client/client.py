@@ -12,8 +12,8 @@ from triplicate.client.reader import LedgerReader
 from triplicate.client.recovery import recover_ledger
 from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
-from triplicate.errors import ArgumentError, HandleClosed, LedgerExists, Unauthorized
-from triplicate.ledger import DigestType, LedgerMetadata, Segment, choose_ensemble
+from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
+from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, choose_ensemble
 from triplicate.metadata import ClusterMetadata, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
 
@@ -22,6 +22,8 @@ CREATE_ATTEMPTS = 16
 
 DEFAULT_SETTINGS = ClientSettings()
 NO_CUSTOM: Mapping[str, bytes] = {}
+WRITER_AWAITED: Mapping[str, bytes] = {"writer": b"awaited"}
+"""Custom metadata of a ledger whose creator promises not to write it; see `Client.take_up`."""
 
 
 class Client:
@@ -102,12 +104,36 @@ class Client:
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
         ledger_id, created = await self._store(ledger_id, replace(wanted, segments=(Segment(0, ensemble),)))
         self._check_usable()
-        writer = LedgerWriter(services, ledger_id, created)
-        self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
-        self._writers[id(writer)] = writer
         services.metrics.ledgers_created.inc()
         services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
-        return writer
+        return self._writer(ledger_id, created)
+
+    async def take_up(self, ledger_id: int, *, password: bytes = b"") -> LedgerWriter:
+        """Become the writer of a ledger that was created, with ``custom=WRITER_AWAITED``, for a later writer.
+
+        One compare-and-set takes the mark away, so of several callers only one becomes the writer. A ledger that ever had a writer
+        cannot be taken up: nobody but recovery knows where it ends.
+
+        Raises:
+            NoSuchLedger, Unauthorized: as for `open`. LedgerClosed: it is closed. ArgumentError: it has, or had, a writer.
+        """
+        self._check_usable()
+        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        custom = found.value.custom
+        awaited = all(custom.get(name) == value for name, value in WRITER_AWAITED.items())
+        if found.value.is_closed:
+            closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger takes no more entries; create a new one")
+            closed.ledger_id = ledger_id
+            raise closed
+        taken = replace(found.value, custom={**custom, "writer": self.host.name.encode()})
+        try:
+            if not awaited or found.value.state is not LedgerState.OPEN:
+                raise BadVersion("no writer is awaited")
+            updated = await self._services.metadata.ledgers.update(ledger_id, taken, found.version)
+        except BadVersion:
+            raise ArgumentError(f"ledger {ledger_id} has a writer already; recover it to close it, or create a new one") from None
+        self._check_usable()
+        return self._writer(ledger_id, updated)
 
     async def _store(self, ledger_id: int | None, metadata: LedgerMetadata) -> tuple[int, Versioned]:
         ledgers = self._services.metadata.ledgers
@@ -190,6 +216,12 @@ class Client:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
+
+    def _writer(self, ledger_id: int, current: Versioned) -> LedgerWriter:
+        writer = LedgerWriter(self._services, ledger_id, current)
+        self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
+        self._writers[id(writer)] = writer
+        return writer
 
     def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:
         reader = LedgerReader(self._services, ledger_id, found)
