@@ -8,7 +8,9 @@ LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 """``path::dotted.name`` → lines it may have."""
 
-OUTSIDE_PORTS: dict[str, str] = {}
+OUTSIDE_PORTS: dict[str, str] = {
+    "src/triplicate/metadata/sqlite_sessions.py": "The SQLite driver is not simulated; it ages sessions by the boot clock.",
+}
 """Path → why this file of a simulated room reaches outside by itself."""
 
 SWALLOWED: dict[str, str] = {

@@ -240,9 +240,13 @@ def _uses_caught(handler: ast.ExceptHandler) -> bool:
     )
 
 
+_HARMLESS_CALLS = {"random": frozenset[str](), "uuid": frozenset({"UUID"})}
+
+
 def _only_for_annotations(source: Source, module: str) -> bool:
-    """Whether ``import random`` serves only ``rng: random.Random``: a type is no draw."""
-    if module != "random":
+    """Whether ``import random`` serves only ``rng: random.Random``, or ``import uuid`` only to write a number: a type is no draw."""
+    if module not in _HARMLESS_CALLS:
         return False
-    calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
-    return not any(isinstance(call.func.value, ast.Name) and call.func.value.id == "random" for call in calls)  # type: ignore[attr-defined]
+    calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    used = {call.attr for call in calls if isinstance(call.value, ast.Name) and call.value.id == module}
+    return used <= _HARMLESS_CALLS[module]

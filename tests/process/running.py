@@ -1,0 +1,137 @@
+"""Real processes for tests: `triplicate up` in a folder, commands against it, and what of it still runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+TIMEOUT_S = 60.0
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "triplicate.cli.main", *arguments]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours without settings that a developer's shell may hold."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")}
+    return {**kept, **more}
+
+
+def run(*arguments: str, uri: str | None = None, text: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    more = {"TRIPLICATE_METADATA": uri} if uri else {}
+    answer = subprocess.run(
+        command(*arguments),
+        env=environment(**more),
+        input=text if text is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert not check or answer.returncode == 0, answer.stderr
+    return answer
+
+
+def run_json(*arguments: str, uri: str) -> Any:
+    return json.loads(run(*arguments, "--json", uri=uri).stdout)
+
+
+class Up:
+    """A running `triplicate up`. Use it as a context manager; it is killed at the end if it still runs."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        started = time.monotonic()
+        self.folder = folder
+        self.errors = ""
+        self.process = subprocess.Popen(
+            command("up", "--dir", str(folder), "--json", *arguments),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            self.end(signal.SIGKILL)
+            raise AssertionError(f"up did not start: {self.errors}")
+        self.seconds = time.monotonic() - started
+        self.facts = json.loads(line)
+        self.uri: str = self.facts["metadata"]
+        self.members: dict[str, dict[str, Any]] = {one["name"]: one for one in self.facts["processes"]}
+        self.children = [psutil.Process(one["pid"]) for one in self.members.values()]
+
+    def __enter__(self) -> Up:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.end(signal.SIGTERM)
+
+    def end(self, number: int) -> int:
+        """Send a signal and wait for the end; returns the exit code."""
+        self.process.send_signal(number)
+        _, self.errors = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode
+
+    def kill_member(self, name: str) -> None:
+        """SIGKILL one of its processes and wait until it is gone."""
+        pid = self.members[name]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not is_running(pid), 5.0, f"{name} is gone")
+
+    def alive(self) -> list[int]:
+        return [child.pid for child in self.children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+class Member:
+    """One bookie started by hand, as `up` tells after one has died."""
+
+    def __init__(self, up: Up, name: str) -> None:
+        kind = name.partition("-")[0]
+        ready_read, ready_write = os.pipe()
+        self.process = subprocess.Popen(
+            command(kind, "--config", str(up.folder / name / f"{kind}.toml"), "--ready-pipe", str(ready_write)),
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(ready_write,),
+            text=True,
+        )
+        os.close(ready_write)
+        self.line = os.read(ready_read, 65536)
+        os.close(ready_read)
+        assert self.line, self.process.communicate(timeout=TIMEOUT_S)[1]
+
+    def __enter__(self) -> Member:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=TIMEOUT_S)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"within {timeout_s} s: {what}"
+        time.sleep(0.02)

@@ -1,0 +1,149 @@
+"""The ledger commands against a real cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Up(tmp_path_factory.mktemp("ledger") / "c", "--bookies", "3") as up:
+        yield up.uri
+
+
+def test_what_is_appended_is_read_back(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    run("ledger", "append", ledger, "first", "zweiter Satz: ü", "", uri=uri)
+    assert run("ledger", "read", ledger, uri=uri).stdout == "first\nzweiter Satz: ü\n\n"
+    assert run("ledger", "read", ledger, "--first", "1", "--last", "1", "--ids", "--format", "hex", uri=uri).stdout == (
+        f"1\t{'zweiter Satz: ü'.encode().hex()}\n"
+    )
+    entries = [json.loads(line) for line in run("ledger", "read", ledger, "--format", "json", uri=uri).stdout.splitlines()]
+    assert [entry["payload"] for entry in entries] == ["first", "zweiter Satz: ü", ""]
+    assert entries[2]["length"] == len(b"first") + len("zweiter Satz: ü".encode())
+
+
+def test_lines_come_from_standard_input_or_a_file(uri: str, tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(5000)]
+    made = json.loads(run("ledger", "append", "new", "--json", uri=uri, text="\n".join(lines)).stdout)
+    assert (made["entries"], made["first_entry_id"], made["last_entry_id"], made["closed"]) == (5000, 0, 4999, True)
+    assert run("ledger", "read", str(made["ledger_id"]), uri=uri).stdout.splitlines() == lines
+    file = tmp_path / "lines"
+    file.write_text("a\nb\n")
+    made = json.loads(run("ledger", "append", "new", "--file", str(file), "--json", uri=uri).stdout)
+    assert made["entries"] == 2
+
+
+def test_show_and_list_tell_what_is_there(uri: str) -> None:
+    ledger = run(
+        "ledger", "create", "--ensemble", "2", "--write-quorum", "2", "--ack-quorum", "1", "--digest", "hmac", uri=uri
+    ).stdout.strip()
+    shown = run_json("ledger", "show", ledger, uri=uri)
+    assert (shown["state"], shown["quorums"], shown["digest"], shown["entries"]) == ("open", "2/2/1", "hmac", None)
+    assert shown["last_add_confirmed"] == -1
+    run("ledger", "append", ledger, "x", uri=uri)
+    shown = run_json("ledger", "show", ledger, uri=uri)
+    assert (shown["state"], shown["entries"], shown["bytes"], shown["last_add_confirmed"]) == ("closed", 1, 1, 0)
+    assert len(shown["segments"][0]["ensemble"]) == 2
+    listed = {one["ledger_id"]: one for one in run_json("ledger", "list", uri=uri)}
+    assert listed[int(ledger)]["state"] == "closed"
+    assert f" {ledger} " in run("ledger", "list", uri=uri).stdout
+    assert "bookie-" in run("ledger", "show", ledger, uri=uri).stdout
+
+
+def test_a_ledger_is_written_by_one_writer_once(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    run("ledger", "append", ledger, "x", uri=uri)
+    answer = run("ledger", "append", ledger, "y", uri=uri, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.count("\n") == 1
+    assert f"ledger {ledger}" in answer.stderr
+    assert run("ledger", "read", ledger, uri=uri).stdout == "x\n"
+
+
+def test_recover_closes_what_a_writer_left_open(uri: str) -> None:
+    made = json.loads(run("ledger", "append", "new", "a", "b", "--leave-open", "--json", uri=uri).stdout)
+    ledger = str(made["ledger_id"])
+    assert run_json("ledger", "show", ledger, uri=uri)["state"] == "open"
+    recovered = run_json("ledger", "recover", ledger, uri=uri)
+    assert (recovered["state"], recovered["entries"], recovered["bytes"]) == ("closed", 2, 2)
+    assert run("ledger", "read", ledger, uri=uri).stdout == "a\nb\n"
+    assert run_json("ledger", "recover", ledger, uri=uri) == recovered
+
+
+def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    surroundings = environment(TRIPLICATE_METADATA=uri)
+    tail = subprocess.Popen(command("ledger", "tail", ledger, "--ids"), env=surroundings, stdout=subprocess.PIPE, text=True)
+    append = subprocess.Popen(
+        command("ledger", "append", ledger, "--ids"), env=surroundings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert tail.stdout is not None
+    assert append.stdin is not None
+    assert append.stdout is not None
+    for number in range(3):
+        append.stdin.write(f"entry {number}\n")
+        append.stdin.flush()
+        assert append.stdout.readline() == f"{number}\n"
+        if number:
+            # An entry is seen with the one after it, which carries the confirmation.
+            assert tail.stdout.readline() == f"{number - 1}\tentry {number - 1}\n"
+    append.communicate(timeout=TIMEOUT_S)
+    assert append.returncode == 0
+    rest, _ = tail.communicate(timeout=TIMEOUT_S)
+    assert rest == "2\tentry 2\n"
+    assert tail.returncode == 0
+
+
+def test_delete_asks_unless_told_not_to(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    assert run("ledger", "delete", ledger, uri=uri, text="n\n", check=False).returncode == 130
+    run("ledger", "show", ledger, uri=uri)
+    run("ledger", "delete", ledger, "--yes", uri=uri)
+    assert_names(run("ledger", "show", ledger, uri=uri, check=False), f"ledger {ledger}")
+    assert_names(run("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
+
+
+def assert_names(answer: subprocess.CompletedProcess[str], *names: str) -> None:
+    """Exit code 1 and one line that names these."""
+    assert answer.returncode == 1, answer.stderr
+    assert answer.stderr.count("\n") == 1, answer.stderr
+    for name in names:
+        assert name in answer.stderr
+
+
+def test_an_unknown_ledger_is_named(uri: str) -> None:
+    for verb in ("show", "read", "tail", "recover"):
+        assert_names(run("ledger", verb, "987654", uri=uri, check=False), "987654")
+    assert_names(run("ledger", "append", "987654", "x", uri=uri, check=False), "987654")
+
+
+def test_too_few_bookies_are_listed(uri: str) -> None:
+    answer = run("ledger", "create", "--ensemble", "5", uri=uri, check=False)
+    assert_names(answer, "bookie-1", "bookie-2", "bookie-3", "5")
+
+
+def test_a_wrong_password_is_refused(uri: str) -> None:
+    ledger = run("ledger", "create", "--password", "secret", uri=uri).stdout.strip()
+    assert_names(run("ledger", "append", ledger, "x", "--password", "wrong", uri=uri, check=False), ledger, "password")
+    run("ledger", "append", ledger, "x", "--password", "secret", uri=uri)
+    assert_names(run("ledger", "read", ledger, uri=uri, check=False), ledger, "password")
+
+
+def test_quorums_that_cannot_be_are_refused(uri: str) -> None:
+    assert run("ledger", "create", "--ack-quorum", "4", uri=uri, check=False).returncode == 1
+
+
+def test_a_record_over_the_limit_is_refused_and_nothing_is_written(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    answer = run("ledger", "append", ledger, uri=uri, text="x" * (6 << 20), check=False)
+    assert answer.returncode == 1
+    assert "bytes" in answer.stderr
+    assert run_json("ledger", "recover", ledger, uri=uri)["entries"] == 0

@@ -1,0 +1,138 @@
+"""`triplicate up`: starts, keeps its ports, ends cleanly, leaves nothing behind, and refuses with a reason."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from tests.process.running import Up, command, environment, run, wait_until
+
+
+def refused(folder: Path) -> str:
+    """What `up` says when it cannot start."""
+    answer = run("up", "--dir", str(folder), check=False)
+    assert answer.returncode == 1, answer.stderr
+    lines = answer.stderr.strip().splitlines()
+    assert len(lines) == 1, answer.stderr
+    return lines[0]
+
+
+def test_a_second_start_is_quick_and_keeps_every_port(tmp_path: Path) -> None:
+    with Up(tmp_path / "c") as first:
+        assert set(first.members) == {"bookie-1", "bookie-2", "bookie-3", "bookie-4"}
+        assert first.end(signal.SIGINT) == 0
+        assert first.alive() == []
+    assert not (tmp_path / "c" / "processes.json").exists()
+    with Up(tmp_path / "c") as second:
+        assert second.seconds < 5.0
+        for name, member in first.members.items():
+            assert second.members[name]["address"] == member["address"]
+            assert second.members[name]["metrics"] == member["metrics"]
+        assert second.end(signal.SIGTERM) == 0
+
+
+def test_every_process_serves_metrics_on_loopback(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1") as up:
+        for member in up.members.values():
+            assert member["metrics"].startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(member["metrics"], timeout=10) as answer:
+                text = answer.read().decode()
+            assert "# TYPE " in text
+
+
+def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "2") as up:
+        assert len(up.alive()) == 2
+        up.end(signal.SIGKILL)
+        # At once: it waits for the orphans, which still hold their directories, and then starts.
+        with Up(tmp_path / "c") as again:
+            assert up.alive() == []
+            assert again.members["bookie-1"]["address"] == up.members["bookie-1"]["address"]
+
+
+def test_the_children_of_a_killed_up_end_by_themselves(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "2") as up:
+        up.end(signal.SIGKILL)
+        wait_until(lambda: up.alive() == [], 10.0, "no child is left")
+
+
+def test_a_second_up_on_the_same_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1") as up:
+        line = refused(tmp_path / "c")
+        assert f"run by another triplicate (process {up.process.pid})" in line
+        assert "stop that one, or name another --dir" in line
+
+
+def test_a_port_in_use_is_named_in_one_line(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1") as up:
+        host, _, port = up.members["bookie-1"]["address"].rpartition(":")
+        up.end(signal.SIGTERM)
+    with socket.socket() as holder:
+        holder.bind((host, int(port)))
+        holder.listen()
+        line = refused(tmp_path / "c")
+    assert "bookie-1 did not start" in line
+    assert port in line
+
+
+def test_the_directory_of_another_cluster_is_refused_in_one_line(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with Up(tmp_path / name, "--bookies", "1") as up:
+            up.end(signal.SIGTERM)
+    shutil.copy(tmp_path / "b" / "metadata.db", tmp_path / "a" / "metadata.db")
+    for leftover in ("metadata.db-wal", "metadata.db-shm"):
+        (tmp_path / "a" / leftover).unlink(missing_ok=True)
+    assert "belongs to cluster" in refused(tmp_path / "a")
+    # Even where the folder's description agrees, the bookie knows its own cluster from its cookie.
+    for name in ("a", "b"):
+        content = json.loads((tmp_path / name / "cluster.json").read_text())
+        content["instance_id"] = json.loads((tmp_path / "b" / "cluster.json").read_text())["instance_id"]
+        (tmp_path / name / "cluster.json").write_text(json.dumps(content))
+    assert "bookie-1 did not start" in refused(tmp_path / "a")
+
+
+def test_lost_metadata_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1") as up:
+        up.end(signal.SIGTERM)
+    for path in (tmp_path / "c").glob("metadata.db*"):
+        path.rename(tmp_path / path.name)
+    assert "metadata.db is missing" in refused(tmp_path / "c")
+
+
+def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1") as up:
+        up.kill_member("bookie-1")
+        assert up.process.stderr is not None
+        line = up.process.stderr.readline()
+        while "--config" not in line:
+            line += up.process.stderr.readline()
+        told = " ".join(line.split())
+        assert "bookie-1 was killed by signal 9" in told
+        assert "triplicate bookie --config" in told
+
+
+def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:
+    up = subprocess.Popen(
+        command("up", "--dir", str(tmp_path / "c"), "--bookies", "1"),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert up.stderr is not None
+    told = ""
+    while "ready; Ctrl-C" not in told:
+        line = up.stderr.readline()
+        assert line, told
+        told += line
+    up.send_signal(signal.SIGINT)
+    out, _ = up.communicate(timeout=30)
+    assert up.returncode == 0
+    assert "bookie-1" in out
+    assert "127.0.0.1:" in out
+    assert f"TRIPLICATE_METADATA=sqlite://{tmp_path}/c/metadata.db" in " ".join(told.split())

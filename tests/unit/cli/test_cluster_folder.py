@@ -1,0 +1,113 @@
+"""The folder of a local cluster keeps its processes and ports, and is refused with a reason when it cannot be what it claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from triplicate.cli.cluster_folder import (
+    DEFAULT_BOOKIES,
+    HOST,
+    PORTS,
+    ClusterFolder,
+    check_instance,
+    free_ports,
+    locked,
+    open_folder,
+    read_folder,
+)
+from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, load
+from triplicate.errors import ConfigError, FormatError, WrongCluster
+
+
+def test_a_new_folder_gets_bookies_with_ports_of_their_own(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "c", bookies=None, nodes=0)
+    assert [member.name for member in folder.members] == [f"bookie-{number}" for number in range(1, DEFAULT_BOOKIES + 1)]
+    ports = [port for member in folder.members for port in (member.port, member.metrics_port)]
+    assert len(set(ports)) == len(ports)
+    assert all(port in PORTS for port in ports)
+
+
+def test_a_later_start_finds_the_same_ports(tmp_path: Path) -> None:
+    first = open_folder(tmp_path, bookies=3, nodes=0)
+    assert open_folder(tmp_path, bookies=None, nodes=None) == first
+    assert open_folder(tmp_path, bookies=3, nodes=None) == first
+
+
+def test_bookies_can_be_added_but_not_left_out(tmp_path: Path) -> None:
+    first = open_folder(tmp_path, bookies=3, nodes=0)
+    more = open_folder(tmp_path, bookies=4, nodes=None)
+    assert more.members[:3] == first.members
+    assert more.members[3].name == "bookie-4"
+    with pytest.raises(ConfigError, match="has 4 bookies with data in them, 2 were asked for"):
+        open_folder(tmp_path, bookies=2, nodes=None)
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ConfigError, match="holds no cluster; choose another --dir"):
+        open_folder(tmp_path, bookies=None, nodes=None)
+    with pytest.raises(ConfigError, match="holds no cluster"):
+        open_folder(tmp_path / "thesis.txt", bookies=None, nodes=None)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"v": 1}', '{"v": 1, "instance_id": "", "members": [{"nme": "x"}]}'])
+def test_a_damaged_description_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(FormatError, match="is damaged"):
+        read_folder(tmp_path)
+
+
+def test_a_description_of_another_release_is_refused(tmp_path: Path) -> None:
+    open_folder(tmp_path, bookies=1, nodes=0)
+    content = json.loads((tmp_path / "cluster.json").read_text())
+    (tmp_path / "cluster.json").write_text(json.dumps({**content, "v": 9}))
+    with pytest.raises(FormatError, match="is of version 9, this release knows 1"):
+        read_folder(tmp_path)
+
+
+def test_the_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path, "here", ())
+    check_instance(folder, "here")
+    check_instance(ClusterFolder(tmp_path, "", ()), "anywhere")
+    with pytest.raises(WrongCluster, match=r"belongs to cluster here, but its metadata\.db to there"):
+        check_instance(folder, "there")
+
+
+def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as holder:
+        holder.bind((HOST, 0))
+        used = holder.getsockname()[1]
+        monkeypatch.setattr("triplicate.cli.cluster_folder.PORTS", range(used, used + 20))
+        assert used not in list(free_ports(3, taken=[used + 1]))
+
+
+def test_the_settings_of_a_bookie_are_those_of_its_place_and_stay_as_changed(tmp_path: Path) -> None:
+    folder = dataclasses.replace(open_folder(tmp_path, bookies=1, nodes=0), instance_id="i")
+    folder.write_configs()
+    (member,) = folder.members
+    config = folder.config_of(member)
+    loaded = load((BookieSettings, MetadataSettings, ProcessSettings), file=str(config))
+    settings = loaded.get(BookieSettings)
+    assert (settings.bookie_id, settings.host, settings.port) == ("bookie-1", HOST, member.port)
+    assert settings.journal_directories == (str(tmp_path / "bookie-1" / "journal"),)
+    assert loaded.get(MetadataSettings).uri == f"sqlite://{tmp_path}/metadata.db"
+    assert loaded.get(ProcessSettings).metrics_port == member.metrics_port
+    config.write_text(config.read_text() + "# changed\n")
+    folder.write_configs()
+    assert config.read_text().endswith("# changed\n")
+
+
+def test_a_folder_is_run_by_one_at_a_time(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / "c"),
+        pytest.raises(ConfigError, match=r"run by another triplicate \(process [0-9]+\); stop that one"),
+        locked(tmp_path / "c"),
+    ):
+        pass
+    with locked(tmp_path / "c"):
+        pass
