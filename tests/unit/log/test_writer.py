@@ -1,0 +1,347 @@
+"""The writer: offsets, order, batching, rolling, repair, fencing."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from tests.unit.log.fake import SMALL, Stage, play, read_values
+from triplicate.errors import ArgumentError, HandleClosed, LogFenced, LogOwned, NoSuchLog, OutcomeUnknown, RecordTooLarge, WindowFull
+from triplicate.log import LogClientSettings, LogSettings, SegmentState, decode_entry
+
+
+def test_offsets_begin_at_zero_and_have_no_gaps() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            assert (writer.epoch, writer.start_offset, writer.next_offset) == (1, 0, 0)
+            assert await writer.append_entry([b"a", b"b"]) == range(2)
+            assert await writer.append_entry([b"c"]) == range(2, 3)
+            await writer.noop()
+            assert await writer.append(b"d") == 3
+            assert await writer.append_many([b"e", b"f"]) == range(4, 6)
+            assert writer.next_offset == writer.acknowledged_offset == 6
+        assert await logs.end_offset("l") == 6
+        assert await read_values(logs, "l", 0, 6) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+
+    play(scene)
+
+
+def test_records_appended_together_share_an_entry_and_keep_their_order() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            appends = [asyncio.ensure_future(writer.append(b"%d" % number, key=b"k")) for number in range(500)]
+            assert [await append for append in appends] == list(range(500))
+            ledger = stage.bookies.ledger(writer.ledger_id)
+            assert len([entry for entry in ledger.entries if decode_entry(entry.payload).count]) < 5
+        assert await read_values(logs, "l", 0, 500) == [b"%d" % number for number in range(500)]
+
+    play(scene)
+
+
+def test_an_entry_is_closed_at_its_target_size() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(entry_target_bytes=1024))
+        await logs.create("l", LogSettings(compression="none"))
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_many([b"x" * 100] * 50)
+            sizes = [len(entry.payload) for entry in stage.bookies.ledger(writer.ledger_id).entries]
+        assert len(sizes) > 5
+        assert max(sizes) < 1200
+
+    play(scene)
+
+
+def test_a_record_over_the_limit_is_refused_and_nothing_is_written() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            before = len(stage.bookies.ledger(writer.ledger_id).entries)
+            big = b"x" * (4 * 1024 * 1024)
+            with pytest.raises(RecordTooLarge, match="nothing was sent"):
+                await writer.append(big)
+            with pytest.raises(RecordTooLarge, match="nothing was sent"):
+                await writer.append_many([b"a", big])
+            with pytest.raises(RecordTooLarge, match="nothing was sent"):
+                await writer.append_entry([b"a", big])
+            with pytest.raises(RecordTooLarge, match="nothing was sent"):
+                writer.append_entry_nowait([big])
+            with pytest.raises(ArgumentError):
+                await writer.append_entry([])
+            assert len(stage.bookies.ledger(writer.ledger_id).entries) == before
+            assert await writer.append(b"small") == 0
+
+    play(scene)
+
+
+def test_append_entry_nowait_refuses_when_the_window_is_full() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(window_entries=2))
+        await logs.create("l")
+        writer = await logs.writer("l", owner="w")
+        held = stage.bookies.ledger(writer.ledger_id).held = []
+        first, second = writer.append_entry_nowait([b"a"]), writer.append_entry_nowait([b"b"])
+        with pytest.raises(WindowFull):
+            writer.append_entry_nowait([b"c"])
+        third = asyncio.ensure_future(writer.append_entry([b"c"]))
+        await asyncio.sleep(0.01)
+        stage.bookies.ledger(writer.ledger_id).held = None
+        for future, entry_id in held:
+            future.set_result(entry_id)
+        assert [await first, await second, await third] == [range(1), range(1, 2), range(2, 3)]
+        await writer.close()
+
+    play(scene)
+
+
+def test_cancelling_an_append_does_not_take_back_its_record() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            kept = asyncio.ensure_future(writer.append(b"a"))
+            dropped = asyncio.ensure_future(writer.append(b"b"))
+            await asyncio.sleep(0)
+            dropped.cancel()
+            assert await kept == 0
+            assert await writer.append(b"c") == 2
+        assert await read_values(logs, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    play(scene)
+
+
+def test_an_idle_writer_makes_its_last_record_readable_with_one_noop() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer, await logs.reader("l") as reader:
+            assert await writer.append(b"a") == 0
+            entry = await reader.next_entry(5)
+            assert entry is not None
+            assert entry.values == [b"a"]
+            await asyncio.sleep(0.02)
+            kinds = [decode_entry(item.payload).control for item in stage.bookies.ledger(writer.ledger_id).entries]
+            assert [control and control["kind"] for control in kinds] == ["segment", None, "noop"]
+
+    play(scene)
+
+
+def test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer, await logs.reader("l") as reader:
+            appended = writer.append_entry_nowait([b"a"])
+            await writer.noop()
+            assert await appended == range(1)
+            entry = await reader.next_entry(5)
+            assert entry is not None
+            assert entry.values == [b"a"]
+
+    play(scene)
+
+
+def test_segments_roll_by_size_without_gaps() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        values = [b"%05d" % number * 100 for number in range(200)]
+        async with await logs.writer("l", owner="w") as writer:
+            futures = [asyncio.ensure_future(writer.append_entry([value])) for value in values]
+            assert [await future for future in futures] == [range(number, number + 1) for number in range(200)]
+            assert writer.rolls >= 3
+            assert writer.repairs == 0
+        segments = await logs.segments("l")
+        assert all(left.end_offset == right.first_offset for left, right in pairwise(segments))
+        assert all(segment.state is SegmentState.CLOSED for segment in segments)
+        for segment in segments:
+            ledger = stage.bookies.ledger(segment.ledger_id)
+            assert segment.last_entry == len(ledger.entries) - 1
+            assert segment.size_bytes == ledger.metadata.length
+            assert ledger.metadata.custom["log"] == b"l"
+            assert ledger.metadata.custom["component"] == b"log"
+            assert ledger.metadata.custom["epoch"] == b"1"
+        assert await read_values(logs, "l", 0, 200) == values
+
+    play(scene)
+
+
+def test_segments_roll_by_age_if_they_hold_records() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(roll_age_s=0.05))
+        async with await logs.writer("l", owner="w") as writer:
+            await asyncio.sleep(0.12)
+            assert writer.rolls == 0
+            await writer.append(b"a")
+            await asyncio.sleep(0.12)
+            assert writer.rolls == 1
+            assert await writer.append(b"b") == 1
+        assert await read_values(logs, "l", 0, 2) == [b"a", b"b"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again(stored: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            assert await writer.append_entry([b"a"]) == range(1)
+            ledger = stage.bookies.ledger(writer.ledger_id)
+            ledger.broken, ledger.keep_broken = True, stored
+            futures = [writer.append_entry_nowait([b"b", b"c"]), writer.append_entry_nowait([b"d"])]
+            assert [await future for future in futures] == [range(1, 3), range(3, 4)]
+            assert writer.repairs == 1
+        assert await read_values(logs, "l", 0, 4) == [b"a", b"b", b"c", b"d"]
+        assert await logs.end_offset("l") == 4
+
+    play(scene)
+
+
+def test_a_writer_that_finds_no_way_past_a_broken_segment_says_that_the_outcome_is_unknown() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(repair_timeout_s=0.05))
+        await logs.create("l")
+        writer = await logs.writer("l", owner="w")
+        stage.bookies.ledger(writer.ledger_id).broken = True
+        stage.bookies.creatable = False
+        with pytest.raises(OutcomeUnknown, match="no way past a broken segment"):
+            await writer.append(b"a")
+        with pytest.raises(OutcomeUnknown):
+            await writer.append(b"b")
+        await writer.close()
+        stage.bookies.creatable = True
+        async with await logs.writer("l", owner="w") as writer:
+            assert await writer.append(b"c") == 0
+
+    play(scene)
+
+
+def test_a_second_writer_takes_over_and_fences_the_first() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        first = await logs.writer("l", owner="one")
+        await first.append_many([b"a", b"b"])
+        async with await others.writer("l", owner="two") as second:
+            assert (second.epoch, second.start_offset) == (2, 2)
+            with pytest.raises(LogFenced, match="'one'"):
+                await first.append(b"lost")
+            with pytest.raises(LogFenced):
+                await first.noop()
+            assert await second.append(b"c") == 2
+            await first.close()
+            owner = await logs.owner("l")
+            assert owner is not None
+            assert owner.name == "two"
+        assert await logs.owner("l") is None
+        assert await read_values(logs, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    play(scene)
+
+
+def test_a_fenced_writer_notices_when_it_rolls() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        first = await logs.writer("l", owner="one")
+        await first.append(b"x" * 1000)
+        async with await others.writer("l", owner="two") as second:
+            with pytest.raises(LogFenced):
+                await first.append(b"y" * 1000)
+            assert await second.append(b"z") == 1
+        await first.abandon()
+
+    play(scene)
+
+
+def test_a_writer_may_be_refused_while_another_is_alive() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="one"):
+            with pytest.raises(LogOwned, match="'one'"):
+                await others.writer("l", owner="two", take_over=False)
+        async with await others.writer("l", owner="two", take_over=False) as writer:
+            assert await writer.append(b"a") == 0
+
+    play(scene)
+
+
+def test_closing_twice_is_harmless_and_then_nothing_can_be_appended() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        writer = await logs.writer("l", owner="w")
+        appended = asyncio.ensure_future(writer.append(b"a"))
+        await asyncio.sleep(0)
+        await writer.close()
+        await writer.close()
+        assert await appended == 0
+        with pytest.raises(HandleClosed):
+            await writer.append(b"b")
+        head = await logs.head("l")
+        assert head.open is None
+        assert [segment.records for segment in head.recent] == [1]
+
+    play(scene)
+
+
+def test_segments_without_records_leave_the_list() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        for _ in range(5):
+            writer = await logs.writer("l", owner="w")
+            await writer.abandon()
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"a")
+        assert [segment.records for segment in await logs.segments("l")] == [1]
+        assert len(stage.bookies.ledgers) == 1
+        assert (await logs.head("l")).epoch == 6
+
+    play(scene)
+
+
+def test_wall_time_never_goes_back_not_even_over_segments_and_take_overs() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        stage.wall_us = 2_000_000
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"x" * 600)
+            stage.wall_us = 1_000_000
+            await writer.append(b"x" * 600)
+            await writer.append(b"x" * 600)
+        stage.wall_us = 500_000
+        async with await logs.writer("l", owner="v") as writer:
+            await writer.append(b"y")
+        times = []
+        for segment in await logs.segments("l"):
+            inside = [decode_entry(entry.payload).header.wall_time_us for entry in stage.bookies.ledger(segment.ledger_id).entries]
+            assert (segment.min_time_us, segment.max_time_us) == (inside[0], inside[-1])
+            times += inside
+        assert len(times) > 5
+        assert times == sorted(times)
+        assert times[0] == 2_000_000
+
+    play(scene)
+
+
+def test_an_unknown_log_is_named() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        with pytest.raises(NoSuchLog, match="'nowhere'"):
+            await logs.writer("nowhere", owner="w")
+        with pytest.raises(NoSuchLog, match="'nowhere'"):
+            await logs.reader("nowhere")
+
+    play(scene)
