@@ -212,8 +212,7 @@ class RealLogDevice(Generic[Item]):
                 self._wake.get()
             # The flag falls before the items are taken: a submit in between leaves a token too many, never one too few.
             self._woken = False
-            while arrived:
-                waiting.append(arrived.popleft())
+            waiting += [arrived.popleft() for _ in range(len(arrived))]
             if not waiting:
                 continue
             try:
