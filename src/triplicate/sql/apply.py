@@ -229,6 +229,8 @@ class Applier:
             self._connection.pragma(kind, change.value)
         elif kind == "sequence":
             self._connection.execute("update main.sqlite_sequence set seq = ? where name = ?", (change.value, subject))
+            if self._connection.changes() == 0:
+                self._connection.execute("insert into main.sqlite_sequence(name, seq) values(?, ?)", (subject, change.value))
         elif kind == "change_images":
             set_change_images(self._connection, subject, str(change.value))
         else:

@@ -2,7 +2,7 @@
 
 The rules that make this complete are those of `docs/sql.md`: the hook never raises (an exception there would not stop the
 change), rows of a failed statement are cut off again, virtual tables are flushed before the rows are taken, and what the hook
-cannot see (virtual generated columns, rows of CREATE TABLE AS, the counter of AUTOINCREMENT) is read from the tables instead.
+cannot see (virtual generated columns, rows of CREATE TABLE AS, counters of AUTOINCREMENT) is read from the tables instead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class _Known:
         self.table = table
         self.full = full
         self.virtual = table.has_virtual_columns
-        self.counts_up = table.counts_up
         self.keyed = shape.without_rowid or (bool(shape.key) and shape.rowid_column < 0)
         self.keys = tuple(table.real[index] for index in shape.key)
         self.insert = _Group(table, RowKind.INSERT)
@@ -69,6 +68,7 @@ class Capture:
         self._stale = True
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
+        self._counts = False
         self.events: list[_Row] = []
         self.poison: tuple[str, str] | None = None
         """SQLSTATE and message of what made the captured rows incomplete; the statement must be rolled back."""
@@ -85,6 +85,7 @@ class Capture:
         """Call before each user statement: the hook itself must not query."""
         if self._stale:
             self._known = {name: _Known(table, name in self.full) for name, table in load_tables(self._connection).items()}
+            self._counts = bool(self._connection.execute("select 1 from main.sqlite_schema where name = 'sqlite_sequence'").fetchall())
             self._stale = False
 
     def tables(self) -> list[Table]:
@@ -177,10 +178,6 @@ class Capture:
                 row = self._final_row(table, rowid)
                 if row is not None:
                     self.events.append((known.insert, rowid, None, row, None))
-            if known.counts_up:
-                counter = self._connection.execute("select seq from main.sqlite_sequence where name = ?", (name,)).fetchone()
-                if counter is not None:
-                    self.add(SettingChange(f"sequence:{name}", counter[0]))
         self._touched.clear()
 
     def _final_row(self, table: Table, rowid: int) -> _Row | None:
@@ -193,6 +190,33 @@ class Capture:
         for position, value in zip(table.real, row, strict=True):
             whole[position] = value
         return tuple(whole)
+
+    def counters(self) -> dict[str, int]:
+        """The counters of AUTOINCREMENT by table."""
+        if not self._counts:
+            return {}
+        return {str(name): int(value or 0) for name, value in self._connection.execute("select name, seq from main.sqlite_sequence")}
+
+    def end_transaction(self, mark: int, before: dict[str, int]) -> dict[str, int]:
+        """Note the counters of AUTOINCREMENT that the rows captured since `mark` do not lead to by themselves.
+
+        An ignored insert counts without a row to show for it; an update of a rowid that had to be logged as an insert does not.
+
+        Args:
+            before: the counters when the transaction began. Returns those of now.
+        """
+        now = self.counters()
+        if not now:
+            return now
+        reached = dict(before)
+        for event in self.events[mark:]:
+            group = event[0]
+            if isinstance(group, _Group) and group.kind is RowKind.INSERT and (name := group.table.shape.name) in now:
+                reached[name] = max(event[1], reached.get(name) or 0)
+        for name, value in now.items():
+            if value != reached.get(name) or (value <= 0 and name not in before):
+                self.add(SettingChange(f"sequence:{name}", value))
+        return now
 
     def keep_only(self, mark: int, names: frozenset[str]) -> None:
         """Forget what was captured since `mark`, except rows of the tables named (a schema change's side effects on others)."""

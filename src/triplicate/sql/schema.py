@@ -38,8 +38,6 @@ class Table:
     rowid_name: str
     """A name of the rowid that no column hides; empty in a WITHOUT ROWID table."""
     has_virtual_columns: bool
-    counts_up: bool
-    """AUTOINCREMENT."""
     whole: bool
     """No generated columns: every column of the table is one of the shape's."""
 
@@ -69,17 +67,10 @@ def load_tables(connection: apsw.Connection) -> dict[str, Table]:
             "select m.name from main.sqlite_schema m join pragma_index_list(m.name, 'main') i where m.type = 'table' and i.origin = 'pk'"
         )
     }
-    counting = {
-        str(name)
-        for name, sql in connection.execute("select name, sql from main.sqlite_schema where type = 'table' and sql like '%autoincrement%'")
-    }
-    return {
-        name: _table(name, columns, without_rowid[name], has_key_index=name in keyed, counts_up=name in counting)
-        for name, columns in found.items()
-    }
+    return {name: _table(name, columns, without_rowid[name], has_key_index=name in keyed) for name, columns in found.items()}
 
 
-def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_rowid: bool, *, has_key_index: bool, counts_up: bool) -> Table:
+def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_rowid: bool, *, has_key_index: bool) -> Table:
     ordinary = [column for column in columns if column[4] == 0]
     key = tuple(index for index, column in sorted(enumerate(ordinary), key=lambda pair: pair[1][3]) if column[3] > 0)
     rowid_column = -1
@@ -103,7 +94,6 @@ def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_row
         real=tuple(column[0] for column in ordinary),
         rowid_name=rowid_name,
         has_virtual_columns=any(column[4] == _GENERATED_VIRTUAL for column in columns),
-        counts_up=counts_up and rowid_column >= 0,
         whole=len(ordinary) == len(columns),
     )
 

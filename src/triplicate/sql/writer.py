@@ -140,6 +140,8 @@ class Writer:
         self._batch = state.batch if state.epoch == numbers.epoch else 0
         self._version = self._committed_version = state.schema_version
         self._digest = self._committed_digest = schema_digest(connection)
+        self._capture.prepare()
+        self._counters = self._committed_counters = self._capture.counters()
         self._savepoints: list[_Savepoint] = []
         self._dictionary = TableDictionary()
         self.stop = StopFlag()
@@ -167,6 +169,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._savepoints.clear()
+        self._counters = self._committed_counters
         self._drop_number()
         self._undo(0, self._committed_version, self._committed_digest)
 
@@ -195,6 +198,7 @@ class Writer:
             self._batch += 1
             self.position = end
         self._committed_version, self._committed_digest = self._version, self._digest
+        self._committed_counters = self._counters
         self.context.number = None
 
     # Savepoints of the user.
@@ -484,6 +488,7 @@ class Writer:
             raise SqlError("23503", "FOREIGN KEY constraint failed")
         self._capture.flush_virtual_tables()
         self._refuse_poisoned()
+        counters = self._capture.end_transaction(mark, self._counters)
         operations = self._capture.operations(mark)
         if not operations and not request_id:
             return True
@@ -502,6 +507,7 @@ class Writer:
                 f"the transaction's changes take {len(record)} bytes; a transaction may have {MAX_ENTRY_BYTES - _ENTRY_MARGIN}",
                 hint="Use several smaller transactions.",
             )
+        self._counters = counters
         pending.records.append(record)
         pending.size += len(record)
         pending.numbers.append(number)
