@@ -1,0 +1,13 @@
+"""A session that was declared dead does not notice and goes on changing metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import sqlite_store
+
+TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_session_whose_process_is_stopped_is_over_after_the_limit_and_learns_of_it"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(sqlite_store.SqliteStore, "_require_session", lambda store: None)

@@ -1,0 +1,22 @@
+"""Sequential names count the children that are there instead of all creations, so a ledger id is given out twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import memory
+
+TESTS = [
+    "tests/unit/metadata/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
+    "tests/unit/metadata/test_layout.py::test_new_ids_count_from_zero_without_gaps_and_leave_no_node",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    delete = memory.MemoryStore.delete
+
+    def forgetful(store: memory.MemoryStore, path: str, version: int, change: memory._Change) -> None:
+        delete(store, path, version, change)
+        store._nodes[path.rpartition("/")[0] or "/"].created_children -= 1
+
+    patch(memory.MemoryStore, "delete", forgetful)

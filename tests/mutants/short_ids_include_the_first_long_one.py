@@ -1,0 +1,13 @@
+"""Ledger id 2147483647 is kept at the short path, one id too far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import paths
+
+TESTS = ["tests/unit/metadata/test_paths.py::test_a_ledger_is_where_bookkeeper_looks_for_it"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(paths, "SHORT_IDS_END", 2147483648)
