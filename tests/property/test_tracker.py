@@ -1,0 +1,103 @@
+"""The write tracker against a model that counts acknowledgements naively, on random schedules."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplicate.ledger import WriteTracker
+
+QUORUMS = [(1, 1, 1), (2, 2, 1), (3, 3, 2), (3, 2, 2), (3, 2, 1), (4, 3, 2), (5, 3, 2), (5, 3, 3), (5, 2, 2), (7, 3, 2)]
+
+
+class Model:
+    """Keeps a set of entries per position and recounts everything each time."""
+
+    def __init__(self, ensemble: list[str], write_quorum: int, ack_quorum: int) -> None:
+        self.ensemble = ensemble
+        self.write_quorum = write_quorum
+        self.ack_quorum = ack_quorum
+        self.stored: list[set[int]] = [set() for _ in ensemble]
+        self.pushed = -1
+        self.confirmed = -1
+        self.changing = False
+
+    def positions(self, entry_id: int) -> list[int]:
+        return [(entry_id + i) % len(self.ensemble) for i in range(self.write_quorum)]
+
+    def acknowledge(self, bookie_id: str, entry_ids: list[int]) -> None:
+        if bookie_id in self.ensemble:
+            position = self.ensemble.index(bookie_id)
+            self.stored[position].update(e for e in entry_ids if 0 <= e <= self.pushed and position in self.positions(e))
+
+    def replace(self, ensemble: list[str]) -> None:
+        for position, bookie_id in enumerate(ensemble):
+            if bookie_id != self.ensemble[position]:
+                self.stored[position] = set()
+        self.ensemble = ensemble
+
+    def advance(self) -> int:
+        while not self.changing and self.confirmed < self.pushed:
+            following = self.confirmed + 1
+            if sum(following in self.stored[position] for position in self.positions(following)) < self.ack_quorum:
+                break
+            self.confirmed = following
+        return self.confirmed
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(QUORUMS), st.integers(1, 60))
+def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, quorums: tuple[int, int, int], steps: int) -> None:
+    size, write_quorum, ack_quorum = quorums
+    everybody = [f"b{i}" for i in range(size + 3)]
+    ensemble = everybody[:size]
+    tracker, model = WriteTracker(ensemble, write_quorum, ack_quorum), Model(ensemble, write_quorum, ack_quorum)
+    confirmed = -1
+    for _ in range(steps):
+        kind = data.draw(st.sampled_from(["push", "run", "run", "some", "some", "begin", "replace", "end"]))
+        if kind == "push":
+            count = data.draw(st.integers(1, 8))
+            tracker.push(count)
+            model.pushed += count
+        elif kind in ("run", "some"):
+            bookie_id = data.draw(st.sampled_from(everybody))
+            position = tracker.position_of(bookie_id)
+            if kind == "run" and position is not None:
+                reach = tracker.reach_of(bookie_id)
+                own = [e for e in range(reach + 1, tracker.last_add_pushed + 1) if tracker.holds(position, e)]
+                entry_ids = own[: data.draw(st.integers(0, 6))]
+            else:
+                entry_ids = data.draw(st.lists(st.integers(-2, tracker.last_add_pushed + 3), max_size=6))
+            tracker.acknowledge(bookie_id, entry_ids)
+            model.acknowledge(bookie_id, entry_ids)
+        elif kind == "begin" and not tracker.changing:
+            tracker.begin_change()
+            model.changing = True
+        elif kind == "replace" and tracker.changing:
+            position = data.draw(st.integers(0, size - 1))
+            spare = [bookie_id for bookie_id in everybody if bookie_id not in tracker.ensemble]
+            ensemble = list(tracker.ensemble)
+            ensemble[position] = data.draw(st.sampled_from(spare))
+            assert tracker.replace(ensemble) == [position]
+            model.replace(ensemble)
+        elif kind == "end" and tracker.changing:
+            tracker.end_change()
+            model.changing = False
+        advanced = tracker.advance()
+        assert advanced == model.advance()
+        assert confirmed <= advanced <= tracker.last_add_pushed
+        confirmed = advanced
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(QUORUMS), st.integers(1, 200), st.randoms(use_true_random=False))
+def test_every_entry_is_confirmed_once_everybody_answered_in_any_order(quorums: tuple[int, int, int], count: int, random: object) -> None:
+    size, write_quorum, ack_quorum = quorums
+    tracker = WriteTracker([f"b{i}" for i in range(size)], write_quorum, ack_quorum)
+    tracker.push(count)
+    answers = [(f"b{(e + i) % size}", e) for e in range(count) for i in range(write_quorum)]
+    random.shuffle(answers)  # type: ignore[attr-defined]
+    for bookie_id, entry_id in answers:
+        tracker.acknowledge(bookie_id, [entry_id])
+    assert tracker.advance() == count - 1
+    assert all(not tracker.pending_of(position) for position in range(size))

@@ -1,0 +1,166 @@
+"""The recovery machine, step by step."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import recovery as machine
+
+Recovery = machine.Recovery
+
+
+def metadata(*segments: tuple[int, str], write_quorum: int = 3, ack_quorum: int = 2) -> LedgerMetadata:
+    return LedgerMetadata(
+        len(segments[0][1]),
+        write_quorum,
+        ack_quorum,
+        tuple(Segment(first, tuple(ensemble)) for first, ensemble in segments),
+        LedgerState.IN_RECOVERY,
+        digest_type=DigestType.CRC32C,
+    )
+
+
+def started(*segments: tuple[int, str], window: int = 1) -> Recovery:
+    recovery = Recovery(metadata(*segments), window, 0.0)
+    commands = recovery.take_commands()
+    assert commands == [machine.FenceAndReadLac(i, bookie_id) for i, bookie_id in enumerate(segments[-1][1])]
+    return recovery
+
+
+def reads(recovery: Recovery) -> list[tuple[int, str]]:
+    commands = recovery.take_commands()
+    assert all(isinstance(command, machine.RecoveryRead) for command in commands)
+    return [(command.entry_id, command.bookie_id) for command in commands if isinstance(command, machine.RecoveryRead)]
+
+
+def test_an_empty_ledger_is_closed_empty() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacAbsent(0), 0.0)
+    assert recovery.take_commands() == []
+    recovery.step(machine.LacAbsent(2), 0.0)
+    assert reads(recovery) == [(0, "a")]
+    recovery.step(machine.EntryAbsent(0, "a"), 0.0)
+    assert reads(recovery) == [(0, "b")]
+    recovery.step(machine.EntryAbsent(0, "b"), 0.0)
+    (close,) = recovery.take_commands()
+    assert isinstance(close, machine.CloseLedger)
+    assert (close.metadata.state, close.metadata.last_entry_id, close.metadata.length) == (LedgerState.CLOSED, -1, 0)
+
+
+def test_entries_behind_the_confirmed_prefix_are_copied_until_an_ack_quorum_has_them() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacAnswered(0, 1, 0, 20), 0.0)
+    recovery.step(machine.LacAnswered(1, 0, -1, 10), 0.0)
+    assert reads(recovery) == [(1, "b")]
+    recovery.step(machine.EntryAbsent(1, "b"), 0.0)
+    assert reads(recovery) == [(1, "c")]
+    recovery.step(machine.EntryFailed(1, "c", "broken"), 0.0)
+    assert reads(recovery) == [(1, "a")]
+    recovery.step(machine.EntryFound(1, "a", 20, b"one"), 0.0)
+    adds = recovery.take_commands()
+    assert adds == [machine.RecoveryAdd(1, bookie_id, 0, 20, b"one") for bookie_id in "bca"]
+    recovery.step(machine.AddsAcknowledged("a", (1,)), 0.0)
+    assert recovery.take_commands() == []
+    recovery.step(machine.AddsAcknowledged("b", (1,)), 0.0)
+    assert reads(recovery) == [(2, "c")]
+    recovery.step(machine.EntryAbsent(2, "c"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryAbsent(2, "a"), 0.0)
+    (close,) = recovery.take_commands()
+    assert isinstance(close, machine.CloseLedger)
+    assert (close.metadata.last_entry_id, close.metadata.length) == (1, 20)
+
+
+def test_the_floor_is_the_entry_before_the_last_segment() -> None:
+    recovery = started((0, "xyz"), (5, "abc"))
+    for position in range(2):
+        recovery.step(machine.LacAbsent(position), 0.0)
+    assert recovery.known_confirmed() == 4
+    assert reads(recovery) == [(5, "c")]
+    recovery.step(machine.EntryAbsent(5, "c"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryAbsent(5, "a"), 0.0)
+    # Nothing told the length at entry 4, so that entry is read for it, where the earlier segment has it.
+    assert reads(recovery) == [(4, "y")]
+    recovery.step(machine.EntryFound(4, "y", 50, b"four"), 0.0)
+    (close,) = recovery.take_commands()
+    assert isinstance(close, machine.CloseLedger)
+    assert (close.metadata.last_entry_id, close.metadata.length) == (4, 50)
+
+
+def test_unknown_bookies_stop_the_recovery_and_are_named() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacFailed(0, "refused"), 1.0)
+    recovery.step(machine.LacAbsent(1), 1.0)
+    assert not recovery.is_finished
+    recovery.step(machine.LacFailed(2, "no answer"), 2.5)
+    assert recovery.failure is not None
+    assert "within 2.5 s" in recovery.failure
+    assert "a (refused), c (no answer)" in recovery.failure
+
+
+def test_an_entry_that_can_be_neither_found_nor_denied_stops_the_recovery() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacAbsent(0), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    recovery.step(machine.EntryFailed(0, "a", "timed out"), 0.0)
+    recovery.step(machine.EntryAbsent(0, "b"), 0.0)
+    assert not recovery.is_finished
+    recovery.step(machine.EntryFailed(0, "c", "timed out"), 0.0)
+    assert recovery.failure is not None
+    assert "entry 0" in recovery.failure
+    assert not any(isinstance(command, machine.CloseLedger) for command in recovery.take_commands())
+
+
+def test_nothing_behind_the_first_absent_entry_is_copied() -> None:
+    recovery = started((0, "abc"), window=3)
+    recovery.step(machine.LacAbsent(0), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    assert reads(recovery) == [(0, "a"), (1, "b"), (2, "c")]
+    recovery.step(machine.EntryFound(1, "b", 20, b"one"), 0.0)
+    assert recovery.take_commands() == [], "entry 0 is not decided yet"
+    recovery.step(machine.EntryAbsent(0, "a"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryAbsent(0, "b"), 0.0)
+    (close,) = recovery.take_commands()
+    assert isinstance(close, machine.CloseLedger)
+    assert close.metadata.last_entry_id == -1
+
+
+def test_a_failed_bookie_is_replaced_in_memory_only() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacAbsent(0), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.AddsAcknowledged("b", (0,)), 0.0)
+    recovery.step(machine.AddFailed("c", "disk full"), 0.0)
+    assert recovery.take_commands() == [machine.ReplaceBookies(("a", "b", "c"), (2,))]
+    recovery.step(machine.AddsAcknowledged("a", (0,)), 0.0)
+    assert recovery.take_commands() == [], "nothing is confirmed during a change"
+    recovery.step(machine.EnsembleReplaced(("a", "b", "d")), 0.0)
+    assert machine.RecoveryAdd(0, "d", -1, 10, b"zero") in recovery.take_commands()
+    recovery.step(machine.EntryAbsent(1, "b"), 0.0)
+    recovery.step(machine.EntryAbsent(1, "c"), 0.0)
+    (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
+    assert close.metadata.segments == (Segment(0, ("a", "b", "d")),)
+
+
+def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() -> None:
+    recovery = started((0, "xyz"), (5, "abc"))
+    recovery.step(machine.LacAnswered(0, 6, 3, 77), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    for bookie_id in "ca":
+        recovery.step(machine.EntryAbsent(5, bookie_id), 0.0)
+    for bookie_id in "yzx":
+        recovery.step(machine.EntryFailed(4, bookie_id, "gone"), 0.0)
+    (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
+    assert (close.metadata.last_entry_id, close.metadata.length) == (4, 77)
+
+
+def test_recovery_starts_only_once_the_metadata_says_so() -> None:
+    fresh = LedgerMetadata(3, 3, 2, (Segment(0, ("a", "b", "c")),))
+    with pytest.raises(AssertionError):
+        Recovery(fresh, 1, 0.0)

@@ -1,0 +1,151 @@
+"""The write tracker: confirmation in order, quorums, replaced bookies, standing still."""
+
+import pytest
+
+from triplicate.ledger import WriteTracker
+
+
+def tracker(ensemble: str = "abc", write_quorum: int = 3, ack_quorum: int = 2, pushed: int = 10, first: int = 0) -> WriteTracker:
+    made = WriteTracker(list(ensemble), write_quorum, ack_quorum, first)
+    made.push(pushed)
+    return made
+
+
+def test_nothing_is_confirmed_at_first() -> None:
+    made = tracker()
+    assert (made.advance(), made.last_add_pushed) == (-1, 9)
+
+
+def test_an_entry_is_confirmed_by_its_ack_quorum() -> None:
+    made = tracker()
+    made.acknowledge("a", [0])
+    assert made.advance() == -1
+    made.acknowledge("c", [0])
+    assert made.advance() == 0
+
+
+def test_a_later_entry_waits_for_all_before_it() -> None:
+    made = tracker()
+    for bookie_id in "ab":
+        made.acknowledge(bookie_id, [1, 2])
+    assert made.advance() == -1
+    made.acknowledge("a", [0])
+    made.acknowledge("c", [0])
+    assert made.advance() == 2
+
+
+def test_a_bookie_counts_once_however_often_it_answers() -> None:
+    made = tracker()
+    made.acknowledge("a", [0, 0, 0])
+    made.acknowledge("a", [0])
+    assert made.advance() == -1
+
+
+def test_answers_for_entries_never_sent_are_ignored() -> None:
+    made = tracker(pushed=1)
+    for bookie_id in "ab":
+        made.acknowledge(bookie_id, [0, 1, 2, -5])
+    assert made.advance() == 0
+    made.push()
+    assert made.advance() == 0, "the early answer must not count for the entry that now has its id"
+
+
+def test_answers_of_bookies_outside_the_ensemble_are_ignored() -> None:
+    made = tracker()
+    made.acknowledge("a", [0])
+    made.acknowledge("z", [0])
+    assert made.advance() == -1
+
+
+def test_striped_entries_belong_to_their_write_sets_only() -> None:
+    made = tracker("abcd", write_quorum=2, ack_quorum=2)
+    made.acknowledge("c", [0])
+    made.acknowledge("a", [0])
+    assert made.advance() == -1, "entry 0 belongs to a and b"
+    made.acknowledge("b", [0, 1])
+    assert made.advance() == 0
+    made.acknowledge("c", [1])
+    assert made.advance() == 1
+    assert [e for e in range(8) if made.holds(0, e)] == [0, 3, 4, 7]
+
+
+def test_confirmation_stands_still_during_a_change() -> None:
+    made = tracker()
+    made.begin_change()
+    for bookie_id in "abc":
+        made.acknowledge(bookie_id, range(10))
+    assert made.advance() == -1
+    made.end_change()
+    assert made.advance() == 9
+
+
+def test_what_a_replaced_bookie_acknowledged_does_not_count() -> None:
+    made = tracker()
+    made.acknowledge("a", [0, 1])
+    made.acknowledge("b", [0])
+    assert made.advance() == 0
+    made.begin_change()
+    assert made.replace(["d", "b", "c"]) == [0]
+    made.end_change()
+    made.acknowledge("b", [1])
+    assert made.advance() == 0, "a is gone, and d has not answered"
+    made.acknowledge("a", [1])
+    assert made.advance() == 0, "a late answer of a replaced bookie counts for nobody"
+    made.acknowledge("d", [1])
+    assert made.advance() == 1
+
+
+def test_bookies_that_stay_keep_what_they_acknowledged() -> None:
+    made = tracker()
+    made.acknowledge("b", [0, 2])
+    made.acknowledge("c", [0, 1, 2])
+    assert made.advance() == 0
+    made.begin_change()
+    made.replace(["d", "b", "c"])
+    made.end_change()
+    made.acknowledge("b", [1])
+    assert made.advance() == 2
+
+
+def test_a_new_bookie_is_owed_what_is_not_confirmed() -> None:
+    made = tracker("abcd", write_quorum=2, ack_quorum=2, pushed=8)
+    for bookie_id in "abc":
+        made.acknowledge(bookie_id, [e for e in range(2) if made.holds("abcd".index(bookie_id), e)])
+    assert made.advance() == 1
+    made.begin_change()
+    made.replace(["e", "b", "c", "d"])
+    assert made.pending_of(0) == [3, 4, 7]
+
+
+def test_reach_says_what_a_bookie_answered_in_full() -> None:
+    made = tracker()
+    made.acknowledge("a", [0, 1, 3])
+    assert made.reach_of("a") == 1
+    made.acknowledge("a", [2])
+    assert made.reach_of("a") == 3
+    assert made.reach_of("gone") == 9
+
+
+def test_a_tracker_may_start_in_the_middle() -> None:
+    made = tracker(first=100, pushed=2)
+    assert made.advance() == 99
+    for bookie_id in "bc":
+        made.acknowledge(bookie_id, [100, 101])
+    assert made.advance() == 101
+
+
+@pytest.mark.parametrize("ids", [[0, 2, 1], [2, 1, 0], [0, 1, 1, 2], [1, 0, 2]])
+def test_answers_may_come_in_any_order(ids: list[int]) -> None:
+    made = tracker()
+    made.acknowledge("a", ids)
+    made.acknowledge("b", ids)
+    assert made.advance() == 2
+
+
+def test_changes_do_not_overlap() -> None:
+    made = tracker()
+    with pytest.raises(AssertionError):
+        made.replace(["d", "b", "c"])
+    made.begin_change()
+    with pytest.raises(AssertionError):
+        made.begin_change()
