@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ArgumentError, HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated
-from triplicate.log import LogEntry, Logs, LogSettings, Range
+from triplicate.log import LogEntry, LogReader, Logs, LogSettings, Range, RangeReader
 from triplicate.log.core import changes
 from triplicate.log.core.head import encode_head
 
@@ -24,6 +24,12 @@ async def fill(logs: Logs, name: str, count: int, *, group: int = 3, settings: L
         for start in range(0, count, group):
             await writer.append_entry(values[start : start + group], preamble=b"group %d" % start)
     return values
+
+
+async def drain(reader: LogReader | RangeReader) -> None:
+    """Read until an error."""
+    while True:
+        await anext(reader)
 
 
 def test_reading_may_begin_at_any_offset() -> None:
@@ -155,8 +161,7 @@ def test_a_reader_that_is_overtaken_by_truncation_says_so() -> None:
             await logs.truncate("l", 60)
             assert stage.bookies.ledgers == {}
             with pytest.raises(OffsetTruncated):
-                for _ in range(60):
-                    await anext(reader)
+                await drain(reader)
 
     play(scene)
 
@@ -177,8 +182,7 @@ def test_a_missing_segment_is_an_error_and_not_a_gap() -> None:
         await _without_segment(stage, logs, 1)
         async with await logs.reader("l") as reader:
             with pytest.raises(OffsetGap, match=str(end)):
-                while True:
-                    await anext(reader)
+                await drain(reader)
             assert reader.position == end
         with pytest.raises(OffsetGap):
             await logs.plan("l", 0, 60, 1000)
@@ -192,17 +196,15 @@ def test_a_missing_entry_is_an_error_and_not_a_gap() -> None:
         await fill(logs, "l", 30, settings=LogSettings())
         (segment,) = await logs.segments("l")
         ledger = stage.bookies.ledger(segment.ledger_id)
-        lost = [place for place, entry in enumerate(ledger.entries) if b"0009" in entry.payload][0]
+        lost = next(place for place, entry in enumerate(ledger.entries) if b"0009" in entry.payload)
         following = ledger.entries[lost + 1 :]
         ledger.entries[lost:] = [*following, following[-1]]
         async with await logs.reader("l") as reader:
             with pytest.raises(OffsetGap, match="offset 9 was expected"):
-                while True:
-                    await anext(reader)
+                await drain(reader)
         async with logs.read_range(Range(segment.ledger_id, 0, 0, 30, segment.last_entry)) as reading:
             with pytest.raises(OffsetGap, match="offset 9 was expected"):
-                while True:
-                    await anext(reading)
+                await drain(reading)
 
     play(scene)
 
@@ -218,8 +220,7 @@ def test_a_segment_with_fewer_records_than_the_list_says_is_an_error() -> None:
         ledger.entries[places[-1]] = noop
         async with await logs.reader("l") as reader:
             with pytest.raises(OffsetGap):
-                while True:
-                    await anext(reader)
+                await drain(reader)
 
     play(scene)
 
@@ -232,8 +233,7 @@ def test_a_lost_ledger_is_named() -> None:
         del stage.bookies.ledgers[second.ledger_id]
         async with await logs.reader("l") as reader:
             with pytest.raises(NoSuchLedger, match=f"ledger {second.ledger_id} from offset {second.first_offset}"):
-                while True:
-                    await anext(reader)
+                await drain(reader)
 
     play(scene)
 

@@ -1,0 +1,110 @@
+"""The log over the real client, its sockets and quorums; the bookies are scripted ones."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.client.cluster import fake_cluster, run
+from triplicate.errors import LogFenced, NotEnoughBookies
+from triplicate.log import Logs, LogSettings, StagingOrigin
+
+ROLLING = LogSettings(roll_size_bytes=4096, compression="none")
+
+
+async def values_of(logs: Logs, name: str, start: int, end: int) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    async with await logs.reader(name, start) as reader:
+        while reader.position < end:
+            entry = await reader.next_entry(5)
+            assert entry is not None
+            values += entry.values
+    return values
+
+
+def test_a_log_is_written_rolled_tailed_and_read_again() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, cluster.client() as other:
+            logs, others = Logs(client), Logs(other)
+            await logs.create("l", ROLLING)
+            values = [b"%04d" % number + b"." * 200 for number in range(100)]
+            following = asyncio.ensure_future(values_of(others, "l", 0, 100))
+            async with await logs.writer("l", owner="w") as writer:
+                appends = [asyncio.ensure_future(writer.append(value)) for value in values]
+                assert [await append for append in appends] == list(range(100))
+                await asyncio.sleep(0.05)
+                assert await others.end_offset("l") == 100
+            assert await following == values
+            assert await values_of(others, "l", 0, 100) == values
+            ranges = await others.plan("l", 10, 90, 7)
+            read: list[bytes | None] = []
+            for planned in ranges:
+                async with others.read_range(planned) as reading:
+                    read += [value async for entry in reading for value in entry.values]
+            assert read == values[10:90]
+
+    run(body())
+
+
+def test_a_take_over_fences_the_writer_before() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, cluster.client() as other:
+            logs, others = Logs(client), Logs(other)
+            await logs.create("l")
+            first = await logs.writer("l", owner="one")
+            assert await first.append_many([b"a", b"b"]) == range(2)
+            async with await others.writer("l", owner="two") as second:
+                with pytest.raises(LogFenced):
+                    await first.append(b"lost")
+                assert await second.append(b"c") == 2
+            await first.close()
+            assert await values_of(logs, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    run(body())
+
+
+def test_the_loss_of_a_bookie_is_not_seen_by_appenders() -> None:
+    async def body() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client() as client:
+            logs = Logs(client)
+            await logs.create("l")
+            async with await logs.writer("l", owner="w") as writer:
+                for number in range(20):
+                    if number == 10:
+                        metadata = await client.metadata_of(writer.ledger_id)
+                        await cluster[metadata.last_segment.ensemble[0]].stop()
+                    assert await writer.append(b"%d" % number) == number
+            assert await values_of(logs, "l", 0, 20) == [b"%d" % number for number in range(20)]
+
+    run(body())
+
+
+def test_staged_ledgers_are_published_and_read() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            logs = Logs(client)
+            await logs.create("l")
+            staged = []
+            for partition in range(3):
+                async with await logs.staging(StagingOrigin("l", "app", "q", 1, partition)) as writer:
+                    await writer.append_many([b"%d-%d" % (partition, number) for number in range(10)])
+                    staged.append(await writer.seal())
+            published = await logs.publish("l", staged, application="app", batch=1)
+            assert (published.first_offset, published.end_offset, published.already) == (0, 30, False)
+            assert (await logs.publish("l", staged, application="app", batch=1)).already
+            assert await values_of(logs, "l", 0, 30) == [b"%d-%d" % (partition, number) for partition in range(3) for number in range(10)]
+
+    run(body())
+
+
+def test_too_few_bookies_for_a_log_is_said_when_it_is_written() -> None:
+    async def body() -> None:
+        async with fake_cluster("ab") as cluster, cluster.client() as client:
+            logs = Logs(client)
+            await logs.create("l")
+            with pytest.raises(NotEnoughBookies):
+                await logs.writer("l", owner="w")
+            assert await logs.owner("l") is None
+
+    run(body())
