@@ -73,7 +73,16 @@ def test_folders(part: Part) -> list[str]:
 def command_of(part: Part) -> list[str]:
     if part.command:
         return list(part.command)
-    return [sys.executable, "-m", "pytest", "-q", "--color=no", f"--junit-xml={RESULTS / part.name}.xml", *test_folders(part)]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--color=no",
+        "--continue-on-collection-errors",
+        f"--junit-xml={RESULTS / part.name}.xml",
+        *test_folders(part),
+    ]
 
 
 def run_part(part: Part) -> Outcome:
