@@ -93,7 +93,7 @@ def the_outside_is_behind_ports(source: Source) -> Iterator[str]:
         return
     for found in source.imports():
         top = found.module.split(".")[0]
-        if top in OUTSIDE and not found.for_types_only and not _only_for_annotations(source, found.module):
+        if top in OUTSIDE and not found.for_types_only and not _is_harmless(source, found.module):
             yield f"line {found.line}: imports {top}; use the port of `Host` in {PACKAGE}.runtime"
     for node in ast.walk(source.tree):
         name = _called(node)
@@ -240,11 +240,11 @@ def _uses_caught(handler: ast.ExceptHandler) -> bool:
     )
 
 
-_HARMLESS_CALLS = {"random": frozenset[str](), "uuid": frozenset({"UUID"})}
+_HARMLESS_CALLS = {"random": frozenset[str](), "uuid": frozenset({"UUID"}), "threading": frozenset({"Lock"})}
 
 
-def _only_for_annotations(source: Source, module: str) -> bool:
-    """Whether ``import random`` serves only ``rng: random.Random``, or ``import uuid`` only to write a number: a type is no draw."""
+def _is_harmless(source: Source, module: str) -> bool:
+    """Whether ``random`` only names the type of a stream, ``uuid`` only writes a number, ``threading`` only guards what a Worker shares."""
     if module not in _HARMLESS_CALLS:
         return False
     calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))

@@ -37,6 +37,7 @@ OFFENDING: list[tuple[str, str, str, str]] = [
     ("tasks_are_made_in_runtime", "bookie/a.py", "t = asyncio.ensure_future(f())", r"calls ensure_future"),
     ("tasks_are_made_in_runtime", "log/a.py", "group = asyncio.TaskGroup()", r"calls TaskGroup"),
     ("the_outside_is_behind_ports", "client/a.py", "import time", r"imports time"),
+    ("the_outside_is_behind_ports", "bookie/a.py", "import threading\nthreading.Thread(target=f).start()", r"imports threading"),
     ("the_outside_is_behind_ports", "bookie/a.py", "import random\nx = random.random()", r"imports random"),
     ("the_outside_is_behind_ports", "metadata/a.py", "async def f():\n    await asyncio.to_thread(g)", r"calls to_thread"),
     ("queues_have_a_limit", "client/a.py", "q = asyncio.Queue()", r"without a limit"),
