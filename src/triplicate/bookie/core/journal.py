@@ -115,8 +115,8 @@ class GroupScanner:
         self.torn: TornTail | None = None
         """Set when the scan ended at bytes that are neither a group nor zeros."""
 
-    def groups(self, after_sequence: int, start: int = HEADER_BYTES) -> Iterator[JournalGroup]:
-        """Every good group from `start` on, which must be numbered `after_sequence` + 1 and up.
+    def groups(self, after_sequence: int | None, start: int = HEADER_BYTES) -> Iterator[JournalGroup]:
+        """Every good group from `start` on, which must be numbered `after_sequence` + 1 and up (None: the first may have any number).
 
         Raises:
             CorruptionError: a damaged or missing group with a good one behind it. FormatError: a group of an unknown type.
@@ -127,7 +127,7 @@ class GroupScanner:
             group = self._group_at(offset)
             if group is None:
                 break
-            if group.sequence != sequence + 1:
+            if sequence is not None and group.sequence != sequence + 1:
                 raise CorruptionError(
                     f"{self._path}: at byte {offset} group {group.sequence} follows group {sequence}: groups between them are missing; "
                     "the journal is damaged, so this bookie's copies must be restored from its peers"
@@ -137,7 +137,11 @@ class GroupScanner:
             self.end = offset
             yield group
         self.end = offset
-        self._judge_tail(offset, sequence)
+        self._judge_tail(offset, sequence or 0)
+
+    def is_group(self, offset: int) -> bool:
+        """Whether a whole group of this file begins at `offset`."""
+        return self._group_at(offset) is not None
 
     def _header_at(self, offset: int, block: bytes) -> tuple[int, int, int, int, int, int] | None:
         """(type, flags, sequence, length, count, crc) of a plausible header of this file, or None."""
@@ -188,6 +192,6 @@ class GroupScanner:
             if group is not None and group.sequence > sequence:
                 raise CorruptionError(
                     f"{self._path}: the group at byte {bad_offset} is damaged, but group {group.sequence} at byte {group.offset} behind "
-                    "it is whole: this is no torn write; nothing was changed; restore the file, or replace this bookie's disks and let its peers "
-                    "copy the entries back"
+                    "it is whole: this is no torn write; nothing was changed; restore the file, or replace this bookie's "
+                    "disks and let its peers copy the entries back"
                 )

@@ -41,7 +41,9 @@ def encode_mark(mark: Mark) -> bytes:
 def decode_mark(data: bytes, path: str) -> Mark:
     """Raises CorruptionError (damaged), FormatError (newer)."""
     if len(data) != _MARK.size + _CRC.size or data[:8] != MARK_MAGIC or _CRC.unpack_from(data, _MARK.size)[0] != crc32c(data[: _MARK.size]):
-        raise CorruptionError(f"{path}: the journal mark fails its checksum")
+        raise CorruptionError(
+            f"{path}: the journal mark fails its checksum: delete the file, and everything that the journal still holds is replayed"
+        )
     _, version, number, offset, sequence, flush = _MARK.unpack_from(data)
     if version != MARK_VERSION:
         raise FormatError(f"{path}: mark of format {version}, this release knows {MARK_VERSION}: start the release that wrote it")

@@ -1,0 +1,345 @@
+"""The entry logs of a bookie: one being written, the others finished; reading of runs. All methods block and belong on a worker.
+
+Writing and reading happen on two workers at once: the writer touches only the log that it fills, readers open files of their own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from triplicate.bookie.core.checksum import Buffer
+from triplicate.bookie.core.entry_log import (
+    MAX_RUN_BYTES,
+    MAX_RUN_SPAN,
+    SIZE,
+    BlockInfo,
+    BlockType,
+    LogReader,
+    RunTable,
+    encode_footer,
+    encode_run,
+    encode_states_block,
+    split_entry,
+)
+from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, FileIdentity, decode_file_header, encode_file_header
+from triplicate.bookie.core.state import LedgerState, decode_states
+from triplicate.bookie.files import join, numbered_files, numbered_name
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Disk, File, Trace
+
+SUFFIX = ".entries"
+WRITE_BYTES = 4 * 1024 * 1024
+"""Blocks are gathered up to this before they are written."""
+OPEN_FILES_MAX = 64
+READ_AHEAD_BYTES = 64 * 1024
+TABLES_SHARE = 4
+"""One part in so many of the read cache is for tables of runs."""
+ROW_MEMORY_BYTES = 80
+"""What a table's row takes in memory: two integers and their places in two tuples."""
+
+
+@dataclass(slots=True)
+class _OpenLog:
+    number: int
+    file: File
+    header: bytes
+    end: int
+    blocks: list[BlockInfo]
+
+
+class EntryLogWriter:
+    """Appends blocks. Call `run` and `states` any number of times, then `sync`; only then do the returned places count."""
+
+    def __init__(self, disk: Disk, directories: Sequence[str], identity: FileIdentity, log_bytes: int, paths: dict[int, str]) -> None:
+        """
+        Args:
+            paths: of all logs by number; the writer adds those that it makes.
+        """
+        self._disk = disk
+        self._directories = directories
+        self._paths = paths
+        self._identity = identity
+        self._log_bytes = log_bytes
+        self._next_number = max(paths, default=0) + 1
+        self._open: _OpenLog | None = None
+        self._waiting: list[Buffer] = []
+        self._waiting_bytes = 0
+        self.sizes: dict[int, int] = {}
+        """Log and its durable length, for the logs written since the last call of `sync`."""
+
+    @property
+    def open_number(self) -> int | None:
+        """The log being filled; it must not be deleted."""
+        return self._open.number if self._open is not None else None
+
+    def runs(self, flush_number: int, ledger_id: int, entries: dict[int, bytes]) -> Iterator[tuple[int, BlockInfo]]:
+        """Write a ledger's entries as one run, or several where they span or weigh too much; yields (log, run)."""
+        part: list[tuple[int, Buffer]] = []
+        part_bytes = 0
+        for entry_id in sorted(entries):
+            entry = entries[entry_id]
+            if part and (entry_id - part[0][0] >= MAX_RUN_SPAN or part_bytes + len(entry) > MAX_RUN_BYTES):
+                yield self._run(flush_number, ledger_id, part)
+                part, part_bytes = [], 0
+            part.append((entry_id, entry))
+            part_bytes += len(entry) + SIZE.size
+        if part:
+            yield self._run(flush_number, ledger_id, part)
+
+    def _run(self, flush_number: int, ledger_id: int, entries: list[tuple[int, Buffer]]) -> tuple[int, BlockInfo]:
+        log = self._log()
+        buffers, info = encode_run(flush_number, ledger_id, entries, log.end)
+        self._append(log, buffers, info)
+        return log.number, info
+
+    def states(self, flush_number: int, states: Sequence[LedgerState]) -> int:
+        """Write state records as one block; returns the log."""
+        log = self._log()
+        buffers, info = encode_states_block(flush_number, states, log.end)
+        self._append(log, buffers, info)
+        return log.number
+
+    def sync(self) -> dict[int, int]:
+        """Make everything written durable; returns the length of every log that has grown."""
+        if self._open is not None:
+            self._write(self._open)
+            self._open.file.sync()
+            self.sizes[self._open.number] = self._open.end
+        sizes, self.sizes = self.sizes, {}
+        return sizes
+
+    def finish(self) -> None:
+        """Close the log being filled with a footer and sync it. Idempotent."""
+        log = self._open
+        if log is None:
+            return
+        self._write(log)
+        flush_number = max([block.flush_number for block in log.blocks], default=0)
+        log.end += log.file.pwrite(encode_footer(flush_number, log.blocks, log.end, log.header), log.end)
+        log.file.sync()
+        self.sizes[log.number] = log.end
+        log.file.close()
+        self._open = None
+
+    def abandon(self) -> None:
+        """Close the file as it is, after a failure. What was not synced stands behind the last length that the index knows."""
+        if self._open is not None:
+            self._open.file.close()
+        self._open = None
+        self._waiting, self._waiting_bytes = [], 0
+        self.sizes = {}
+
+    def _log(self) -> _OpenLog:
+        if self._open is not None and self._open.end >= self._log_bytes:
+            self.finish()
+        if self._open is None:
+            number = self._next_number
+            self._next_number += 1
+            directory = self._directories[number % len(self._directories)]
+            path = join(directory, numbered_name(number, SUFFIX))
+            file = self._disk.open(path, create=True, exclusive=True)
+            identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
+            header = encode_file_header(ENTRY_LOG_MAGIC, identity)
+            file.pwrite([header], 0)
+            file.sync()
+            self._disk.sync_directory(directory)
+            self._paths[number] = path
+            self._open = _OpenLog(number, file, header, HEADER_BYTES, [])
+        return self._open
+
+    def _append(self, log: _OpenLog, buffers: list[Buffer], info: BlockInfo) -> None:
+        self._waiting += buffers
+        size = info.end - info.offset
+        self._waiting_bytes += size
+        log.end += size
+        log.blocks.append(info)
+        if self._waiting_bytes >= WRITE_BYTES:
+            self._write(log)
+
+    def _write(self, log: _OpenLog) -> None:
+        if self._waiting:
+            log.file.pwrite(self._waiting, log.end - self._waiting_bytes)
+            self._waiting, self._waiting_bytes = [], 0
+
+
+class EntryLogReader:
+    """Reads entries of runs, with bounded caches of tables and of blocks read ahead. One worker uses it."""
+
+    def __init__(self, disk: Disk, paths: dict[int, str], cache_bytes: int) -> None:
+        self._disk = disk
+        self._paths = paths
+        self._files: OrderedDict[int, File] = OrderedDict()
+        self._tables: OrderedDict[tuple[int, int], RunTable] = OrderedDict()
+        self._tables_bytes = 0
+        self._tables_limit = cache_bytes // TABLES_SHARE
+        self._ahead: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._ahead_limit = max(1, (cache_bytes - self._tables_limit) // READ_AHEAD_BYTES)
+
+    def path(self, log: int) -> str:
+        """Where a log is. Raises CorruptionError: the index names one that is not there."""
+        path = self._paths.get(log)
+        if path is None:
+            raise CorruptionError(f"entry log {log}, which the index names, is in none of the ledger directories")
+        return path
+
+    def entry(self, log: int, run: BlockInfo, entry_id: int) -> bytes | None:
+        """One entry, or None when the run does not hold it. Raises CorruptionError, OSError."""
+        table = self._table(log, run)
+        place = table.find(entry_id)
+        if place is None:
+            return None
+        start, size = place
+        offset = run.body_offset + start
+        return split_entry(self._read(log, SIZE.size + size, offset), size, self.path(log), offset)
+
+    def ids(self, log: int, run: BlockInfo) -> Sequence[int]:
+        """The ids of the entries that a run holds, ascending."""
+        return self._table(log, run).ids
+
+    def forget(self, log: int) -> None:
+        """Close a log that is to be deleted."""
+        file = self._files.pop(log, None)
+        if file is not None:
+            file.close()
+        for key in [key for key in self._tables if key[0] == log]:
+            self._tables_bytes -= len(self._tables.pop(key).ids) * ROW_MEMORY_BYTES
+        for block in [key for key in self._ahead if key[0] == log]:
+            del self._ahead[block]
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _file(self, log: int) -> File:
+        file = self._files.get(log)
+        if file is None:
+            file = self._disk.open(self.path(log), readonly=True)
+            self._files[log] = file
+            if len(self._files) > OPEN_FILES_MAX:
+                self._files.popitem(last=False)[1].close()
+        else:
+            self._files.move_to_end(log)
+        return file
+
+    def _table(self, log: int, run: BlockInfo) -> RunTable:
+        key = log, run.offset
+        table = self._tables.get(key)
+        if table is None:
+            file = self._file(log)
+            table = LogReader(file.pread, file.size(), file.path).run_table(run)
+            self._tables[key] = table
+            self._tables_bytes += len(table.ids) * ROW_MEMORY_BYTES
+            while self._tables_bytes > self._tables_limit and len(self._tables) > 1:
+                self._tables_bytes -= len(self._tables.popitem(last=False)[1].ids) * ROW_MEMORY_BYTES
+        else:
+            self._tables.move_to_end(key)
+        return table
+
+    def _read(self, log: int, size: int, offset: int) -> bytes:
+        """`size` bytes at `offset`, small ones out of whole blocks that stay in memory for those who read on."""
+        first, last = offset // READ_AHEAD_BYTES, (offset + size - 1) // READ_AHEAD_BYTES
+        if last - first > 1:
+            return self._file(log).pread(size, offset)
+        parts = [self._block(log, number, offset + size) for number in range(first, last + 1)]
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        start = offset - first * READ_AHEAD_BYTES
+        return data[start : start + size]
+
+    def _block(self, log: int, number: int, needed_end: int) -> bytes:
+        key = log, number
+        block = self._ahead.get(key)
+        start = number * READ_AHEAD_BYTES
+        # The log being filled grows: a block read from its end may lack what was flushed since.
+        if block is None or (len(block) < READ_AHEAD_BYTES and start + len(block) < needed_end):
+            block = self._file(log).pread(READ_AHEAD_BYTES, start)
+            self._ahead[key] = block
+            if len(self._ahead) > self._ahead_limit:
+                self._ahead.popitem(last=False)
+        else:
+            self._ahead.move_to_end(key)
+        return block
+
+
+@dataclass(slots=True)
+class LogContent:
+    """What one entry log holds, as found at start."""
+
+    number: int
+    path: str
+    size: int
+    blocks: list[BlockInfo]
+    states: list[tuple[int, LedgerState]]
+    """(flush number, state), only where asked for."""
+    finished: bool
+
+
+def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
+    """Paths of all entry logs by number, ascending."""
+    found: dict[int, str] = {}
+    for directory in directories:
+        found.update(numbered_files(disk, directory, SUFFIX))
+    return dict(sorted(found.items()))
+
+
+def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Trace) -> LogContent:
+    """Read a log's blocks from its footer, or by going through it where it was never finished or the footer is damaged.
+
+    Raises:
+        CorruptionError: not even the header can be read. FormatError: from a newer release.
+    """
+    file = disk.open(path, readonly=True)
+    try:
+        size = file.size()
+        header = file.pread(HEADER_BYTES, 0)
+        decode_file_header(header, ENTRY_LOG_MAGIC, path)
+        reader = LogReader(file.pread, size, path)
+        try:
+            blocks = reader.footer(header)
+        except CorruptionError as error:
+            trace("bookie.footer_damaged", path=path, error=str(error))
+            blocks = None
+        finished = blocks is not None
+        states: list[tuple[int, LedgerState]] = []
+        if blocks is None:
+            blocks = []
+            try:
+                for info, table in reader.scan():
+                    if info.type is BlockType.FOOTER:
+                        break
+                    blocks.append(info)
+                    if with_states and info.type is BlockType.STATES:
+                        states += [(info.flush_number, state) for state in decode_states(table, info.count)]
+            except CorruptionError as error:
+                trace("bookie.entry_log_ends_early", path=path, error=str(error))
+        elif with_states:
+            for info in blocks:
+                if info.type is BlockType.STATES:
+                    states += [(info.flush_number, state) for state in decode_states(reader.block(info.offset)[1], info.count)]
+        return LogContent(number, path, size, blocks, states, finished)
+    finally:
+        file.close()
+
+
+def finish_log(disk: Disk, content: LogContent, durable_bytes: int, trace: Trace) -> None:
+    """Give a log that a crash left open its footer. `durable_bytes`: as far as the index knows it to be durable.
+
+    What stands behind the last whole block was not synced, so nothing points there and it is cut off; should the index know better,
+    the log is damaged, is left as it is, and only its good blocks can be read.
+    """
+    end = content.blocks[-1].end if content.blocks else HEADER_BYTES
+    if end < durable_bytes:
+        trace("bookie.entry_log_damaged", path=content.path, good_bytes=end, durable_bytes=durable_bytes)
+        return
+    file = disk.open(content.path)
+    try:
+        header = file.pread(HEADER_BYTES, 0)
+        if content.size > end:
+            file.truncate(end)
+        flush_number = max([block.flush_number for block in content.blocks], default=0)
+        file.pwrite(encode_footer(flush_number, content.blocks, end, header), end)
+        file.sync()
+    finally:
+        file.close()

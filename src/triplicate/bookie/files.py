@@ -1,0 +1,46 @@
+"""Small helpers over the disk port, shared by journal, entry logs and marks. All block."""
+
+from __future__ import annotations
+
+from triplicate.runtime import Disk
+
+
+def join(directory: str, name: str) -> str:
+    return f"{directory.rstrip('/')}/{name}"
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    """A whole small file. Raises OSError."""
+    file = disk.open(path, readonly=True)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def replace_file(disk: Disk, directory: str, name: str, data: bytes) -> None:
+    """Write a small file so that after a crash either the old or the new content is there, whole."""
+    target, beside = join(directory, name), join(directory, name + ".new")
+    file = disk.open(beside, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite([data], 0)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(beside, target)
+    disk.sync_directory(directory)
+
+
+def numbered_files(disk: Disk, directory: str, suffix: str) -> dict[int, str]:
+    """Files named by ``<decimal number><suffix>``, by number, ascending."""
+    found: dict[int, str] = {}
+    for name in disk.names(directory):
+        stem = name.removesuffix(suffix)
+        if stem != name and stem.isdecimal():
+            found[int(stem)] = join(directory, name)
+    return dict(sorted(found.items()))
+
+
+def numbered_name(number: int, suffix: str) -> str:
+    return f"{number:016d}{suffix}"

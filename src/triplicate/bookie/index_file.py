@@ -1,0 +1,192 @@
+"""SQLite's file over the disk port: an apsw VFS, so that the simulator and the crash tests see every write and sync of the index.
+
+SQLite keeps no journal of its own here (its journals hold random numbers, and a simulation must repeat). Instead a commit is one
+record: the pages that a transaction changed gather in memory until SQLite syncs, then go to ``<name>-commits`` with one write and one
+sync. When that file has grown, its newest pages are copied into the database file, which is synced, and it is cut. On opening the
+whole records are read again; what is torn behind them was never reported as done.
+
+``<name>-commits``, big-endian, records one after another: magic "TPIX", number of pages u32, commit number u64, CRC32C of these 16
+bytes and all that follows u32; then per page its number u32 (0 is the first) and its 4096 bytes. Commit numbers count up by one.
+
+Every page of the database file ends in a CRC32C of the rest of the page (in bytes that SQLite reserves for it), written on the way
+out and checked on the way in. There is one connection, and the directory's lock file keeps others out, so nothing is locked here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+import apsw
+
+from triplicate.bookie.core.checksum import crc32c
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Disk, File
+
+PAGE_BYTES = 4096
+RESERVED_BYTES = 8
+"""SQLite takes multiples of 4, and gives them at the end of every page; the checksum takes the first 4."""
+COMMITS_BYTES_MAX = 4 * 1024 * 1024
+"""The file of commits is copied into the database once it has this size; it bounds the memory for pages not yet copied."""
+COMMITS_SUFFIX = "-commits"
+
+_CRC = struct.Struct(">I4x")
+_RECORD = struct.Struct(">4sIQ")
+_RECORD_CRC = struct.Struct(">I")
+_PAGE_NUMBER = struct.Struct(">I")
+_MAGIC = b"TPIX"
+_numbers = itertools.count(1)
+
+
+class IndexVfs(apsw.VFS):
+    """One database by the disk port. Unregistered by `unregister` when the index is closed."""
+
+    def __init__(self, disk: Disk) -> None:
+        # The name only keeps file systems of one process apart; it never reaches the disk.
+        self.vfs_name = f"triplicate-{next(_numbers)}"
+        self._disk = disk
+        super().__init__(self.vfs_name, base="", maxpathname=4096)
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> IndexFile:  # type: ignore[override]
+        if name is None or not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            raise apsw.CantOpenError("the index needs no file but the database")
+        return IndexFile(self._disk, name.filename() if isinstance(name, apsw.URIFilename) else name)
+
+    def xDelete(self, name: str, sync_directory: bool) -> None:
+        """Only ever asked for journals, which do not exist."""
+
+    def xAccess(self, name: str, flags: int) -> bool:
+        return self._disk.exists(name)
+
+    def xFullPathname(self, name: str) -> str:
+        return name
+
+    def xSleep(self, microseconds: int) -> int:
+        return microseconds
+
+
+class IndexFile:
+    """The database file with its commits."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._path = path
+        fresh = not disk.exists(path) or not disk.exists(path + COMMITS_SUFFIX)
+        self._file = disk.open(path, create=True)
+        self._commits = disk.open(path + COMMITS_SUFFIX, create=True)
+        if fresh:
+            disk.sync_directory(path.rpartition("/")[0] or "/")
+        self._committed: dict[int, bytes] = {}
+        """Pages by number that are durable in the file of commits and not yet in the database file."""
+        self._changed: dict[int, bytes] = {}
+        """Pages by number that SQLite has written and not yet synced."""
+        self._commit_number = 0
+        self._commits_end = 0
+        self._load_commits()
+        self._pages = max([self._file.size() // PAGE_BYTES, *(number + 1 for number in self._committed)])
+
+    def _load_commits(self) -> None:
+        data_size = self._commits.size()
+        while (loaded := _read_commit(self._commits, self._commits_end, data_size)) is not None:
+            number, pages, end = loaded
+            if self._commit_number and number != self._commit_number + 1:
+                break
+            self._commit_number = number
+            self._commits_end = end
+            self._committed.update(pages)
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        number, start = divmod(offset, PAGE_BYTES)
+        page = self._changed.get(number) or self._committed.get(number) or self._stored(number)
+        return page if amount == PAGE_BYTES else page[start : start + amount]
+
+    def _stored(self, number: int) -> bytes:
+        page = self._file.pread(PAGE_BYTES, number * PAGE_BYTES)
+        if not page:
+            return b""
+        body = page[:-RESERVED_BYTES]
+        if len(page) != PAGE_BYTES or _CRC.unpack_from(page, len(body))[0] != crc32c(body):
+            raise CorruptionError(f"{self._path}: the page at byte {number * PAGE_BYTES} fails its checksum")
+        return page
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        number, start = divmod(offset, PAGE_BYTES)
+        if len(data) != PAGE_BYTES or start:
+            raise CorruptionError(f"{self._path}: SQLite writes {len(data)} bytes at {offset}, which is no page")
+        body = data[:-RESERVED_BYTES]
+        self._changed[number] = body + _CRC.pack(crc32c(body))
+        self._pages = max(self._pages, number + 1)
+
+    def xTruncate(self, size: int) -> None:
+        # Only a transaction that is taken back shrinks the file, before any of its pages became durable.
+        self._pages = size // PAGE_BYTES
+        self._changed = {number: page for number, page in self._changed.items() if number < self._pages}
+
+    def xSync(self, flags: int) -> None:
+        """A commit: everything written since the last one becomes durable together."""
+        if not self._changed:
+            return
+        parts: list[bytes] = []
+        for number, page in self._changed.items():
+            parts.append(_PAGE_NUMBER.pack(number))
+            parts.append(page)
+        head = _RECORD.pack(_MAGIC, len(self._changed), self._commit_number + 1)
+        size = self._commits.pwrite([head, _RECORD_CRC.pack(crc32c(head, *parts)), *parts], self._commits_end)
+        self._commits.sync()
+        self._commit_number += 1
+        self._commits_end += size
+        self._committed.update(self._changed)
+        self._changed = {}
+        if self._commits_end > COMMITS_BYTES_MAX:
+            self._copy_commits()
+
+    def _copy_commits(self) -> None:
+        for number in sorted(self._committed):
+            self._file.pwrite([self._committed[number]], number * PAGE_BYTES)
+        self._file.sync()
+        # Only now may the commits go. Were they still there after a crash, they would be copied again, which changes nothing.
+        self._commits.truncate(0)
+        self._commits.sync()
+        self._commits_end = 0
+        self._committed = {}
+
+    def xFileSize(self) -> int:
+        return self._pages * PAGE_BYTES
+
+    def xLock(self, level: int) -> None:
+        """See the module's text."""
+
+    def xUnlock(self, level: int) -> None:
+        """See the module's text."""
+
+    def xCheckReservedLock(self) -> bool:
+        return False
+
+    def xFileControl(self, operation: int, pointer: int) -> bool:
+        return False
+
+    def xSectorSize(self) -> int:
+        return PAGE_BYTES
+
+    def xDeviceCharacteristics(self) -> int:
+        return 0
+
+    def xClose(self) -> None:
+        self._file.close()
+        self._commits.close()
+
+
+def _read_commit(file: File, offset: int, size: int) -> tuple[int, dict[int, bytes], int] | None:
+    """(commit number, pages by number, end) of the whole record at `offset`, or None."""
+    head = file.pread(_RECORD.size + _RECORD_CRC.size, offset)
+    if len(head) < _RECORD.size + _RECORD_CRC.size:
+        return None
+    magic, count, number = _RECORD.unpack_from(head)
+    length = count * (_PAGE_NUMBER.size + PAGE_BYTES)
+    if magic != _MAGIC or offset + len(head) + length > size:
+        return None
+    body = file.pread(length, offset + len(head))
+    if crc32c(head[: _RECORD.size], body) != _RECORD_CRC.unpack_from(head, _RECORD.size)[0]:
+        return None
+    step = _PAGE_NUMBER.size + PAGE_BYTES
+    pages = {_PAGE_NUMBER.unpack_from(body, at)[0]: body[at + _PAGE_NUMBER.size : at + step] for at in range(0, length, step)}
+    return number, pages, offset + len(head) + length

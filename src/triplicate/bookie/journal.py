@@ -1,0 +1,302 @@
+"""The journal of one directory: group commit on a log device, files that roll, replay.
+
+Three sides touch it: the loop (`submit`, answers), the device's thread (`_form`: file, offset, sequence), and at start a worker (`replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from triplicate.bookie.core.checksum import Buffer
+from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header, encode_file_header
+from triplicate.bookie.core.journal import (
+    ALIGNMENT,
+    GROUP_HEADER_BYTES,
+    GROUP_MAGIC,
+    GroupPosition,
+    GroupScanner,
+    GroupType,
+    JournalGroup,
+    TornTail,
+    encode_group,
+    padded,
+)
+from triplicate.bookie.core.mark import Mark, decode_mark, encode_mark
+from triplicate.bookie.files import join, numbered_files, numbered_name, read_file, replace_file
+from triplicate.errors import CorruptionError, WrongCluster
+from triplicate.runtime import Clock, Disk, File, Group, LogDevice
+
+SUFFIX = ".journal"
+MARK_NAME = "mark"
+
+
+class Answered(Protocol):
+    """Who receives the answers of a group: one write for all of them."""
+
+    def answer(self, data: bytes) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class JournalItem:
+    """Something to be made durable, and what happens then."""
+
+    kind: GroupType
+    buffers: list[Buffer]
+    size_bytes: int
+    count: int
+    peer: Answered | None = None
+    answers: bytes = b""
+    """Sent to `peer` after the sync."""
+    then: Callable[[bool], None] | None = None
+    """Called on the loop: True after the sync, False when the journal failed (durable or not: unknown)."""
+    submitted_at: float = 0.0
+    end: GroupPosition | None = field(default=None, init=False)
+    """Where its group ends; set by the device's thread."""
+
+
+@dataclass(slots=True)
+class JournalTotals:
+    """Counted per group; read by the metrics."""
+
+    groups: int = 0
+    entries: int = 0
+    bytes: int = 0
+
+
+class Journal:
+    """See the module's text.
+
+    Args:
+        directory: holds the files and the mark.
+        preallocate_bytes, file_bytes, group_bytes: see `BookieSettings`.
+        on_group: called on the loop after each group with its items.
+        on_failure: called on the loop once, when a write or sync failed: nothing can be acknowledged any more.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        directory: str,
+        identity: FileIdentity,
+        *,
+        preallocate_bytes: int,
+        file_bytes: int,
+        group_bytes: int,
+        on_group: Callable[[list[JournalItem]], None],
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        self.directory = directory
+        self.waiting_bytes = 0
+        self.failed = False
+        self.torn: TornTail | None = None
+        """What replay found at the end of the files."""
+        self.groups_replayed = 0
+        self._disk = disk
+        self._clock = clock
+        self._identity = identity
+        self._preallocate_bytes = preallocate_bytes
+        self._file_bytes = file_bytes
+        self._group_bytes = group_bytes
+        self._on_group = on_group
+        self._on_failure = on_failure
+        self._device: LogDevice[JournalItem] | None = None
+        self.synced = GroupPosition(0, HEADER_BYTES, 0)
+        """The newest group whose sync is done; everything up to it has been in the write cache since before it was written."""
+        # The device's thread alone uses these once it runs.
+        self._file: File | None = None
+        self._number = 0
+        self._offset = 0
+        self._allocated = 0
+        self._sequence = 0
+
+    # Start.
+
+    def read_mark(self) -> Mark | None:
+        """The stored mark, or None when there is none. Raises CorruptionError, FormatError, OSError."""
+        path = join(self.directory, MARK_NAME)
+        return decode_mark(read_file(self._disk, path), path) if self._disk.exists(path) else None
+
+    def replay(self, mark: Mark | None) -> Iterator[JournalGroup]:
+        """Every group behind the mark, in order, over all files; afterwards `open` may follow.
+
+        Raises:
+            CorruptionError: a group, or a file, between others is damaged or missing. FormatError: from a newer release.
+        """
+        files = numbered_files(self._disk, self.directory, SUFFIX)
+        # Without a mark (none was written yet, or an operator deleted a damaged one) everything that is there is replayed.
+        sequence = mark.sequence if mark is not None else None
+        if mark is not None and mark.file_number not in files:
+            raise CorruptionError(
+                f"{self.directory}: journal file {mark.file_number}, at which replay must begin, is missing: restore it, or replace this "
+                "bookie's disks and let its peers copy the entries back"
+            )
+        for number, path in files.items():
+            if mark is not None and number < mark.file_number:
+                continue
+            start = mark.offset if mark is not None and number == mark.file_number else HEADER_BYTES
+            for group in self._groups_of(number, path, sequence, start):
+                sequence = group.sequence
+                self.groups_replayed += 1
+                yield group
+        self._sequence = sequence or 0
+        self._number = max([*files, mark.file_number if mark is not None else 0])
+
+    def _groups_of(self, number: int, path: str, sequence: int | None, start: int) -> Iterator[JournalGroup]:
+        file = self._disk.open(path, readonly=True)
+        try:
+            size = file.size()
+            header = file.pread(HEADER_BYTES, 0)
+            try:
+                identity = decode_file_header(header, JOURNAL_MAGIC, path)
+            except CorruptionError:
+                if self._holds_group(file, size, path, number):
+                    raise
+                # The crash came before the header's sync; no group is written before that.
+                self.torn = TornTail(path, 0)
+                return
+            self._check_identity(identity, number, path)
+            scanner = GroupScanner(file.pread, size, path, number)
+            yield from scanner.groups(sequence, start)
+            if scanner.torn is not None:
+                self.torn = scanner.torn
+        finally:
+            file.close()
+
+    def _holds_group(self, file: File, size: int, path: str, number: int) -> bool:
+        scanner = GroupScanner(file.pread, size, path, number)
+        return any(
+            file.pread(len(GROUP_MAGIC), offset) == GROUP_MAGIC and scanner.is_group(offset)
+            for offset in range(HEADER_BYTES, size, ALIGNMENT)
+        )
+
+    def _check_identity(self, found: FileIdentity, number: int, path: str) -> None:
+        ours = self._identity
+        if found.instance_id != ours.instance_id or found.bookie_id != ours.bookie_id:
+            raise WrongCluster(
+                f"{path}: a journal of bookie {found.bookie_id} in cluster {found.instance_id}, not of {ours.bookie_id} in "
+                f"{ours.instance_id}: give this bookie the directory that is its own"
+            )
+        if found.number != number:
+            raise CorruptionError(f"{path}: the file says that it is number {found.number}: it was renamed; give it its name back")
+
+    def open(self) -> None:
+        """Make a new file behind all that exist. Blocks."""
+        self._start_file()
+        self.synced = GroupPosition(self._number, HEADER_BYTES, self._sequence)
+
+    def start(self) -> None:
+        """Start the device; on the loop."""
+        self._device = self._disk.log_device(f"journal {self.directory}", self._form, self._done, self._fail)
+
+    # On the loop.
+
+    def submit(self, item: JournalItem) -> None:
+        """Queue an item. The caller looks at `waiting_bytes` and holds its peers back.
+
+        Raises:
+            OSError: the journal failed or is closed; the item is not taken.
+        """
+        if self._device is None or self.failed:
+            raise OSError("the journal takes nothing more")
+        item.submitted_at = self._clock.monotonic()
+        self._device.submit(item)
+        self.waiting_bytes += item.size_bytes
+
+    async def close(self) -> None:
+        """Sync and answer what is queued, then close the file."""
+        if self._device is not None:
+            await self._device.close()
+            self._device = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _done(self, items: list[JournalItem]) -> None:
+        end = items[-1].end
+        assert end is not None
+        self.synced = end
+        self.waiting_bytes -= sum([item.size_bytes for item in items])
+        answers: dict[int, tuple[Answered, list[bytes]]] = {}
+        for item in items:
+            if item.peer is not None:
+                known = answers.get(id(item.peer))
+                if known is None:
+                    answers[id(item.peer)] = item.peer, [item.answers]
+                else:
+                    known[1].append(item.answers)
+        for peer, parts in answers.values():
+            peer.answer(parts[0] if len(parts) == 1 else b"".join(parts))
+        for item in items:
+            if item.then is not None:
+                item.then(True)
+        self._on_group(items)
+
+    def _fail(self, items: list[JournalItem], error: OSError) -> None:
+        self.failed = True
+        self.waiting_bytes -= sum([item.size_bytes for item in items])
+        for item in items:
+            if item.then is not None:
+                item.then(False)
+        self._on_failure(error)
+
+    # On the device's thread.
+
+    def _form(self, items: list[JournalItem]) -> tuple[Group, int]:
+        kind = items[0].kind
+        buffers: list[Buffer] = []
+        size = count = taken = 0
+        for item in items:
+            if item.kind is not kind or (taken and size + item.size_bytes > self._group_bytes):
+                break
+            buffers += item.buffers
+            size += item.size_bytes
+            count += item.count
+            taken += 1
+        length = padded(GROUP_HEADER_BYTES + size)
+        if self._offset + length > self._file_bytes and self._offset > HEADER_BYTES:
+            self._start_file()
+        assert self._file is not None
+        if self._offset + length > self._allocated:
+            step = max(length, min(self._preallocate_bytes, self._file_bytes))
+            self._file.allocate(self._allocated, step)
+            self._allocated += step
+        group = Group(self._file, self._offset, encode_group(kind, self._number, self._sequence + 1, count, buffers))
+        self._sequence += 1
+        self._offset += length
+        end = GroupPosition(self._number, self._offset, self._sequence)
+        for item in items[:taken]:
+            item.end = end
+        return group, taken
+
+    def _start_file(self) -> None:
+        number = self._number + 1
+        path = join(self.directory, numbered_name(number, SUFFIX))
+        file = self._disk.open(path, create=True, exclusive=True)
+        identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
+        file.pwrite([encode_file_header(JOURNAL_MAGIC, identity)], 0)
+        size = max(HEADER_BYTES, min(self._preallocate_bytes, self._file_bytes))
+        file.allocate(0, size)
+        # The header and the name must be durable before any group is, or replay would not find it.
+        file.sync()
+        self._disk.sync_directory(self.directory)
+        if self._file is not None:
+            self._file.close()
+        self._file, self._number, self._offset, self._allocated = file, number, HEADER_BYTES, size
+
+    # On a worker.
+
+    def write_mark(self, position: GroupPosition, flush_number: int) -> None:
+        """Move the mark forward to `position`; never back. Then delete the files that lie wholly behind it."""
+        current = self.read_mark()
+        if current is not None and current.sequence > position.sequence:
+            return
+        mark = Mark(position.file_number, position.offset, position.sequence, flush_number)
+        replace_file(self._disk, self.directory, MARK_NAME, encode_mark(mark))
+        behind = [path for number, path in numbered_files(self._disk, self.directory, SUFFIX).items() if number < position.file_number]
+        for path in behind:
+            self._disk.delete(path)
+        if behind:
+            self._disk.sync_directory(self.directory)

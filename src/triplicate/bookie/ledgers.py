@@ -1,0 +1,214 @@
+"""What the loop keeps in memory: the state of ledgers, and the entries not yet flushed. No I/O; only the loop changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from triplicate.bookie.core.state import LedgerState
+
+ENTRY_OVERHEAD_BYTES = 160
+"""Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
+LEDGER_OVERHEAD_BYTES = 400
+DELETED_FENCED_MAX = 100_000
+
+
+class Verification(Enum):
+    """How far a ledger's digest is known."""
+
+    UNKNOWN = 0
+    ASKED = 1
+    """Metadata is being read."""
+    KNOWN = 2
+    IMPOSSIBLE = 3
+    """There is nothing to verify with: dummy digest, or metadata that cannot be read."""
+
+
+@dataclass(slots=True, eq=False)
+class LedgerHandle:
+    """One ledger's state while it is in memory."""
+
+    ledger_id: int
+    master_key: bytes | None = None
+    """None: this bookie has never heard of the ledger."""
+    fenced: bool = False
+    fence_durable: bool = False
+    """The fence has been synced, in the journal or in an entry log."""
+    explicit_lac: bytes | None = None
+    last_entry_id: int = -1
+    """The greatest id stored here; -1: no entry."""
+    max_lac: int = -1
+    """The greatest last-add-confirmed seen in an entry or explicit record since the handle was loaded."""
+    limbo: bool = False
+    dirty: bool = False
+    """The state has changed since the last flush took it."""
+    verification: Verification = Verification.UNKNOWN
+    verify: Callable[[bytes], bool] | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.master_key is not None
+
+    def state(self) -> LedgerState:
+        """For the journal and the entry logs. Only for ledgers that exist."""
+        assert self.master_key is not None
+        return LedgerState(self.ledger_id, self.master_key, self.fenced, self.explicit_lac, self.limbo)
+
+    def take(self, state: LedgerState) -> None:
+        """Add what a stored record says; fences only join."""
+        self.master_key = state.master_key
+        self.fenced = self.fenced or state.fenced
+        self.explicit_lac = state.explicit_lac if state.explicit_lac is not None else self.explicit_lac
+        self.limbo = self.limbo or state.limbo
+        self.dirty = True
+
+
+@dataclass(slots=True)
+class Frozen:
+    """What one flush writes. Nobody changes it any more."""
+
+    tables: dict[int, dict[int, bytes]]
+    size_bytes: int
+    states: list[LedgerState] = field(default_factory=list)
+
+
+class WriteCache:
+    """Entries by ledger and id, in two halves: the active one takes writes, the frozen one is being flushed."""
+
+    def __init__(self) -> None:
+        self.active: dict[int, dict[int, bytes]] = {}
+        self.active_bytes = 0
+        self.frozen: Frozen | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.active_bytes + (self.frozen.size_bytes if self.frozen is not None else 0)
+
+    def put(self, ledger_id: int, entry_ids: Iterable[int], entries: list[bytes], size_bytes: int) -> None:
+        """Add entries; one that is there already is replaced. `size_bytes`: of all entries."""
+        table = self.active.get(ledger_id)
+        if table is None:
+            table = self.active[ledger_id] = {}
+            self.active_bytes += LEDGER_OVERHEAD_BYTES
+        table.update(zip(entry_ids, entries, strict=True))
+        self.active_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
+
+    def get(self, ledger_id: int, entry_id: int) -> bytes | None:
+        """The newest copy, or None. May be called from the reader's thread: the order active, frozen, then index misses nothing."""
+        table = self.active.get(ledger_id)
+        entry = table.get(entry_id) if table is not None else None
+        if entry is not None:
+            return entry
+        frozen = self.frozen
+        if frozen is None:
+            return None
+        table = frozen.tables.get(ledger_id)
+        return table.get(entry_id) if table is not None else None
+
+    def ids(self, ledger_id: int) -> set[int]:
+        """Ids of all entries of a ledger in both halves."""
+        found = set(self.active.get(ledger_id, ()))
+        if self.frozen is not None:
+            found.update(self.frozen.tables.get(ledger_id, ()))
+        return found
+
+    def holds(self, ledger_id: int) -> bool:
+        return ledger_id in self.active or (self.frozen is not None and ledger_id in self.frozen.tables)
+
+    def freeze(self, states: list[LedgerState]) -> Frozen:
+        """Hand the active half to a flush. Only when nothing is frozen."""
+        assert self.frozen is None, "one flush at a time"
+        self.frozen = Frozen(self.active, self.active_bytes, states)
+        self.active = {}
+        self.active_bytes = 0
+        return self.frozen
+
+    def release(self) -> None:
+        """The frozen half is durable in logs and index."""
+        self.frozen = None
+
+    def drop_ledger(self, ledger_id: int) -> None:
+        """Forget a deleted ledger's unflushed entries. Their bytes stay accounted until the next flush."""
+        self.active.pop(ledger_id, None)
+
+
+class LedgerTable:
+    """Handles by ledger id, bounded: idle ones are dropped and loaded from the index again when needed."""
+
+    def __init__(self, cache: WriteCache, limit: int) -> None:
+        self._cache = cache
+        self._limit = limit
+        self._handles: dict[int, LedgerHandle] = {}
+        self._dirty: dict[int, LedgerHandle] = {}
+        self._deleted_fenced: dict[int, None] = {}
+        self.get = self._handles.get
+        """``get(ledger_id)``: the handle, or None when it is not in memory (which says nothing about the ledger)."""
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def add(self, handle: LedgerHandle) -> LedgerHandle:
+        """Keep a handle just loaded; when another was there first, that one is returned and counts."""
+        known = self._handles.setdefault(handle.ledger_id, handle)
+        if known is handle and handle.dirty:
+            self._dirty[handle.ledger_id] = handle
+        if len(self._handles) > self._limit:
+            self._shrink(handle.ledger_id)
+        return known
+
+    def touch_state(self, handle: LedgerHandle) -> None:
+        """The state has changed: the next flush writes it."""
+        handle.dirty = True
+        self._dirty[handle.ledger_id] = handle
+
+    @property
+    def any_dirty(self) -> bool:
+        return bool(self._dirty)
+
+    def take_dirty(self) -> list[LedgerState]:
+        """The states that changed since the last call."""
+        states = []
+        for handle in self._dirty.values():
+            handle.dirty = False
+            states.append(handle.state())
+        self._dirty = {}
+        return states
+
+    def flushed(self, states: Iterable[LedgerState]) -> None:
+        """These states are durable in logs and index."""
+        for state in states:
+            handle = self._handles.get(state.ledger_id)
+            if handle is not None and state.fenced:
+                handle.fence_durable = True
+
+    def forget(self, ledger_id: int) -> None:
+        """A ledger was deleted. One that was fenced stays so, as far as memory goes, or its old writer could bring it back."""
+        handle = self._handles.pop(ledger_id, None)
+        self._dirty.pop(ledger_id, None)
+        if handle is not None and handle.fenced:
+            self._deleted_fenced[ledger_id] = None
+            if len(self._deleted_fenced) > DELETED_FENCED_MAX:
+                del self._deleted_fenced[next(iter(self._deleted_fenced))]
+
+    def was_fenced_and_deleted(self, ledger_id: int) -> bool:
+        return ledger_id in self._deleted_fenced
+
+    def ids(self) -> list[int]:
+        """Ledgers in memory that exist, ascending."""
+        return sorted(ledger_id for ledger_id, handle in self._handles.items() if handle.exists)
+
+    def _shrink(self, keep: int) -> None:
+        """Drop idle handles, oldest first, until a tenth of the places is free again, so that this is not done at every load."""
+        wanted = len(self._handles) - self._limit + self._limit // 10
+        frozen = self._cache.frozen
+        frozen_states = {state.ledger_id for state in frozen.states} if frozen is not None else set()
+        idle: list[int] = []
+        for ledger_id, handle in self._handles.items():
+            if len(idle) >= wanted:
+                break
+            busy = handle.dirty or ledger_id == keep or ledger_id in frozen_states or handle.fenced != handle.fence_durable
+            if not busy and not self._cache.holds(ledger_id):
+                idle.append(ledger_id)
+        for ledger_id in idle:
+            del self._handles[ledger_id]

@@ -1,0 +1,315 @@
+"""Storage: journals, write cache, entry logs and index as one thing, with the order of writes that makes it safe.
+
+An entry goes into the write cache and, in the same step, to the journal; it is acknowledged after the journal's sync. A flush takes
+the cache as it is and writes, in this order, each step durable before the next: entries and changed states into entry logs; the index;
+the journals' marks, which then lie where they were when the cache was taken. A crash between any two steps leaves entries in two
+places, never in none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
+from triplicate.bookie.core.state import decode_states, encode_states
+from triplicate.bookie.files import join
+from triplicate.bookie.journal import Journal, JournalItem
+from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache
+from triplicate.bookie.stored import StoredEntries
+from triplicate.config import BookieSettings
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Host, TaskScope, sleep, timeout_at
+from triplicate.wire import ADD_HEAD_BYTES, scan_adds
+
+FULL_DISK_RETRY_S = 1.0
+
+
+class Storage:
+    """See the module's text. All methods are for the loop unless they say otherwise.
+
+    Args:
+        identity: goes into the header of every file.
+        on_group: called after each journal group with its items.
+        on_failure: called once when the journal or a flush failed for good; the bookie must stop.
+        on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        settings: BookieSettings,
+        identity: FileIdentity,
+        *,
+        on_group: Callable[[list[JournalItem]], None],
+        on_failure: Callable[[OSError], None],
+        on_full_disk: Callable[[bool], None],
+    ) -> None:
+        self.cache = WriteCache()
+        self.ledgers = LedgerTable(self.cache, settings.ledger_handles)
+        self._host = host
+        self._settings = settings
+        self._on_failure = on_failure
+        self._on_full_disk = on_full_disk
+        directories = [join(directory, "current") for directory in settings.ledger_directories]
+        self.stored = StoredEntries(host.disk, directories, identity, settings, host.trace)
+        self.journals = [
+            Journal(
+                host.disk,
+                host.clock,
+                join(directory, "current"),
+                identity,
+                preallocate_bytes=settings.journal_preallocate_bytes,
+                file_bytes=settings.journal_file_bytes,
+                group_bytes=settings.journal_group_bytes,
+                on_group=on_group,
+                on_failure=on_failure,
+            )
+            for directory in settings.journal_directories
+        ]
+        self.flush_number = 0
+        """The last flush that is durable."""
+        self.flushes = 0
+        self.flushed_bytes = 0
+        self._half_bytes = settings.write_cache_bytes // 2
+        self._writer = host.new_worker("bookie-flush")
+        self._reader = host.new_worker("bookie-read")
+        self._wanted = asyncio.Event()
+        self._room: list[Callable[[], None]] = []
+        self._scope = TaskScope("bookie storage", on_failure=self._flush_loop_failed)
+        self._closing = False
+
+    # Start and end.
+
+    async def open(self) -> None:
+        """Open everything, replay the journals, start flushing.
+
+        Raises:
+            CorruptionError, FormatError, WrongCluster, OSError: it cannot start, and says why.
+        """
+        await self._writer.run(self._open)
+        for journal in self.journals:
+            journal.start()
+        self._scope.spawn(self._flush_loop(), name="flush")
+
+    def _open(self) -> None:
+        """On a worker: nothing else runs yet, so it may touch what later belongs to the loop."""
+        marks = [journal.read_mark() for journal in self.journals]
+        marked_flush = max([mark.flush_number for mark in marks if mark is not None], default=0)
+        self.stored.open(marked_flush)
+        self.flush_number = max(self.stored.index.fact("flush") or 0, marked_flush)
+        for journal, mark in zip(self.journals, marks, strict=True):
+            for group in journal.replay(mark):
+                self._replay_group(group, journal.directory)
+                if self.cache.active_bytes >= self._half_bytes:
+                    # The marks stay: whatever happens now, the next start replays from where this one did.
+                    frozen = self.cache.freeze(self.ledgers.take_dirty())
+                    self._write_flush(frozen, [])
+                    self._flushed(frozen)
+        for journal in self.journals:
+            journal.open()
+
+    def _replay_group(self, group: JournalGroup, where: str) -> None:
+        if group.type is GroupType.STATES:
+            for state in decode_states(group.body, group.count):
+                handle = self._replay_handle(state.ledger_id)
+                handle.take(state)
+                self.ledgers.touch_state(handle)
+            return
+        body, position, found = group.body, 0, 0
+        while position < len(body):
+            run = scan_adds(body, position, len(body), self._settings.frame_limit_bytes)
+            if run is None:
+                break
+            handle = self._replay_handle(run.ledger_id)
+            if handle.master_key is None:
+                handle.master_key = run.master_key
+                self.ledgers.touch_state(handle)
+            self.store(handle, run.entry_ids, entries_of(body, run.offsets), run.last_add_confirmed)
+            found += len(run.entry_ids)
+            position = run.offsets[-1]
+        if position != len(body) or found != group.count:
+            raise CorruptionError(
+                f"{where}: group {group.sequence} of journal file {group.file_number} says {group.count} adds, but byte {position} of its "
+                "body begins none: it was written by another release or with a greater frame limit"
+            )
+
+    def _replay_handle(self, ledger_id: int) -> LedgerHandle:
+        handle = self.ledgers.get(ledger_id)
+        return handle if handle is not None else self.ledgers.add(self.stored.load(ledger_id))
+
+    async def close(self, *, flush: bool) -> None:
+        """Sync the journals; with `flush` also write what the cache holds, so that the next start replays nothing."""
+        self._closing = True
+        for journal in self.journals:
+            await journal.close()
+        self._scope.cancel()
+        await self._scope.aclose()
+        usable = flush and not any(journal.failed for journal in self.journals)
+        if usable and self.cache.frozen is None and (self.cache.active or self.ledgers.any_dirty):
+            await self._flush_once()
+        await self._reader.close()
+        await self._writer.run(lambda: self.stored.close(finish=usable))
+        await self._writer.close()
+
+    # Writing.
+
+    def store(self, handle: LedgerHandle, entry_ids: Sequence[int], entries: list[bytes], last_add_confirmed: int) -> None:
+        """Put entries into the cache. They are readable from now on; durable they are when the journal says so."""
+        self.cache.put(handle.ledger_id, entry_ids, entries, sum(map(len, entries)))
+        handle.last_entry_id = max(handle.last_entry_id, entry_ids[-1], max(entry_ids))
+        if last_add_confirmed > handle.max_lac:
+            handle.max_lac = last_add_confirmed
+        if self.cache.active_bytes >= self._half_bytes:
+            self._wanted.set()
+
+    def journal_of(self, ledger_id: int) -> Journal:
+        return self.journals[ledger_id % len(self.journals)]
+
+    def journal_state(self, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
+        """Journal a ledger's whole state; `then` hears whether it was synced. Raises OSError: the journal is gone."""
+        body, _ = encode_states([handle.state()])
+        self.ledgers.touch_state(handle)
+        self.journal_of(handle.ledger_id).submit(JournalItem(GroupType.STATES, [body], len(body), 1, then=then))
+
+    def journal_barrier(self, ledger_id: int, then: Callable[[bool], None]) -> None:
+        """Call `then` after a sync that covers everything submitted for the ledger before. Raises OSError."""
+        self.journal_of(ledger_id).submit(JournalItem(GroupType.STATES, [], 0, 0, then=then))
+
+    @property
+    def crowded(self) -> bool:
+        """Past the first bound: connections are not read until `when_room` calls."""
+        return self.cache.active_bytes >= self._half_bytes or any(
+            journal.waiting_bytes >= self._settings.journal_queue_bytes for journal in self.journals
+        )
+
+    @property
+    def full(self) -> bool:
+        """Past the second bound: adds are refused."""
+        return self.cache.active_bytes >= 2 * self._half_bytes or any(
+            journal.waiting_bytes >= 2 * self._settings.journal_queue_bytes for journal in self.journals
+        )
+
+    def when_room(self, callback: Callable[[], None]) -> None:
+        """Call back once there may be room again."""
+        self._room.append(callback)
+        self._wanted.set()
+
+    def tell_room(self) -> None:
+        """Wake those who wait, if there is room. Called after every group and flush."""
+        if self._room and not self.crowded:
+            waiting, self._room = self._room, []
+            for callback in waiting:
+                callback()
+
+    # Reading.
+
+    async def load(self, ledger_id: int) -> LedgerHandle:
+        """A ledger's handle, from the index if it is not in memory. Raises CorruptionError, OSError."""
+        handle = self.ledgers.get(ledger_id)
+        if handle is None:
+            loaded = await self._reader.run(self.stored.load, ledger_id)
+            handle = self.ledgers.add(loaded)
+        return handle
+
+    async def on_reader(self, function: Callable[[], object]) -> None:
+        """Run a function on the reader's worker; it keeps its result itself."""
+        await self._reader.run(function)
+
+    def read(self, ledger_id: int, entry_id: int) -> bytes | None:
+        """An entry from cache or logs, or None. On the reader's worker. Raises CorruptionError, OSError."""
+        entry = self.cache.get(ledger_id, entry_id)
+        return entry if entry is not None else self.stored.read(ledger_id, entry_id)
+
+    # Flushing.
+
+    async def _flush_loop(self) -> None:
+        while True:
+            try:
+                async with timeout_at(self._host.clock.monotonic() + self._settings.flush_interval_s):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+            self._wanted.clear()
+            if self.cache.active or self.ledgers.any_dirty:
+                await self._flush_once()
+            self.tell_room()
+
+    async def _flush_once(self) -> None:
+        # What each journal had synced by now was in the cache before, so it is covered by this flush.
+        positions = [journal.synced for journal in self.journals]
+        frozen = self.cache.freeze(self.ledgers.take_dirty())
+        self.tell_room()
+        full = False
+        while True:
+            try:
+                await self._writer.run(self._write_flush, frozen, positions)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or self._closing:
+                    raise
+                full = True
+                self._host.trace("bookie.flush_without_space", error=str(error))
+                self._on_full_disk(True)
+                await sleep(self._host.clock, FULL_DISK_RETRY_S)
+            else:
+                break
+        self._flushed(frozen)
+        if full:
+            self._on_full_disk(False)
+
+    def _flushed(self, frozen: Frozen) -> None:
+        self.cache.release()
+        self.ledgers.flushed(frozen.states)
+        self.flushes += 1
+        self.flushed_bytes += frozen.size_bytes
+
+    def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
+        """On the writer's worker. The order of these three is what makes a crash harmless."""
+        number = self.flush_number + 1
+        states, runs, sizes = self.stored.write_logs(number, frozen)
+        self.stored.index.add(number, states, runs, sizes.items())
+        self.flush_number = number
+        for journal, position in zip(self.journals, positions, strict=False):
+            journal.write_mark(position, number)
+
+    def _flush_loop_failed(self, error: BaseException) -> None:
+        self._on_failure(error if isinstance(error, OSError) else OSError(errno.EIO, f"a flush failed: {error!r}"))
+
+    # Deleting.
+
+    async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
+        """Forget ledgers: memory, then index. Their entry logs go once nothing else lives in them."""
+        for ledger_id in ledger_ids:
+            self.ledgers.forget(ledger_id)
+            self.cache.drop_ledger(ledger_id)
+        await self._writer.run(self.stored.delete_ledgers, ledger_ids)
+
+    async def delete_dead_logs(self) -> int:
+        """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError."""
+        dead, stranded = await self._writer.run(self.stored.dead_logs)
+        for ledger_id in stranded:
+            # The newest state record of a living ledger stands in a log that is otherwise dead: write it again, further on.
+            handle = await self.load(ledger_id)
+            if handle.exists:
+                self.ledgers.touch_state(handle)
+        if not dead:
+            return 0
+        await self._writer.run(self.stored.forget_logs, dead)
+        return await self._reader.run(self.stored.delete_logs, dead)
+
+    async def ledger_ids(self) -> list[int]:
+        """Every ledger that this bookie knows, ascending."""
+        found = set(self.ledgers.ids())
+        after = -1
+        while page := await self._writer.run(self.stored.index.ledger_ids, after):
+            found.update(page)
+            after = page[-1]
+        return sorted(found)
+
+
+def entries_of(buffer: bytes, offsets: Sequence[int]) -> list[bytes]:
+    """The entries of an `AddRun`, each a copy of its own: a slice that shares the chunk would keep all of it in memory."""
+    return [buffer[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)]

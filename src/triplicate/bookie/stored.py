@@ -1,0 +1,247 @@
+"""What is on the disks behind the journal: entry logs and index, opened, rebuilt, written by flushes and read. Everything here blocks.
+
+Two workers use it at once: one writes (flush, deletion), one reads. The index takes turns by its own lock; entry logs are only ever
+added to, and files are deleted by the reader's worker, so no reader loses a file under its hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplicate.bookie.core.entry_log import BlockInfo, BlockType
+from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.core.state import LedgerState
+from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log
+from triplicate.bookie.files import join
+from triplicate.bookie.index import Index, delete_index
+from triplicate.bookie.ledgers import Frozen, LedgerHandle
+from triplicate.config import BookieSettings
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Disk, Trace
+
+INDEX_NAME = "index.db"
+
+
+class StoredEntries:
+    """Entry logs and index of one bookie.
+
+    Args:
+        directories: the ``current`` directories of the ledger directories.
+    """
+
+    def __init__(self, disk: Disk, directories: Sequence[str], identity: FileIdentity, settings: BookieSettings, trace: Trace) -> None:
+        self._disk = disk
+        self._directories = directories
+        self._trace = trace
+        self._settings = settings
+        self._paths: dict[int, str] = {}
+        self._identity = identity
+        self._index: Index | None = None
+        self._writer: EntryLogWriter | None = None
+        self._reader: EntryLogReader | None = None
+        self.rebuilt = False
+        """Whether `open` had to make the index anew."""
+
+    @property
+    def index(self) -> Index:
+        assert self._index is not None, "opened"
+        return self._index
+
+    @property
+    def writer(self) -> EntryLogWriter:
+        assert self._writer is not None, "opened"
+        return self._writer
+
+    @property
+    def reader(self) -> EntryLogReader:
+        assert self._reader is not None, "opened"
+        return self._reader
+
+    # Start and end.
+
+    def open(self, marked_flush: int) -> None:
+        """Open index and logs; rebuild the index where it is missing, damaged, unfinished or older than the mark says.
+
+        Args:
+            marked_flush: the number of the flush that the journal's mark relies on.
+
+        Raises:
+            FormatError: written by a newer release. OSError.
+        """
+        path = join(self._directories[0], INDEX_NAME)
+        self._paths = existing_logs(self._disk, self._directories)
+        reason = self._open_index(path, marked_flush)
+        if reason is not None:
+            if self._index is not None:
+                self._index.close()
+            delete_index(self._disk, path)
+            self._index = Index(self._disk, path, self._settings.index_cache_bytes)
+            self._rebuild(reason)
+        self._finish_logs()
+        self._writer = EntryLogWriter(self._disk, self._directories, self._identity, self._settings.entry_log_bytes, self._paths)
+        self._reader = EntryLogReader(self._disk, self._paths, self._settings.read_cache_bytes)
+
+    def _open_index(self, path: str, marked_flush: int) -> str | None:
+        """Open the index; returns why it must be rebuilt, or None."""
+        try:
+            self._index = Index(self._disk, path, self._settings.index_cache_bytes)
+            if not self._index.fact("complete"):
+                return "there is none, or its making was interrupted"
+            flush = self._index.fact("flush") or 0
+            if flush < marked_flush:
+                return f"it ends with flush {flush}, and the journal's mark relies on flush {marked_flush}"
+            missing = [log for log in self._index.log_sizes() if log not in self._paths]
+            if missing:
+                self._trace("bookie.entry_logs_missing", logs=missing)
+        except CorruptionError as error:
+            return str(error)
+        return None
+
+    def _rebuild(self, reason: str) -> None:
+        """Make the rows anew from every entry log; the journal's replay adds the rest."""
+        if self._paths:
+            self._trace("bookie.index_rebuild", reason=reason, entry_logs=len(self._paths))
+            self.rebuilt = True
+        newest: dict[int, tuple[int, int, LedgerState]] = {}
+        for number, path in self._paths.items():
+            content = self._read_log(number, path, with_states=True)
+            if content is None:
+                continue
+            for flush_number, state in content.states:
+                known = newest.get(state.ledger_id)
+                if known is None:
+                    newest[state.ledger_id] = flush_number, number, state
+                elif known[0] <= flush_number:
+                    newest[state.ledger_id] = flush_number, number, state.merged(known[2])
+                else:
+                    newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
+            runs = [(number, block) for block in content.blocks if block.type is BlockType.RUN]
+            end = content.blocks[-1].end if content.blocks else 0
+            flush_number = max([block.flush_number for block in content.blocks], default=0)
+            self.index.add(flush_number, (), runs, [(number, end)])
+        by_flush: dict[int, list[tuple[int, LedgerState]]] = {}
+        for flush_number, number, state in newest.values():
+            by_flush.setdefault(flush_number, []).append((number, state))
+        for flush_number, states in sorted(by_flush.items()):
+            self.index.add(flush_number, states, (), ())
+        self.index.mark_complete()
+        if self._paths:
+            self._trace("bookie.index_rebuilt", ledgers=len(newest))
+
+    def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
+        """A log's content, or None where even its header cannot be read."""
+        try:
+            return read_log(self._disk, number, path, with_states=with_states, trace=self._trace)
+        except CorruptionError as error:
+            # A log whose header never became durable holds nothing; another is damaged, and what it held must come from peers.
+            self._trace("bookie.entry_log_unreadable", path=path, error=str(error))
+            return None
+
+    def _finish_logs(self) -> None:
+        """Give footers to logs that a crash left open."""
+        sizes = self.index.log_sizes()
+        for number, path in self._paths.items():
+            if number in sizes and self._ends_with_footer(path):
+                continue
+            content = self._read_log(number, path, with_states=False)
+            if content is not None and not content.finished:
+                finish_log(self._disk, content, sizes.get(number, 0), self._trace)
+
+    def _ends_with_footer(self, path: str) -> bool:
+        file = self._disk.open(path, readonly=True)
+        try:
+            size = file.size()
+            return size >= 20 and file.pread(4, size - 20) == b"TPET"
+        finally:
+            file.close()
+
+    def close(self, *, finish: bool) -> None:
+        """Close the files; with `finish` the log being filled gets its footer."""
+        if self._writer is not None:
+            if finish:
+                self._writer.finish()
+            self._writer.abandon()
+        if self._reader is not None:
+            self._reader.close()
+        if self._index is not None:
+            self._index.close()
+
+    # The writer's worker.
+
+    def write_logs(
+        self, flush_number: int, frozen: Frozen
+    ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
+        """Entries and states of a flush into entry logs, synced. Returns (log, state), (log, run) and the logs' durable lengths."""
+        writer = self.writer
+        try:
+            runs = [place for ledger_id, table in frozen.tables.items() for place in writer.runs(flush_number, ledger_id, table)]
+            states: list[tuple[int, LedgerState]] = []
+            if frozen.states:
+                log = writer.states(flush_number, frozen.states)
+                states = [(log, state) for state in frozen.states]
+            return states, runs, writer.sync()
+        except OSError:
+            writer.abandon()
+            raise
+
+    def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
+        self.index.delete_ledgers(ledger_ids)
+
+    def dead_logs(self) -> tuple[list[int], list[int]]:
+        """(logs in which nothing lives any more, ledgers whose newest state stands alone in a log without runs)."""
+        used = set(self.index.logs_with_runs())
+        dead: list[int] = []
+        stranded: list[int] = []
+        for log in list(self._paths):
+            if log in used or log == self.writer.open_number:
+                continue
+            holders = self.index.ledgers_with_state_in(log)
+            if holders:
+                stranded += holders
+            else:
+                dead.append(log)
+        return dead, stranded
+
+    def forget_logs(self, logs: Sequence[int]) -> None:
+        self.index.delete_logs(logs)
+
+    # The reader's worker.
+
+    def load(self, ledger_id: int) -> LedgerHandle:
+        """A ledger's handle from the index; one that does not exist has no master key."""
+        handle = LedgerHandle(ledger_id)
+        known = self.index.ledger(ledger_id)
+        if known is not None:
+            state, handle.last_entry_id = known
+            handle.take(state)
+            handle.fence_durable = state.fenced
+            handle.dirty = False
+        return handle
+
+    def read(self, ledger_id: int, entry_id: int) -> bytes | None:
+        """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""
+        for log, run in self.index.runs_holding(ledger_id, entry_id):
+            entry = self.reader.entry(log, run, entry_id)
+            if entry is not None:
+                return entry
+        return None
+
+    def entry_ids(self, ledger_id: int) -> set[int]:
+        """Ids of all stored entries of a ledger."""
+        found: set[int] = set()
+        for log, run in self.index.runs_of(ledger_id):
+            found.update(self.reader.ids(log, run))
+        return found
+
+    def delete_logs(self, logs: Sequence[int]) -> int:
+        """Delete files of logs that the index has forgotten; returns the bytes freed."""
+        freed = 0
+        for log in logs:
+            self.reader.forget(log)
+            path = self._paths.pop(log, None)
+            if path is not None and self._disk.exists(path):
+                file = self._disk.open(path, readonly=True)
+                freed += file.size()
+                file.close()
+                self._disk.delete(path)
+        return freed

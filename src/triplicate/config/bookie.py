@@ -1,0 +1,152 @@
+"""Settings of a bookie: identity, directories, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .setting import setting
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSettings:
+    """Section ``bookie``: one storage server."""
+
+    bookie_id: str = setting(
+        "",
+        "Name of the bookie in the cluster, for ever; empty: its advertised address and port, which must then be fixed.",
+        bookkeeper="bookieId",
+    )
+    host: str = setting("127.0.0.1", "Address to listen on.", bookkeeper="listeningInterface")
+    port: int = setting(3181, "Port to listen on; 0 takes a free one.", low=0, high=65535, bookkeeper="bookiePort")
+    advertised_address: str = setting("", "Host that clients connect to; empty: the address it listens on.", bookkeeper="advertisedAddress")
+    journal_directories: tuple[str, ...] = setting(
+        ("journal",), "Directories of the journal; several share the ledgers between them.", bookkeeper="journalDirectories"
+    )
+    ledger_directories: tuple[str, ...] = setting(
+        ("ledgers",), "Directories of the entry logs; the index lives in the first.", bookkeeper="ledgerDirectories"
+    )
+
+    journal_preallocate_bytes: int = setting(
+        16 * MIB,
+        "The journal's file grows in steps of this size.",
+        unit="bytes",
+        low=4 * KIB,
+        high=4 * GIB,
+        bookkeeper="journalPreAllocSizeMB",
+    )
+    journal_file_bytes: int = setting(
+        256 * MIB,
+        "A journal file is finished at this size; files are deleted once a flush has covered them.",
+        unit="bytes",
+        low=64 * KIB,
+        high=16 * GIB,
+        bookkeeper="journalMaxSizeMB",
+    )
+    journal_group_bytes: int = setting(
+        2 * MIB,
+        "Most bytes that are written and synced at once (one request may be larger).",
+        unit="bytes",
+        low=4 * KIB,
+        high=32 * MIB,
+        bookkeeper="journalBufferedWritesThreshold",
+    )
+    journal_queue_bytes: int = setting(
+        32 * MIB,
+        "Bytes that may wait for the journal; beyond it connections are not read, beyond twice as much adds are refused.",
+        unit="bytes",
+        low=64 * KIB,
+        high=16 * GIB,
+        bookkeeper="journalQueueSize",
+    )
+    write_cache_bytes: int = setting(
+        64 * MIB,
+        "Memory for entries not yet flushed to entry logs. Half takes writes while the other half is flushed; a full half is not read on.",
+        unit="bytes",
+        low=64 * KIB,
+        high=64 * GIB,
+        bookkeeper="dbStorage_writeCacheMaxSizeMb",
+    )
+    flush_interval_s: float = setting(
+        10.0,
+        "Entries are flushed to entry logs at least this often; it bounds how much a restart replays.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
+        bookkeeper="flushInterval",
+    )
+    entry_log_bytes: int = setting(
+        256 * MIB, "An entry log is finished at this size.", unit="bytes", low=64 * KIB, high=16 * GIB, bookkeeper="logSizeLimit"
+    )
+    index_cache_bytes: int = setting(8 * MIB, "Memory for pages of the index.", unit="bytes", low=64 * KIB, high=16 * GIB)
+    read_cache_bytes: int = setting(
+        16 * MIB,
+        "Memory for what was read ahead from entry logs.",
+        unit="bytes",
+        low=256 * KIB,
+        high=64 * GIB,
+        bookkeeper="dbStorage_readAheadCacheMaxSizeMb",
+    )
+    ledger_handles: int = setting(
+        20_000,
+        "Ledgers whose state is kept in memory; beyond it the state of idle ones is read from the index again.",
+        unit="ledgers",
+        low=16,
+        high=10_000_000,
+        bookkeeper="openFileLimit",
+    )
+
+    frame_limit_bytes: int = setting(
+        5 * MIB,
+        "Largest frame; a larger one closes the connection. No client's limit may be greater.",
+        unit="bytes",
+        low=4 * KIB,
+        high=32 * MIB,
+        bookkeeper="nettyMaxFrameSizeBytes",
+    )
+    reads_outstanding: int = setting(
+        1_000,
+        "Reads beyond the cache that one connection may have waiting; beyond it the connection is not read.",
+        unit="requests",
+        low=1,
+        high=1_000_000,
+        bookkeeper="maxPendingReadRequestsPerThread",
+    )
+    read_turn_bytes: int = setting(
+        MIB,
+        "Answers to reads are sent in portions of about this size, so that readers do not slow writers.",
+        unit="bytes",
+        low=4 * KIB,
+        high=GIB,
+    )
+    batch_read_bytes: int = setting(
+        5 * MIB, "Largest answer to a batch read.", unit="bytes", low=4 * KIB, high=GIB, bookkeeper="maxBatchReadSize"
+    )
+    verify_on_write: str = setting(
+        "refuse",
+        "What happens to an entry whose digest is wrong when it arrives: refused, only counted, or not looked at.",
+        choices=("refuse", "count", "off"),
+    )
+
+    gc_interval_s: float = setting(
+        600.0, "How often ledgers that were deleted are looked for.", unit="seconds", low=0.05, high=86_400 * 7, bookkeeper="gcWaitTime"
+    )
+    disk_check_interval_s: float = setting(
+        10.0, "How often the disks' free space is looked at.", unit="seconds", low=0.05, high=3600, bookkeeper="diskCheckInterval"
+    )
+    disk_usage_threshold: float = setting(
+        0.95,
+        "Fraction of a disk in use above which the bookie takes no more normal writes.",
+        low=0.01,
+        high=1.0,
+        bookkeeper="diskUsageThreshold",
+    )
+    disk_usage_low_water: float = setting(
+        0.93, "Fraction of every disk in use below which it takes them again.", low=0.01, high=1.0, bookkeeper="diskUsageLwmThreshold"
+    )
+    registration_check_interval_s: float = setting(
+        2.0, "How often the bookie looks whether its registration is still there.", unit="seconds", low=0.05, high=3600
+    )
