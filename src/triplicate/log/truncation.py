@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triplicate.errors import ArgumentError, BadVersion, LogOwned, NoNode, NoSuchLedger, NoSuchLog, NotEmpty
+from triplicate.errors import ArgumentError, BadVersion, LogOwned, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
 from triplicate.log.core import changes
 from triplicate.log.core.changes import all_segments
 from triplicate.log.core.head import PageReference, Segment, SegmentState, decode_publisher
 from triplicate.log.core.retention import retention_offset
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.ownership import live_owner
+from triplicate.log.segments import password_of
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.metadata import Delete, own
 
@@ -111,9 +112,21 @@ async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force
         except NoSuchLog:
             client.host.trace("log.already_deleted", log=name)
         stored = await store.read_deleted(name)
+    if stored.head.open is not None:
+        await _fence(client, store, stored.head.open)
     pages = await store.pages(name, stored.head)
     await _delete_ledgers(client, all_segments(stored.head, pages))
     await store.persist(lambda: _delete_nodes(store, name))
+
+
+async def _fence(client: LedgerClient, store: HeadStore, segment: Segment) -> None:
+    """Stop a writer that is still alive. Where that is impossible, the deletion of its ledger stops it a little later."""
+    try:
+        view = await client.recover(segment.ledger_id, password=password_of(store.settings))
+    except TriplicateError as error:
+        client.host.trace("log.not_fenced", ledger=segment.ledger_id, error=repr(error))
+    else:
+        await view.aclose()
 
 
 async def _delete_nodes(store: HeadStore, name: str) -> None:

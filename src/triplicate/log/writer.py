@@ -16,7 +16,18 @@ from types import TracebackType
 from typing import Any
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import HandleClosed, LedgerFenced, LogFenced, OutcomeUnknown, RecordTooLarge, TriplicateError, UsageError, WindowFull
+from triplicate.errors import (
+    HandleClosed,
+    LedgerFenced,
+    LogFenced,
+    NoSuchLedger,
+    NoSuchLog,
+    OutcomeUnknown,
+    RecordTooLarge,
+    TriplicateError,
+    UsageError,
+    WindowFull,
+)
 from triplicate.log.batch import Batch
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns, encode_control, record_cost, wall_time_after
@@ -26,6 +37,9 @@ from triplicate.log.ledgers import LedgerAppender
 from triplicate.log.succession import Succession
 from triplicate.log.window import Window
 from triplicate.runtime import TaskScope, Timer
+
+LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
+"""What a writer meets when it has lost its log: to another writer, or to its deletion."""
 
 
 @dataclass(slots=True, eq=False)
@@ -363,7 +377,7 @@ class LogWriter:
         self._pump()
 
     def _on_error(self, error: BaseException) -> None:
-        if isinstance(error, LedgerFenced):
+        if isinstance(error, LOST):
             self._fail(self._fenced(error))
         elif isinstance(error, UsageError):
             self._fail(error)  # Trying again would end in the same way.
@@ -373,7 +387,8 @@ class LogWriter:
             self._spawn_advance(broken=True)
 
     def _fenced(self, cause: BaseException) -> LogFenced:
-        error = LogFenced(f"log {self.name!r} was taken over from {self.owner.name!r} (epoch {self.epoch})")
+        what = "taken over" if isinstance(cause, LedgerFenced) else "deleted"
+        error = LogFenced(f"log {self.name!r} was {what} under its writer {self.owner.name!r} (epoch {self.epoch})")
         error.__cause__ = cause
         return error
 
@@ -404,7 +419,7 @@ class LogWriter:
         try:
             await self._succession.retry(partial(self._advance_once, ledger), broken=broken)
         except TriplicateError as error:
-            self._fail(self._fenced(error) if isinstance(error, LedgerFenced) else error)
+            self._fail(self._fenced(error) if isinstance(error, LOST) else error)
             return
         self.rolls += 1
         self._rolling = False
@@ -457,7 +472,7 @@ class LogWriter:
         """Begin the first segment, and clear away what take-overs left. Called by `Logs.writer`, once."""
         try:
             await self._begin(ledger)
-        except LedgerFenced as error:
+        except LOST as error:
             raise self._fenced(error) from error
         await self._succession.tidy()
 
@@ -500,7 +515,7 @@ class LogWriter:
             ledger, self._ledger = self._ledger, None
             assert ledger is not None, "a writer that neither rolls nor failed has a segment"
             await self._succession.retry(partial(self._leave_once, ledger), broken=False)
-        except LedgerFenced as error:
+        except LOST as error:
             raise self._fenced(error) from error
         finally:
             await self.abandon()

@@ -1,0 +1,250 @@
+"""Publishing: all or none, once per batch, and what is refused; staging ledgers and their sweep."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.log.fake import Stage, play, read_values
+from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchLedger, NoSuchLog, RecordTooLarge
+from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
+from triplicate.metadata import Fault
+
+
+async def staged(logs: Logs, values: list[bytes], *, batch: int = 0, partition: int = 0, log: str = "l") -> StagedLedger:
+    async with await logs.staging(StagingOrigin(log, "app", "q", batch, partition)) as writer:
+        await writer.append_many(values)
+        return await writer.seal()
+
+
+def test_a_batch_is_published_once() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        parts = [await staged(logs, [b"%d" % number], partition=number) for number in range(4)]
+        first = await logs.publish("l", parts, application="app", batch=7)
+        assert (first.first_offset, first.end_offset, first.already, first.batch) == (0, 4, False, 7)
+        again = [await staged(logs, [b"%d" % number], partition=number) for number in range(4)]
+        second = await logs.publish("l", again, application="app", batch=7)
+        assert (second.first_offset, second.end_offset, second.already) == (0, 4, True)
+        assert (await logs.publish("l", again, application="app", batch=6)).already
+        assert await logs.end_offset("l") == 4
+        state = await logs.last_batch("l", "app")
+        assert state is not None
+        assert (state.batch, state.first_offset, state.end_offset) == (7, 0, 4)
+        assert await logs.last_batch("l", "other") is None
+        other = await logs.publish("l", again, application="other app/ü", batch=7)
+        assert (other.first_offset, other.already) == (4, False)
+        assert await read_values(logs, "l", 0, 8) == [b"0", b"1", b"2", b"3"] * 2
+
+    play(scene)
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_publish_of_unknown_outcome_happens_once(applied: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        parts = [await staged(logs, [b"a"]), await staged(logs, [b"b"])]
+        lost: list[str] = []
+
+        def fault(session: int, operation: str, path: str) -> Fault | None:
+            if operation != "multi" or len(lost) >= 2:
+                return None
+            lost.append(path)
+            error = ConnectionLost("lost")
+            return Fault(raise_after=error) if applied else Fault(raise_before=error)
+
+        stage.store.fault = fault
+        published = await logs.publish("l", parts, application="app", batch=1)
+        assert len(lost) == 2
+        assert (published.first_offset, published.end_offset) == (0, 2)
+        without = await logs.publish("l", [await staged(logs, [b"c"])])
+        assert (without.first_offset, without.end_offset, without.batch) == (2, 3, -1)
+        assert await read_values(logs, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    play(scene)
+
+
+def test_publishers_race_and_each_batch_is_there_once() -> None:
+    async def scene(stage: Stage) -> None:
+        first = stage.logs()
+        await first.create("l")
+
+        async def publish(application: str) -> None:
+            logs = stage.logs()
+            for batch in range(5):
+                parts = [await staged(logs, [b"%s %d %d" % (application.encode(), batch, part)]) for part in range(2)]
+                await logs.publish("l", parts, application=application, batch=batch)
+
+        # Two of them are the same application, as when a driver was thought dead and is not.
+        racing = [asyncio.ensure_future(publish(name)) for name in ("a", "b", "a")]
+        for task in racing:
+            await task
+        assert await first.end_offset("l") == 20
+        values = await read_values(first, "l", 0, 20)
+        assert sorted(value or b"" for value in values) == sorted(
+            b"%s %d %d" % (name, batch, part) for name in (b"a", b"b") for batch in range(5) for part in range(2)
+        )
+        for name in (b"a", b"b"):
+            mine = [value for value in values if value is not None and value.startswith(name)]
+            assert mine == sorted(mine)
+
+    play(scene)
+
+
+def test_a_publish_without_application_is_repeated_without_harm() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        parts = [await staged(logs, [b"a"]), await staged(logs, [b"b"])]
+        assert not (await logs.publish("l", parts)).already
+        again = await logs.publish("l", parts)
+        assert (again.first_offset, again.end_offset, again.already) == (0, 2, True)
+        with pytest.raises(ArgumentError, match="segment of log 'l' already"):
+            await logs.publish("l", [parts[0], await staged(logs, [b"c"])])
+        assert await logs.end_offset("l") == 2
+
+    play(scene)
+
+
+def test_empty_batches_are_remembered_and_empty_ledgers_left_out() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        empty = await staged(logs, [])
+        assert empty.records == 0
+        assert (await logs.publish("l", [empty, await staged(logs, [b"a"])], application="app", batch=1)).end_offset == 1
+        nothing = await logs.publish("l", [], application="app", batch=2)
+        assert (nothing.first_offset, nothing.end_offset, nothing.already) == (1, 1, False)
+        assert (await logs.publish("l", [], application="app", batch=2)).already
+        assert len(await logs.segments("l")) == 1
+
+    play(scene)
+
+
+def test_only_sealed_staging_ledgers_of_this_log_are_published() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        await logs.create("other")
+        unsealed = await logs.staging(StagingOrigin("l"))
+        await unsealed.append_many([b"a"])
+        with pytest.raises(ArgumentError, match="not sealed"):
+            await logs.publish("l", [unsealed.ledger_id])
+        foreign = await staged(logs, [b"a"], log="other")
+        with pytest.raises(ArgumentError, match="staging of other, not staging for log 'l'"):
+            await logs.publish("l", [foreign])
+        async with await logs.writer("other", owner="w") as writer:
+            await writer.append(b"x")
+            ledger_id = writer.ledger_id
+        with pytest.raises(ArgumentError, match="log of other"):
+            await logs.publish("l", [ledger_id])
+        good = await staged(logs, [b"a"])
+        lying = StagedLedger(good.ledger_id, 1, 1, good.last_entry + 1, 0, 0)
+        with pytest.raises(ArgumentError, match="as its writer said"):
+            await logs.publish("l", [lying])
+        with pytest.raises(ArgumentError, match="twice"):
+            await logs.publish("l", [good, good.ledger_id])
+        with pytest.raises(ArgumentError, match="both"):
+            await logs.publish("l", [good], application="app")
+        with pytest.raises(NoSuchLedger):
+            await logs.publish("l", [4711])
+        with pytest.raises(NoSuchLog):
+            await logs.publish("nowhere", [good])
+        assert await logs.end_offset("l") == 0
+
+    play(scene)
+
+
+def test_many_ledgers_are_published_in_one_change_through_pages() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        parts = [await staged(logs, [b"%d" % number], partition=number) for number in range(300)]
+        before = stage.store.get("/triplicate/test/logs/l")[1].version
+        await logs.publish("l", parts, application="app", batch=1)
+        data, stat = stage.store.get("/triplicate/test/logs/l")
+        assert stat.version == before + 1
+        assert len(data) < 64 * 1024
+        assert len((await logs.head("l")).pages) > 3
+        assert await read_values(logs, "l", 0, 300) == [b"%d" % number for number in range(300)]
+        assert await logs.is_published("l", [part.ledger_id for part in parts])
+
+    play(scene)
+
+
+def test_a_staging_ledger_says_what_it_is_and_counts_from_its_own_beginning() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(entry_target_bytes=1024, staging_window_entries=2))
+        await logs.create("l", LogSettings(compression="none"))
+        async with await logs.staging(StagingOrigin("l", "app", "query", 3, 4, 5)) as writer:
+            await writer.append_many([b"%d" % number + b"." * 100 for number in range(50)], timestamps_us=range(50))
+            sealed = await writer.seal()
+        ledger = stage.bookies.ledger(sealed.ledger_id)
+        custom = {key: value.decode() for key, value in ledger.metadata.custom.items()}
+        del custom["created"]
+        assert custom == {
+            "application": "triplicate", "component": "staging", "log": "l", "app": "app", "query": "query", "batch": "3",
+            "partition": "4", "attempt": "5",
+        }  # fmt: skip
+        views = [decode_entry(entry.payload) for entry in ledger.entries]
+        assert len(views) > 3
+        assert [view.header.first_index for view in views] == [sum(view.count for view in views[:place]) for place in range(len(views))]
+        assert (sealed.records, sealed.last_entry, sealed.size_bytes) == (50, len(views) - 1, ledger.metadata.length)
+        assert (sealed.min_time_us, sealed.max_time_us) == (views[0].header.wall_time_us, views[-1].header.wall_time_us)
+        with pytest.raises(HandleClosed):
+            await writer.append_many([b"late"])
+        by_id = await logs.publish("l", [sealed.ledger_id])
+        assert by_id.end_offset == 50
+        (segment,) = await logs.segments("l")
+        assert (segment.records, segment.size_bytes, segment.last_entry) == (50, sealed.size_bytes, sealed.last_entry)
+        assert (segment.min_time_us, segment.max_time_us) == (sealed.min_time_us, sealed.max_time_us)
+
+    play(scene)
+
+
+def test_a_staging_ledger_left_by_an_error_is_deleted() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        with pytest.raises(RecordTooLarge):
+            async with await logs.staging(StagingOrigin("l")) as writer:
+                await writer.append_many([b"x" * (5 * 1024 * 1024)])
+        assert stage.bookies.ledgers == {}
+
+    play(scene)
+
+
+def test_discarding_spares_what_is_published() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        kept, dropped = await staged(logs, [b"a"]), await staged(logs, [b"b"])
+        await logs.publish("l", [kept], application="app", batch=1)
+        assert not await logs.is_published("l", [kept.ledger_id, dropped.ledger_id])
+        assert await logs.discard("l", [kept.ledger_id, dropped.ledger_id]) == [dropped.ledger_id]
+        assert await read_values(logs, "l", 0, 1) == [b"a"]
+        assert not await logs.is_published("nowhere", [kept.ledger_id])
+
+    play(scene)
+
+
+def test_the_sweep_deletes_old_orphans_only() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        await logs.create("gone")
+        published, orphan = await staged(logs, [b"a"]), await staged(logs, [b"b"])
+        homeless = await staged(logs, [b"c"], log="gone")
+        await logs.publish("l", [published])
+        await logs.delete("gone")
+        foreign = await stage.client_of(logs).create(custom={"application": b"somebody else"})
+        assert await logs.sweep_orphans() == []
+        stage.wall_us = stage.host.clock.wall_us() + 4000 * 1_000_000
+        young = await staged(logs, [b"d"])
+        assert sorted(await logs.sweep_orphans()) == sorted([orphan.ledger_id, homeless.ledger_id])
+        assert sorted(stage.bookies.ledgers) == sorted([published.ledger_id, foreign.ledger_id, young.ledger_id])
+
+    play(scene)

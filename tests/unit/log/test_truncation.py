@@ -1,0 +1,174 @@
+"""Truncation, retention and sweeping."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.log.fake import Stage, play, read_values
+from triplicate.errors import ArgumentError, NotEnoughBookies, OffsetTruncated
+from triplicate.log import Logs, LogSettings, StagingOrigin
+from triplicate.log.core.changes import RECENT_LIMIT
+from triplicate.log.core.head import Page, encode_page
+
+ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
+
+
+async def fill(logs: Logs, count: int, settings: LogSettings = ROLLING) -> None:
+    await logs.create("l", settings)
+    async with await logs.writer("l", owner="w") as writer:
+        for number in range(count):
+            await writer.append_entry([b"%04d" % number + b"." * 1000])
+
+
+def test_truncation_is_exact_and_deletes_whole_segments() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", ROLLING)
+        async with await logs.writer("l", owner="w") as writer:
+            for number in range(60):
+                await writer.append(b"%02d" % number + b"." * 100)
+        segments = await logs.segments("l")
+        middle = segments[2].first_offset + 1
+        assert await logs.truncate("l", middle) == middle
+        assert await logs.segments("l") == segments[2:]
+        assert sorted(stage.bookies.ledgers) == sorted(segment.ledger_id for segment in segments[2:])
+        assert len(await read_values(logs, "l", middle, 60)) == 60 - middle
+        with pytest.raises(OffsetTruncated):
+            await logs.reader("l", middle - 1)
+        with pytest.raises(OffsetTruncated):
+            await logs.plan("l", middle - 1, 60, 10)
+        assert await logs.truncate("l", 3) == middle
+        with pytest.raises(ArgumentError, match="ends at 60"):
+            await logs.truncate("l", 61)
+
+    play(scene)
+
+
+def test_a_log_that_lost_all_its_segments_goes_on_where_it_was() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 5)
+        assert await logs.truncate("l", 5) == 5
+        assert stage.bookies.ledgers == {}
+        assert await logs.end_offset("l") == 5
+        async with await logs.writer("l", owner="w") as writer:
+            assert writer.start_offset == 5
+            assert await writer.append(b"x") == 5
+        assert await read_values(logs, "l", 5, 6) == [b"x"]
+
+    play(scene)
+
+
+def test_the_open_segment_may_be_truncated_within_but_stays() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_many([b"a", b"b", b"c"])
+            await writer.noop()
+            await writer.noop()
+            assert await logs.truncate("l", 2) == 2
+            assert await writer.append(b"d") == 3
+        assert await read_values(logs, "l", 2, 4) == [b"c", b"d"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("offset", [1, 70, 149, 150])
+def test_truncation_reaches_into_pages(offset: int) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 150)
+        assert len((await logs.head("l")).pages) > 1
+        await logs.truncate("l", offset)
+        assert len(stage.bookies.ledgers) == 150 - offset
+        assert [segment.first_offset for segment in await logs.segments("l")] == list(range(offset, 150))
+        assert len(await read_values(logs, "l", offset, 150)) == 150 - offset
+        stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
+        swept = await logs.sweep("l")
+        names, _ = await stage.client_of(logs).metadata.tree.children("/triplicate/test/logs/l/pages")
+        assert len(names) == len((await logs.head("l")).pages)
+        assert swept["ledgers"] == 0
+        assert [segment.first_offset for segment in await stage.logs().segments("l")] == list(range(offset, 150))
+
+    play(scene)
+
+
+def test_what_could_not_be_deleted_is_deleted_the_next_time() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 5)
+        client = stage.client_of(logs)
+        delete = client.delete
+
+        async def refuse(ledger_id: int) -> None:
+            raise NotEnoughBookies("not now")
+
+        client.delete = refuse  # type: ignore[method-assign]
+        with pytest.raises(NotEnoughBookies):
+            await logs.truncate("l", 3)
+        with pytest.raises(OffsetTruncated):
+            await logs.reader("l", 0)
+        client.delete = delete  # type: ignore[method-assign]
+        await logs.retain("l")
+        assert len(stage.bookies.ledgers) == 2
+
+    play(scene)
+
+
+def test_retention_by_size_lets_the_oldest_go_when_the_log_rolls() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 30, LogSettings(roll_size_bytes=1024, compression="none", retain_size_bytes=5000))
+        segments = await logs.segments("l")
+        assert 3 <= len(segments) <= 5
+        assert (await logs.head("l")).first_offset == segments[0].first_offset == 30 - len(segments)
+
+    play(scene)
+
+
+def test_retention_by_age_lets_the_old_go() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        stage.wall_us = 1_000_000_000
+        await fill(logs, 5, LogSettings(roll_size_bytes=1024, compression="none", retain_age_s=60))
+        assert len(await logs.segments("l")) == 5
+        stage.wall_us += 61_000_000
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"new")
+        assert (await logs.head("l")).first_offset == 5
+        assert await read_values(logs, "l", 5, 6) == [b"new"]
+
+    play(scene)
+
+
+def test_sweeping_spares_pages_that_are_young_or_referred_to() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, RECENT_LIMIT + 2)
+        tree = stage.client_of(logs).metadata.tree
+        stray = Page(0, segments=tuple((await logs.segments("l"))[:1]))
+        await tree.create("/triplicate/test/logs/l/pages/", encode_page(stray), sequential=True)
+        assert (await logs.sweep("l"))["pages"] == 0
+        stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
+        assert (await logs.sweep("l"))["pages"] == 1
+        assert len(await stage.logs().segments("l")) == RECENT_LIMIT + 2
+
+    play(scene)
+
+
+def test_publishers_are_forgotten_after_thirty_idle_days() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        await logs.publish("l", [], application="old", batch=1)
+        stage.wall_us = stage.host.clock.wall_us() + 31 * 86400 * 1_000_000
+        await logs.publish("l", [], application="new", batch=1)
+        assert (await logs.sweep("l"))["publishers"] == 1
+        assert await logs.last_batch("l", "old") is None
+        assert await logs.last_batch("l", "new") is not None
+        async with await logs.staging(StagingOrigin("l")) as writer:
+            await writer.append_many([b"a"])
+        assert not (await logs.publish("l", [writer.ledger_id], application="old", batch=1)).already
+
+    play(scene)
