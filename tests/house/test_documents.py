@@ -31,9 +31,13 @@ def test_make_targets_that_are_named_exist(path: str) -> None:
     assert named <= known
 
 
-def test_decisions_are_numbered_without_gap_or_double() -> None:
-    numbers = [int(path.rpartition("/")[2][:4]) for path in DOCUMENTS if re.match(r"docs/decisions/\d{4}-", path)]
-    assert numbers == list(range(1, len(numbers) + 1))
+def test_no_two_decisions_share_a_number() -> None:
+    names = [path.rpartition("/")[2] for path in DOCUMENTS if re.match(r"docs/decisions/\d{4}-", path)]
+    numbers = [name[:4] for name in names]
+    assert len(set(numbers)) == len(numbers), names
+    for name in names:
+        title = (ROOT / "docs" / "decisions" / name).read_text(encoding="utf-8").splitlines()[0]
+        assert title.startswith(f"# {int(name[:4])}. "), f"{name} begins with its number"
 
 
 def test_shell_scripts_parse() -> None:
