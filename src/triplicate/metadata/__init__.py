@@ -9,6 +9,7 @@ from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_lay
 from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
+from triplicate.metadata.renewing import RenewingTree
 from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
 from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
@@ -35,6 +36,7 @@ __all__ = [
     "MemoryStore",
     "MemoryTree",
     "Operation",
+    "RenewingTree",
     "SetData",
     "SqliteTree",
     "Stat",

@@ -1,9 +1,10 @@
-"""From an address to a session with a metadata store."""
+"""From an address to a metadata store."""
 
 from __future__ import annotations
 
 from triplicate.errors import ConfigError
 from triplicate.metadata.memory import MemoryStore, MemoryTree
+from triplicate.metadata.renewing import RenewingTree
 from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.tree import Tree
 from triplicate.runtime import Host
@@ -12,7 +13,7 @@ KNOWN = "memory: (private to this process), sqlite:///absolute/path/of/a/file"
 
 
 async def open_tree(uri: str, host: Host) -> Tree:
-    """Begin a session with the store at `uri`.
+    """Open the store at `uri`. A session that is lost is followed by another one (`RenewingTree`).
 
     Args:
         uri: ``memory:`` makes a store of its own; ``sqlite:///absolute/path`` opens or makes a file.
@@ -23,5 +24,10 @@ async def open_tree(uri: str, host: Host) -> Tree:
     if uri == "memory:":
         return MemoryTree(MemoryStore(host.clock))
     if uri.startswith("sqlite:///"):
-        return await SqliteTree.open(uri.removeprefix("sqlite://"), host)
+        path = uri.removeprefix("sqlite://")
+
+        async def open_session() -> Tree:
+            return await SqliteTree.open(path, host)
+
+        return RenewingTree(await open_session(), open_session, host)
     raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")

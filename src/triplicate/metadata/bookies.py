@@ -5,13 +5,15 @@ Source: BookKeeper `ZKRegistrationManager`, `ZKRegistrationClient`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from triplicate.errors import BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
-from triplicate.metadata.retrying import Attempts, retried
+from triplicate.metadata.retrying import LONGEST_DELAY_S, Attempts, retried
 from triplicate.metadata.service_info import BookieServiceInfo, decode_service_info, encode_service_info
 from triplicate.metadata.tree import Create, Delete, Tree, Watch
 from triplicate.metadata.watching import JoinedWatch
-from triplicate.runtime import Host, timeout_at
+from triplicate.runtime import Host, sleep, timeout_at
 
 STALE_WAIT_S = 15.0
 """How long to wait for the node of a previous life to vanish: the session timeout of 10 s and time to notice it."""
@@ -63,6 +65,31 @@ class BookieDirectory:
         """Withdraw this session's registration; no error when there is none."""
         await self._withdraw_own(self._path(bookie_id, readonly=False))
         await self._withdraw_own(self._path(bookie_id, readonly=True))
+
+    async def keep_registered(self, bookie_id: str, info: BookieServiceInfo, is_readonly: Callable[[], bool]) -> None:
+        """Register, and again whenever this session's registration is gone, until cancelled: sessions are lost and renewed.
+
+        Args:
+            is_readonly: asked each time, which list the bookie belongs to.
+
+        Raises:
+            NodeExists: another live session has taken the registration. SessionExpired: the tree was closed.
+        """
+        watch = self.watch()
+        try:
+            while True:
+                try:
+                    if not await self.is_registered(bookie_id):
+                        await self.register(bookie_id, info, readonly=is_readonly())
+                        self._host.trace("metadata.bookie_registered", bookie_id=bookie_id, readonly=is_readonly())
+                except ConnectionLost as error:
+                    # The attempts of one round are used up; the bookie serves on, and goes on asking.
+                    self._host.trace("metadata.connection_lost", bookie_id=bookie_id, error=str(error))
+                    await sleep(self._host.clock, LONGEST_DELAY_S)
+                    continue
+                await watch.changed()
+        finally:
+            watch.close()
 
     async def is_registered(self, bookie_id: str) -> bool:
         """Whether this session holds a registration of the bookie now: after a session was lost it must register again."""

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from triplicate.metadata import MemoryStore, MemoryTree, SqliteTree, Tree
+from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, SqliteTree, Tree
 from triplicate.runtime import real_host
 
 Result = TypeVar("Result")
 
-DRIVERS = ("memory", "sqlite")
+DRIVERS = ("memory", "sqlite", "renewing")
 
 OpenSession = Callable[[], Awaitable[Tree]]
 
@@ -25,8 +25,17 @@ async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
     memory = MemoryStore(host.clock)
     opened: list[Tree] = []
 
+    async def in_memory() -> Tree:
+        return MemoryTree(memory)
+
     async def open_session() -> Tree:
-        tree: Tree = MemoryTree(memory) if driver == "memory" else await SqliteTree.open(str(folder / "metadata.db"), host)
+        tree: Tree
+        if driver == "sqlite":
+            tree = await SqliteTree.open(str(folder / "metadata.db"), host)
+        elif driver == "renewing":
+            tree = RenewingTree(MemoryTree(memory), in_memory, host)
+        else:
+            tree = MemoryTree(memory)
         opened.append(tree)
         return tree
 

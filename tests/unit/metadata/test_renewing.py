@@ -1,0 +1,148 @@
+"""Trees that outlive their sessions. Source: BookKeeper `ZooKeeperClient`, which opens a new session after expiry."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.unit.metadata.stores import run
+from triplicate.errors import ConnectionLost, SessionExpired
+from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
+from triplicate.runtime import TaskScope, real_host, sleep
+
+INFO = bookie_service("127.0.0.1", 3181)
+
+
+def renewing(store: MemoryStore) -> RenewingTree:
+    async def open_session() -> Tree:
+        return MemoryTree(store)
+
+    return RenewingTree(MemoryTree(store), open_session, real_host("test", seed=1))
+
+
+def test_operations_and_watches_go_on_after_a_session_was_lost() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+        tree = renewing(store)
+        await tree.create("/a", b"one")
+        await tree.create("/e", ephemeral=True)
+        watch = tree.watch("/e")
+        first = tree.session_id
+        store.expire(first)
+        await watch.changed()
+        assert await tree.exists("/e") is None
+        assert tree.session_id != first
+        await tree.create("/e", ephemeral=True)
+        await watch.changed()
+        store.expire(tree.session_id)
+        await tree.set("/a", b"two", 0)
+        assert (await tree.get("/a"))[0] == b"two"
+        await tree.close()
+        assert store.sessions == []
+        with pytest.raises(SessionExpired):
+            await tree.get("/a")
+        with pytest.raises(SessionExpired):
+            await watch.changed()
+
+    run(body())
+
+
+def test_operations_that_meet_the_loss_together_open_one_session() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+        tree = renewing(store)
+        store.expire(tree.session_id)
+        async with TaskScope("test") as scope:
+            for number in range(5):
+                scope.spawn(tree.create(f"/{number}"), name="create")
+        assert len(store.sessions) == 1
+        assert tree.session_id == 2
+        await tree.close()
+
+    run(body())
+
+
+def test_sessions_that_die_as_fast_as_they_are_opened_are_an_error() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+        tree = renewing(store)
+        store.fault = lambda session_id, operation, path: Fault(expire=True)
+        with pytest.raises(SessionExpired):
+            await tree.create("/a")
+        store.fault = None
+        await tree.create("/a")
+        await tree.close()
+
+    run(body())
+
+
+def test_a_session_that_cannot_be_opened_now_is_tried_again_by_the_next_call() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+        failures = [ConnectionLost("away")]
+
+        async def open_session() -> Tree:
+            if failures:
+                raise failures.pop()
+            return MemoryTree(store)
+
+        tree = RenewingTree(MemoryTree(store), open_session, real_host("test"))
+        store.expire(tree.session_id)
+        with pytest.raises(ConnectionLost):
+            await tree.create("/a")
+        await tree.create("/a")
+        await tree.close()
+
+    run(body())
+
+
+def test_a_bookie_registers_again_when_its_session_was_lost() -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        store = MemoryStore(host.clock)
+        bookie = await ClusterMetadata.open(renewing(store), host, create=True)
+        reader = await ClusterMetadata.open(MemoryTree(store), host)
+        readonly = False
+        scope = TaskScope("bookie")
+        scope.spawn(bookie.bookies.keep_registered("b1", INFO, lambda: readonly), name="register")
+        watch = reader.bookies.watch()
+        while not await reader.bookies.writable():
+            await watch.changed()
+        readonly = True
+        store.expire(bookie.tree.session_id)
+        async with asyncio.timeout(3):
+            while not await reader.bookies.readonly():
+                await watch.changed()
+        assert await reader.bookies.writable() == {}
+        await scope.aclose()
+        await bookie.aclose()
+
+    run(body())
+
+
+def test_an_address_opens_a_tree_that_survives_the_loss_of_its_session(tmp_path: Path) -> None:
+    async def body() -> None:
+        host = real_host("test")
+        uri = f"sqlite://{tmp_path}/metadata.db"
+        tree, other = await open_tree(uri, host), await open_tree(uri, host)
+        assert isinstance(tree, RenewingTree)
+        await tree.create("/e", ephemeral=True)
+        watch = tree.watch("/e")
+        inner = tree._tree
+        # As if another session had found this one dead.
+        await inner._worker.run(inner._store.close_session)  # type: ignore[attr-defined]
+        async with asyncio.timeout(5):
+            while await tree.exists("/e") is not None:
+                await watch.changed()
+        await tree.create("/e", ephemeral=True)
+        stat = await other.exists("/e")
+        assert stat is not None
+        assert stat.ephemeral_owner == tree.session_id
+        await tree.close()
+        assert await other.exists("/e") is None
+        await other.close()
+        await sleep(host.clock, 0)
+
+    run(body())
