@@ -1,9 +1,18 @@
-"""The command line. What it offers to other programs is the local cluster: real processes under one folder."""
+"""The command line. What it offers to other programs is the local cluster: real processes under one folder.
 
-from triplicate.cli.cluster_folder import ClusterFolder, Member
-from triplicate.cli.local_cluster import LocalCluster, Running, local_cluster, wait_for_orphans
-from triplicate.cli.output import Bar, print_json, print_table, remarks
-from triplicate.cli.running import run_loop, watch_parent
+Names are loaded when they are first used: a server process needs neither tables nor progress bars.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from triplicate.cli.cluster_folder import ClusterFolder, Member
+    from triplicate.cli.local import LocalCluster, Running, local_cluster, wait_for_orphans
+    from triplicate.cli.output import Bar, print_json, print_table, remarks
+    from triplicate.cli.running import run_loop, watch_parent
 
 __all__ = [
     "Bar",
@@ -19,3 +28,17 @@ __all__ = [
     "wait_for_orphans",
     "watch_parent",
 ]
+
+_HOMES = {
+    "cluster_folder": ("ClusterFolder", "Member"),
+    "local": ("LocalCluster", "Running", "local_cluster", "wait_for_orphans"),
+    "output": ("Bar", "print_json", "print_table", "remarks"),
+    "running": ("run_loop", "watch_parent"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"triplicate.cli.{module}"), name)
+    raise AttributeError(f"module 'triplicate.cli' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from triplicate.cli.local_cluster import LocalCluster, Running, local_cluster
+from triplicate.cli.local import LocalCluster, Running, local_cluster
 from triplicate.cli.options import DEFAULT_FOLDER
 from triplicate.cli.output import print_json, print_table, remarks
 from triplicate.cli.running import watch_parent

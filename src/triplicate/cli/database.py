@@ -1,0 +1,93 @@
+"""``triplicate database``: create, list and show replicated SQL databases."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import click
+
+from triplicate.cli.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.output import print_json, print_table, remarks
+from triplicate.cli.running import run_loop
+from triplicate.client import Client, connect
+from triplicate.config import ClientSettings
+from triplicate.sql import DatabaseInfo, create_database, database_info, database_names
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_name = click.argument("name", metavar="DATABASE")
+
+
+def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Run one piece of work with a client of the cluster."""
+    uri = cluster_uri(metadata)
+
+    async def body() -> None:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            await work(client)
+
+    run_loop(body())
+
+
+@click.group()
+def database() -> None:
+    """Create, list and show databases.
+
+    A database is a replicated log of row changes and a copy of the resulting SQLite database on every node. `triplicate sql` opens one.
+    """
+
+
+@database.command()
+@metadata_option
+@_name
+@_json
+def create(metadata: str | None, name: str, as_json: bool) -> None:
+    """Create an empty database; the nodes that run take it up by themselves."""
+
+    async def work(client: Client) -> None:
+        info = await create_database(client, name)
+        if as_json:
+            print_json(_facts(info))
+        else:
+            remarks.print(f"database {info.name} created; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command(name="list")
+@metadata_option
+@_json
+def list_databases(metadata: str | None, as_json: bool) -> None:
+    """List the databases, with their leaders."""
+
+    async def work(client: Client) -> None:
+        infos = [await database_info(client, name) for name in await database_names(client)]
+        if as_json:
+            print_json([_facts(info) for info in infos])
+            return
+        rows = [(info.name, info.leader or "none", len(info.nodes), info.log) for info in infos]
+        print_table(("database", "leader", "nodes", "log"), rows, right=("nodes",))
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@_json
+def show(metadata: str | None, name: str, as_json: bool) -> None:
+    """Show a database: its leader, its nodes and how far each has applied the log."""
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        if as_json:
+            print_json(_facts(info))
+            return
+        rows = [(one.node_id, "leader" if one.node_id == info.leader else "follower", one.address, one.position) for one in info.nodes]
+        print_table(("node", "role", "address", "position"), rows, right=("position",), title=f"database {info.name}, log {info.log}")
+
+    run_with_client(metadata, work)
+
+
+def _facts(info: DatabaseInfo) -> dict[str, object]:
+    nodes = [{"node": one.node_id, "address": one.address, "position": one.position} for one in info.nodes]
+    return {"database": info.name, "log": info.log, "leader": info.leader, "nodes": nodes}

@@ -1,0 +1,65 @@
+"""``triplicate node``: one database node, hosting every database of the cluster behind one PostgreSQL port."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import click
+
+from triplicate.cli.options import load_configuration, settings_options
+from triplicate.cli.running import serve_process
+from triplicate.client import Client
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.log import Logs
+from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.runtime import Host, Metrics
+from triplicate.sql import DatabaseNode, PostgresServer
+
+
+@click.command()
+@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings)
+@click.option("--parent-pipe", type=int, hidden=True)
+@click.option("--ready-pipe", type=int, hidden=True)
+def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run one database node until SIGTERM or Ctrl-C.
+
+    PostgreSQL clients connect to its port and name the database; every node holds a copy of each. One node leads a database and takes its
+    writes; a connection string that names all nodes with target_session_attrs=read-write finds it.
+    """
+    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings)
+    configuration = load_configuration(sections, config, flags)
+    settings = configuration.get(NodeSettings)
+    uri = configuration.get(MetadataSettings).uri
+    if not uri:
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
+
+    async def start(host: Host, metrics: Metrics) -> tuple[dict[str, object], Callable[[], Awaitable[None]]]:
+        cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
+        client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+        databases = DatabaseNode(host, client, Logs(client), settings, metrics)
+        server = PostgresServer(host, databases, (settings.host, settings.port))
+
+        async def stop() -> None:
+            try:
+                await server.stop()
+                await databases.stop()
+            finally:
+                try:
+                    await client.aclose()
+                finally:
+                    await cluster.aclose()
+
+        try:
+            try:
+                await server.start()
+            except OSError as error:
+                where = f"{settings.host}:{settings.port}"
+                raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
+            await databases.start(server.address)
+        except BaseException:
+            await stop()
+            raise
+        return {"node": settings.node_id, "address": "{}:{}".format(*server.address), "positions": databases.positions()}, stop
+
+    serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -1,0 +1,118 @@
+"""``triplicate sql``: a prompt on a database: psql where it is installed, else a small one of our own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from triplicate.cli.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.output import print_table, remarks
+from triplicate.cli.running import run_loop
+from triplicate.client import connect
+from triplicate.config import ClientSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.sql import DatabaseInfo, database_info
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.option("-c", "--command", "commands", multiple=True, help="Run this statement and leave; may be given several times.")
+@click.option("--any-node", is_flag=True, help="Connect to any node, also one that only reads; the default is the leader.")
+@click.option("--small", is_flag=True, help="Use the small prompt although psql is installed.")
+def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool) -> None:
+    """Open a database at a prompt.
+
+    The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way; the connection string is printed at the start.
+    """
+    uri = cluster_uri(metadata)
+
+    async def ask() -> DatabaseInfo:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            return await database_info(client, name)
+
+    target = connection_string(run_loop(ask()), any_node=any_node)
+    psql = shutil.which("psql")
+    if psql is not None and not small:
+        arguments = [psql, target, "-X"] + [word for command in commands for word in ("-c", command)]
+        sys.stdout.flush()
+        os.execv(psql, arguments)
+    run_small_prompt(target, commands)
+
+
+def connection_string(info: DatabaseInfo, *, any_node: bool) -> str:
+    """A libpq connection string that names every node of a database.
+
+    Raises:
+        EnvironmentFault: no node runs.
+    """
+    if not info.nodes:
+        raise EnvironmentFault(f"no node serves database {info.name}; start one with `triplicate node` or `triplicate up --nodes 3`")
+    places = [one.address.rpartition(":") for one in info.nodes]
+    hosts, ports = ",".join(host for host, _, _ in places), ",".join(port for _, _, port in places)
+    attributes = "any" if any_node else "read-write"
+    return f"host={hosts} port={ports} dbname={info.name} user={getpass.getuser()} target_session_attrs={attributes}"
+
+
+def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
+    """Statements from the command line, a terminal or a pipe, each ended by a semicolon.
+
+    Raises:
+        ConfigError: neither psql nor psycopg is installed. EnvironmentFault: no node answers.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise ConfigError("a prompt needs psql (Debian: postgresql-client) or psycopg (pip install 'triplicate[spark]')") from None
+    try:
+        connection = psycopg.connect(target, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        raise EnvironmentFault(f"no node answers as asked: {error}") from None
+    with connection:
+        for command in commands:
+            run_statement(connection, command)
+        if not commands:
+            remarks.print(f"connected: {target}")
+            for statement in statements_from_input():
+                run_statement(connection, statement)
+
+
+def statements_from_input() -> Any:
+    """Yield statements until the end of input; a statement may span lines."""
+    is_terminal = sys.stdin.isatty()
+    waiting = ""
+    while True:
+        if is_terminal:
+            sys.stderr.write("   ... " if waiting else "sql> ")
+            sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line or (not waiting and line.strip() in ("\\q", "exit", "quit")):
+            break
+        waiting += line
+        if waiting.rstrip().endswith(";"):
+            yield waiting
+            waiting = ""
+    if waiting.strip():
+        yield waiting
+
+
+def run_statement(connection: psycopg.Connection[Any], statement: str) -> None:
+    """Run one statement and print its rows, or what it did, or its error."""
+    import psycopg
+
+    try:
+        cursor = connection.execute(statement.encode())
+    except psycopg.Error as error:
+        remarks.print(f"[red]{error.sqlstate or ''}[/red] {error}", markup=True)
+        return
+    if cursor.description is not None:
+        print_table([column.name for column in cursor.description], cursor.fetchall())
+    remarks.print(cursor.statusmessage or "")
