@@ -29,6 +29,7 @@ from triplicate.wire import (
     UnsupportedVersion,
     decode_request,
     encode_add_responses,
+    encode_request,
     encode_response,
     next_frame,
     scan_adds,
@@ -85,6 +86,8 @@ class Connection(asyncio.Protocol):
         self._position = 0
         self._region: _Region | None = None
         self._turn_bytes = 0
+        self._unreadable: int | None = None
+        """The ledger whose state could not be read for the frame at hand."""
 
     # What asyncio calls.
 
@@ -166,10 +169,12 @@ class Connection(asyncio.Protocol):
             run = scan_adds(buffer, self._position, end, limit)
             if run is not None:
                 handle = handles.get(run.ledger_id)
-                if handle is None:
-                    self._load(run.ledger_id, run)
+                if handle is not None:
+                    self._add_run(run, handle)
+                elif not self._load(run.ledger_id):
+                    self._refuse(run.ledger_id, run.entry_ids, Status.IO_ERROR)
+                else:
                     return
-                self._add_run(run, handle)
                 self._position = run.offsets[-1]
                 if self._storage.crowded:
                     self._hold("storage is full")
@@ -199,8 +204,10 @@ class Connection(asyncio.Protocol):
                 raise ProtocolError(f"ledger id {ledger_id} is negative")
             handle = self._storage.ledgers.get(ledger_id)
             if handle is None:
-                self._load(ledger_id, None)
-                return False
+                if self._load(ledger_id):
+                    return False
+                self._requests.refuse(request, self, Status.IO_ERROR)
+                return True
         self._requests.handle(request, self, handle)
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
@@ -214,20 +221,25 @@ class Connection(asyncio.Protocol):
         if len(self.reads) < self._settings.reads_outstanding:
             self._release("reads wait")
 
-    def _load(self, ledger_id: int, run: AddRun | None) -> None:
-        """Fetch a ledger's state; the connection goes on with the same frame then, so its requests keep their order."""
+    def _load(self, ledger_id: int) -> bool:
+        """Fetch a ledger's state; the connection goes on with the same frame then, so its requests keep their order.
+
+        False when that has just failed: nothing is known about the ledger, so the answer is an I/O error, never "no ledger".
+        """
+        if self._unreadable == ledger_id:
+            self._unreadable = None
+            return False
         self._hold("ledger is loaded")
         self._scope.spawn(self._load_and_go_on(ledger_id), name="load")
+        return True
 
     async def _load_and_go_on(self, ledger_id: int) -> None:
         try:
             await self._storage.load(ledger_id)
         except (CorruptionError, FormatError, OSError) as error:
-            # Nothing is known about the ledger, so nothing is said about it: the client takes a lost connection as unknown.
             self._metrics.damaged_reads.inc()
             self._host.trace("bookie.ledger_unreadable", ledger_id=ledger_id, error=str(error))
-            self.close()
-            return
+            self._unreadable = ledger_id
         self._release("ledger is loaded")
 
     # Adds.
@@ -298,11 +310,26 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def add(self, request: AddRequest, handle: LedgerHandle) -> None:
-        """An add that the bulk scan left: version 0 or 1, or an id that no entry can have."""
+        """An add by itself, which the bulk scan left: version 0 or 1, or an id that no entry can have."""
         if request.entry_id < 0:
             self.send(AddResponse(Status.BAD_REQUEST, request.ledger_id, request.entry_id))
             return
-        raise ProtocolError(f"an add of ledger {request.ledger_id}, entry {request.entry_id} in an old form")
+        status = self._requests.admit(handle, request.master_key, recovery=request.recovery, high_priority=request.high_priority)
+        if status is Status.OK and handle.verify is not None and not handle.verify(request.body):
+            self._metrics.digest_mismatches.inc()
+            status = Status.IO_ERROR if self._requests.checks.refuses else Status.OK
+        if status is not Status.OK:
+            self.send(AddResponse(status, request.ledger_id, request.entry_id))
+            return
+        # The journal knows only the current form of v2, so the packet is made anew.
+        frame = encode_request(AddRequest(request.ledger_id, request.entry_id, request.master_key, request.body, request.recovery))
+        self._storage.store(handle, [request.entry_id], [request.body], int.from_bytes(request.body[16:24], "big", signed=True))
+        answer = encode_response(AddResponse(Status.OK, request.ledger_id, request.entry_id))
+        self._metrics.add_requests.inc()
+        try:
+            self._storage.journal_of(request.ledger_id).submit(JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self, answer))
+        except OSError:
+            self.close()
 
     # Answers.
 

@@ -19,6 +19,7 @@ from triplicate.runtime import Host
 from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
+    AddResponse,
     AuthRequest,
     AuthResponse,
     BatchReadRequest,
@@ -106,6 +107,15 @@ class Requests:
             self._write_lac(request, peer, handle)
         else:
             self._without_ledger(request, peer)
+
+    def refuse(self, request: Request, peer: Peer, status: Status) -> None:
+        """Answer a request about a ledger without having done anything."""
+        if isinstance(request, AddRequest):
+            peer.send(AddResponse(status, request.ledger_id, request.entry_id))
+        elif isinstance(request, WriteLacRequest):
+            peer.send(WriteLacResponse(status, request.ledger_id))
+        elif isinstance(request, ReadRequest | BatchReadRequest | ReadLacRequest | ListEntriesRequest):
+            peer.respond(refusal(request, status))
 
     def _without_ledger(self, request: AuthRequest | ForceRequest | BookieInfoRequest | StartTlsRequest, peer: Peer) -> None:
         self.metrics.other_requests.labels(type(request).__name__).inc()

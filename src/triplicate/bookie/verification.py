@@ -27,7 +27,7 @@ class DigestChecks:
         self.enabled = mode != "off"
         self.refuses = mode == "refuse"
         self._host = host
-        self._metadata = metadata
+        self.metadata = metadata
         self._ledgers = ledgers
         self._waiting: deque[int] = deque()
         self._wanted = asyncio.Event()
@@ -48,7 +48,7 @@ class DigestChecks:
                 continue
             ledger_id = self._waiting.popleft()
             try:
-                found = await self._metadata.ledgers.get(ledger_id)
+                found = await self.metadata.ledgers.get(ledger_id)
             except (NoSuchLedger, FormatError) as error:
                 self._settle(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))

@@ -147,6 +147,14 @@ class BookieSettings:
     disk_usage_low_water: float = setting(
         0.93, "Fraction of every disk in use below which it takes them again.", low=0.01, high=1.0, bookkeeper="diskUsageLwmThreshold"
     )
+    recovery_adds_free_bytes: int = setting(
+        64 * MIB,
+        "A read-only bookie takes the adds of a ledger's recovery while its disks have this much left.",
+        unit="bytes",
+        low=0,
+        high=1024 * GIB,
+        bookkeeper="minUsableSizeForHighPriorityWrites",
+    )
     registration_check_interval_s: float = setting(
         2.0, "How often the bookie looks whether its registration is still there.", unit="seconds", low=0.05, high=3600
     )

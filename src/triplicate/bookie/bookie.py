@@ -1,0 +1,242 @@
+"""One bookie: everything of this room put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+from triplicate.bookie.connection import Connection
+from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.directories import Directories
+from triplicate.bookie.garbage import GarbageCollector
+from triplicate.bookie.journal import JournalItem
+from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.reads import Reads
+from triplicate.bookie.registration import Registration, Reopen
+from triplicate.bookie.requests import Requests
+from triplicate.bookie.storage import Storage
+from triplicate.bookie.verification import DigestChecks
+from triplicate.config import BookieSettings
+from triplicate.errors import ConfigError, CorruptionError, EnvironmentFault
+from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service, check_bookie_id
+from triplicate.runtime import Host, Listener, Metrics, TaskScope
+
+
+class Bookie:
+    """A storage server.
+
+    Args:
+        metadata: the cluster; stays the caller's and is not closed.
+        metrics: where the figures go; None: nowhere.
+        reopen: opens the metadata again when its session is over; what it returns is closed by the bookie.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        settings: BookieSettings,
+        metadata: ClusterMetadata,
+        metrics: Metrics | None = None,
+        *,
+        reopen: Reopen | None = None,
+    ) -> None:
+        self.settings = settings
+        self._host = host
+        self._metadata = metadata
+        self._metrics = BookieMetrics(metrics)
+        self._reopen = reopen
+        self._reopened: ClusterMetadata | None = None
+        self._directories = Directories(host.disk, settings)
+        self._connections: dict[int, Connection] = {}
+        self._listener: Listener | None = None
+        self._storage: Storage | None = None
+        self._registration: Registration | None = None
+        self._checks: DigestChecks | None = None
+        self._garbage: GarbageCollector | None = None
+        self._scope: TaskScope | None = None
+        self._failed: asyncio.Future[OSError] | None = None
+        self._bookie_id = ""
+        self._stopping = False
+
+    @property
+    def bookie_id(self) -> str:
+        return self._bookie_id
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens; only while it runs."""
+        assert self._listener is not None, "the bookie runs"
+        return self._listener.address
+
+    @property
+    def read_only(self) -> bool:
+        """True while it takes no normal writes."""
+        return self._registration is not None and self._registration.read_only
+
+    @property
+    def storage(self) -> Storage:
+        """For operators' tools and tests."""
+        assert self._storage is not None, "the bookie runs"
+        return self._storage
+
+    async def start(self) -> None:
+        """Lock the directories, check the cookies, replay, listen, register.
+
+        Raises:
+            ConfigError, EnvironmentFault, WrongCluster, CorruptionError, FormatError, NodeExists: why it does not start, and the cure.
+        """
+        self._failed = asyncio.get_running_loop().create_future()
+        self._bookie_id = self._choose_id()
+        self._directories.open()
+        try:
+            await self._directories.check_cookies(self._metadata, self._bookie_id)
+            await self._open_storage()
+            await self._serve()
+        except BaseException:
+            await self._close(flush=False)
+            raise
+
+    def _choose_id(self) -> str:
+        settings = self.settings
+        if settings.bookie_id:
+            return check_bookie_id(settings.bookie_id)
+        if settings.port == 0:
+            raise ConfigError("bookie.bookie_id is empty and bookie.port is 0: set one of them, since the id must stay the same for ever")
+        return check_bookie_id(f"{settings.advertised_address or settings.host}:{settings.port}")
+
+    async def _open_storage(self) -> None:
+        identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0)
+        storage = Storage(
+            self._host,
+            self.settings,
+            identity,
+            on_group=self._count_group,
+            on_failure=self._fail,
+            on_full_disk=self._set_full,
+        )
+        self._storage = storage
+        try:
+            await storage.open()
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise EnvironmentFault(
+                    f"{error.filename or 'a directory of the bookie'}: the disk is full, nothing can be journaled: free some space"
+                ) from error
+            raise EnvironmentFault(
+                f"{error.filename or 'the bookie'}: {error.strerror or error}: mend the disk or its permissions"
+            ) from error
+        replayed = sum(journal.groups_replayed for journal in storage.journals)
+        self._host.trace("bookie.replayed", bookie_id=self._bookie_id, groups=replayed)
+        for journal in storage.journals:
+            if journal.torn is not None:
+                self._host.trace("bookie.torn_tail", path=journal.torn.path, offset=journal.torn.offset)
+
+    async def _serve(self) -> None:
+        settings, host = self.settings, self._host
+        storage = self.storage
+        self._scope = TaskScope(f"bookie {self._bookie_id}", on_failure=self._fail)
+        self._registration = Registration(
+            host, settings, self._directories, self._metadata, self._metrics, reopen=self._reopen, on_metadata=self._take_metadata
+        )
+        self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
+        self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s)
+        reads = Reads(host, storage, settings, self._metrics)
+        requests = Requests(host, settings, storage, reads, self._checks, self._registration, self._metrics)
+        scope = self._scope
+        self._registration.look_at_disks()
+        try:
+            self._listener = await host.network.listen(
+                lambda: Connection(host, settings, requests, scope, self._connected, self._disconnected), settings.host, settings.port
+            )
+        except OSError as error:
+            raise EnvironmentFault(
+                f"port {settings.port} of {settings.host} cannot be used ({error.strerror or error}): stop who has it, or choose another"
+            ) from error
+        scope.spawn(reads.run(), name="reads")
+        await self._registration.register(self._bookie_id, self._service_info())
+        scope.spawn(self._registration.run(), name="registration")
+        scope.spawn(self._registration.run_disk_checks(), name="disk checks")
+        scope.spawn(self._checks.run(), name="digests")
+        scope.spawn(self._garbage.run(), name="garbage collection")
+
+    def _service_info(self) -> BookieServiceInfo:
+        host, port = self.address
+        return bookie_service(self.settings.advertised_address or host, port)
+
+    async def collect_garbage(self) -> int:
+        """One round of garbage collection now; returns how many ledgers were deleted. Raises as `GarbageCollector.collect`."""
+        assert self._garbage is not None, "the bookie runs"
+        return await self._garbage.collect()
+
+    async def wait_failed(self) -> OSError:
+        """Return when the bookie can no longer write and has stopped serving; the caller should `stop` it and end the process."""
+        assert self._failed is not None, "the bookie was started"
+        return await asyncio.shield(self._failed)
+
+    async def stop(self) -> None:
+        """Leave the cluster, answer what is journaled, flush, release the directories. Idempotent."""
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._registration is not None:
+            await self._registration.unregister()
+        await self._close(flush=True)
+
+    async def _close(self, *, flush: bool) -> None:
+        if self._listener is not None:
+            await self._listener.close()
+        if self._scope is not None:
+            self._scope.cancel()
+        if self._storage is not None:
+            await self._storage.close(flush=flush)
+        for connection in list(self._connections.values()):
+            connection.close()
+        if self._scope is not None:
+            await self._scope.aclose()
+        if self._reopened is not None:
+            await self._reopened.aclose()
+        self._directories.close()
+
+    # Called by the parts.
+
+    def _connected(self, connection: Connection) -> None:
+        self._connections[id(connection)] = connection
+
+    def _disconnected(self, connection: Connection) -> None:
+        self._connections.pop(id(connection), None)
+
+    def _take_metadata(self, metadata: ClusterMetadata) -> None:
+        self._reopened = metadata
+        assert self._checks is not None
+        assert self._garbage is not None
+        self._checks.metadata = metadata
+        self._garbage.metadata = metadata
+
+    def _set_full(self, full: bool) -> None:
+        if self._registration is not None:
+            self._registration.set_flush_without_space(full)
+
+    def _fail(self, error: BaseException) -> None:
+        """Nothing can be made durable any more: answer nobody, take nothing. What was acknowledged is safe."""
+        if self._failed is None or self._failed.done():
+            return
+        self._host.trace("bookie.failed", error=repr(error))
+        reason = error if isinstance(error, OSError | CorruptionError) else OSError(errno.EIO, f"the bookie failed: {error!r}")
+        self._failed.set_result(reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    def _count_group(self, items: list[JournalItem]) -> None:
+        metrics, storage = self._metrics, self.storage
+        entries = sum([item.count for item in items])
+        size = sum([item.size_bytes for item in items])
+        metrics.syncs.inc()
+        metrics.adds.labels("OK").inc(entries)
+        metrics.add_bytes.inc(size)
+        metrics.group_entries.observe(entries)
+        metrics.group_bytes.observe(size)
+        metrics.add_latency.observe(self._host.clock.monotonic() - items[0].submitted_at)
+        metrics.journal_waiting.set(sum(journal.waiting_bytes for journal in storage.journals))
+        metrics.cache_bytes.set(storage.cache.size_bytes)
+        metrics.handles.set(len(storage.ledgers))
+        storage.tell_room()

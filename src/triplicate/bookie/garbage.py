@@ -1,0 +1,70 @@
+"""Garbage collection: ledgers whose metadata is gone are deleted, entry logs in which nothing lives as well.
+
+A ledger is deleted only when two questions agree: it is missing from a complete listing that began after the bookie made its own list
+(metadata exists before any entry is written, so a new ledger cannot be missing), and asked for by name it does not exist. Whenever the
+metadata cannot answer, nothing is deleted. Source: BookKeeper `ScanAndCompareGarbageCollector`.
+"""
+
+from __future__ import annotations
+
+from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.storage import Storage
+from triplicate.errors import CorruptionError, MetadataError
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Host, sleep
+
+DELETED_AT_ONCE = 100
+
+
+class GarbageCollector:
+    """See the module's text. `metadata` may be replaced when a new session was opened."""
+
+    def __init__(self, host: Host, metadata: ClusterMetadata, storage: Storage, metrics: BookieMetrics, interval_s: float) -> None:
+        self.metadata = metadata
+        self._host = host
+        self._storage = storage
+        self._metrics = metrics
+        self._interval_s = interval_s
+
+    async def run(self) -> None:
+        while True:
+            await sleep(self._host.clock, self._interval_s)
+            try:
+                await self.collect()
+            except (MetadataError, CorruptionError, OSError) as error:
+                self._host.trace("bookie.gc_put_off", error=str(error))
+
+    async def collect(self) -> int:
+        """One round; returns how many ledgers were deleted.
+
+        Raises:
+            MetadataError: it could not answer, so nothing was deleted. OSError, CorruptionError: of index and logs.
+        """
+        held = await self._storage.ledger_ids()
+        self._metrics.ledgers_active.set(len(held))
+        gone = await self._missing(held)
+        for start in range(0, len(gone), DELETED_AT_ONCE):
+            part = gone[start : start + DELETED_AT_ONCE]
+            await self._storage.delete_ledgers(part)
+            self._metrics.ledgers_deleted.inc(len(part))
+            self._host.trace("bookie.ledgers_deleted", count=len(part), first=part[0], last=part[-1])
+        freed = await self._storage.delete_dead_logs()
+        if freed:
+            self._metrics.bytes_reclaimed.inc(freed)
+            self._host.trace("bookie.entry_logs_deleted", freed_bytes=freed)
+        return len(gone)
+
+    async def _missing(self, held: list[int]) -> list[int]:
+        """Of these ids, ascending, those that neither a listing nor a question by name finds."""
+        if not held:
+            return []
+        unlisted: list[int] = []
+        position = 0
+        async for listed in self.metadata.ledgers.ids():
+            while position < len(held) and held[position] < listed:
+                unlisted.append(held[position])
+                position += 1
+            if position < len(held) and held[position] == listed:
+                position += 1
+        unlisted += held[position:]
+        return [ledger_id for ledger_id in unlisted if not await self.metadata.ledgers.exists(ledger_id)]
