@@ -3,6 +3,7 @@
 from .bookie import BookieSettings
 from .client import ClientSettings
 from .loader import Configuration, Key, keys_of, load, section_of, to_toml
+from .node import NodeSettings
 from .process import MetadataSettings, ProcessSettings
 from .sections import all_sections
 from .setting import SettingInfo, setting
@@ -13,6 +14,7 @@ __all__ = [
     "Configuration",
     "Key",
     "MetadataSettings",
+    "NodeSettings",
     "ProcessSettings",
     "SettingInfo",
     "all_sections",
