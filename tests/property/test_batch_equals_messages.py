@@ -47,9 +47,7 @@ def damage(frame: bytes, place: int, byte: int) -> bytes:
     return frame[:place] + bytes([byte]) + frame[place + 1 :]
 
 
-ADDS = st.builds(
-    make_add, LEDGERS, ENTRIES, st.integers(-1, 9), KEYS, st.sampled_from([0, 0, 2, 4, 6]), st.binary(max_size=LIMIT - 60)
-)
+ADDS = st.builds(make_add, LEDGERS, ENTRIES, st.integers(-1, 9), KEYS, st.sampled_from([0, 0, 2, 4, 6]), st.binary(max_size=LIMIT - 60))
 READS = st.builds(lambda ledger_id, entry_id: encode_request(ReadRequest(ledger_id, entry_id)), LEDGERS, ENTRIES)
 OLD_ADDS = ADDS.map(lambda frame: frame[:4] + b"\x01" + frame[5:])
 SAME_ADDS = st.tuples(ADDS, st.integers(1, 4)).map(lambda pair: pair[0] * pair[1])
@@ -95,11 +93,11 @@ def requests_in_bulk(buffer: bytes, position: int, found: list[object]) -> int:
     for entry_id, start, stop in zip(run.entry_ids, run.offsets, run.offsets[1:], strict=False):
         body = buffer[start + ADD_HEAD_BYTES : stop]
         flags = (FLAG_RECOVERY_ADD if run.recovery else 0) | (FLAG_HIGH_PRIORITY if run.high_priority else 0)
-        if not flags:
+        has_no_flags = buffer[start + 6 : start + 8] == b"\0\0"  # also none that this release does not know
+        assert not (flags and has_no_flags)
+        if has_no_flags:
             assert buffer[start:stop] == add_prefix(len(body), 0, run.master_key) + body
-        found.append(
-            AddRequest(run.ledger_id, entry_id, run.master_key, body, recovery=run.recovery, high_priority=run.high_priority)
-        )
+        found.append(AddRequest(run.ledger_id, entry_id, run.master_key, body, recovery=run.recovery, high_priority=run.high_priority))
         lacs.append(struct.unpack_from(">q", body, 16)[0])
     assert run.last_add_confirmed == max(lacs)
     return run.offsets[-1]
