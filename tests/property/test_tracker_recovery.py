@@ -38,7 +38,9 @@ class World:
     def __init__(self, rng: random.Random, quorums: tuple[int, int, int]) -> None:
         self.rng = rng
         self.size, self.write_quorum, self.ack_quorum = quorums
-        self.names = [f"b{i}" for i in range(self.size + self.ack_quorum)]
+        # As many to spare as it takes for every write set to find its ack quorum when all the failures strike one.
+        needed = max(1, 2 * self.ack_quorum - 1 - self.write_quorum)
+        self.names = [f"b{i}" for i in range(self.size + rng.randint(needed, self.ack_quorum))]
         self.bookies = {name: ModelBookie() for name in self.names}
         self.mail: list[Callable[[], None]] = []
         self.metadata = LedgerMetadata(*quorums, (Segment(0, tuple(self.names[: self.size])),))
@@ -92,6 +94,8 @@ class World:
         if position is None or self.metadata.state != LedgerState.OPEN or self.fenced_writer:
             return
         spare = [other for other in self.names if other not in self.tracker.ensemble and not self.bookies[other].dead]
+        if not spare:
+            return
         ensemble = list(self.tracker.ensemble)
         ensemble[position] = self.rng.choice(spare)
         self.tracker.begin_change()
@@ -165,6 +169,8 @@ class Recoverer:
                 return self.tell(machine.AddsAcknowledged(name, (entry_id,)))
             case machine.ReplaceBookies(ensemble, failed):
                 spare = [name for name in world.names if name not in ensemble and not world.bookies[name].dead]
+                if not spare:
+                    return self.tell(machine.NoReplacement("nobody is left"))
                 changed = list(ensemble)
                 for position, name in zip(failed, spare, strict=False):
                     changed[position] = name

@@ -1,0 +1,141 @@
+"""Samples of every format of `docs/formats/log.md`, written by the first release that had it. They must open for ever.
+
+To make the samples of a new format version: ``python -m tests.golden.log.test_samples``. Never make one again that exists.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from triplicate.config.log import LogSettings
+from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encode import columns_of, encode_columns, encode_control
+from triplicate.log.core.head import (
+    Archive,
+    Head,
+    Owner,
+    Page,
+    PageReference,
+    PublisherState,
+    Segment,
+    SegmentState,
+    decode_head,
+    decode_owner,
+    decode_page,
+    decode_publisher,
+    encode_head,
+    encode_owner,
+    encode_page,
+    encode_publisher,
+)
+from triplicate.log.core.payload import Producer, decode_entry
+
+HERE = Path(__file__).parent
+
+SEGMENTS = (
+    Segment(7, 1200, 100, 4096, 9, 1_700_000_000_000_000, 1_700_000_001_000_000, SegmentState.CLOSED),
+    Segment(3, 1300, 50, 2048, 4, 1_700_000_002_000_000, 1_700_000_003_000_000, SegmentState.ARCHIVED, Archive("a/b.parquet", "sha256:00")),
+    Segment(9, 1350, 1, 60, 1, 1_700_000_004_000_000, 1_700_000_004_000_000, SegmentState.DELETING),
+)
+REFERENCES = (
+    PageReference(4, 1, 0, 800, 64, 1_600_000_000_000_000, 1_650_000_000_000_000),
+    PageReference(6, 0, 800, 1200, 32, 1_650_000_000_000_000, 1_699_000_000_000_000),
+)
+HEAD = Head(
+    "00112233445566778899aabbccddeeff", 5, "ffeeddccbbaa99887766554433221100",
+    Owner("node-1", "0123456789abcdef0123456789abcdef"), 17,
+    Segment(11, 1351), SEGMENTS, REFERENCES, LogSettings(roll_size_bytes=1 << 20, retain_age_s=3600.0, compression="zstd"),
+    1_700_000_000_000,
+)  # fmt: skip
+PUBLISHER = PublisherState(12, 1200, 1300, 1_700_000_000_000)
+OWNER = Owner("node-1", "0123456789abcdef0123456789abcdef")
+RECORDS = {
+    "values": [b"first", None, b"", b"fourth" * 40],
+    "keys": [b"k", b"", None, b"kk"],
+    "timestamps_us": [1, -1, 1_700_000_000_000_000, 0],
+    "headers": [(("name", b"value"), ("nothing", None)), (), (("ü", b""),), ()],
+    "transaction_ids": [1, 2, 3, 2**63 - 1],
+}
+PRODUCER = Producer(bytes(range(16)), 2, 77)
+
+
+def test_the_head_opens() -> None:
+    assert decode_head((HERE / "head.json").read_bytes(), "l") == HEAD
+    assert encode_head(HEAD) == (HERE / "head.json").read_bytes()
+
+
+def test_pages_open() -> None:
+    assert decode_page((HERE / "page-0.json").read_bytes(), "l", 0) == Page(0, segments=SEGMENTS)
+    assert decode_page((HERE / "page-1.json").read_bytes(), "l", 1) == Page(1, references=REFERENCES[1:])
+
+
+def test_the_nodes_beside_the_head_open() -> None:
+    assert decode_publisher((HERE / "publisher.json").read_bytes(), "app") == PUBLISHER
+    assert decode_owner((HERE / "owner.json").read_bytes(), "l") == OWNER
+
+
+def test_entries_of_every_codec_open() -> None:
+    for codec in ("none", "zlib", "zstd"):
+        view = decode_entry((HERE / f"entry-{codec}.bin").read_bytes())
+        assert (view.header.first_index, view.header.wall_time_us, view.header.producer) == (42, 1_700_000_000_000_000, PRODUCER)
+        assert view.header.flags >> 1 & 7 == {"none": 0, "zlib": 1, "zstd": 2}[codec]
+        assert view.preamble is not None
+        assert bytes(view.preamble) == b"preamble"
+        assert view.values() == RECORDS["values"]
+        assert view.keys() == RECORDS["keys"]
+        assert view.headers() == RECORDS["headers"]
+        assert view.timestamps_us is not None
+        assert view.timestamps_us.tolist() == RECORDS["timestamps_us"]
+        assert view.transaction_ids is not None
+        assert view.transaction_ids.tolist() == RECORDS["transaction_ids"]
+
+
+def test_a_control_entry_opens() -> None:
+    view = decode_entry((HERE / "entry-control.bin").read_bytes())
+    assert view.control == {"kind": "segment", "epoch": 5, "first_offset": 1351, "log": HEAD.log_id, "writer": "node-1"}
+
+
+def test_the_entry_is_laid_out_as_the_page_on_formats_says() -> None:
+    data = (HERE / "entry-none.bin").read_bytes()
+    assert struct.unpack_from("<4sHHIIQqII", data) == (
+        b"TRLE", 1, 72, 0b1111_1111_0000, 4, 42, 1_700_000_000_000_000, len(data) - 72, 0,
+    )  # fmt: skip
+    assert struct.unpack_from("<16sIIQ", data, 40) == (bytes(range(16)), 2, 0, 77)
+    assert struct.unpack_from("<I8s", data, 72) == (8, b"preamble")
+    assert struct.unpack_from("<5I", data, 72 + 16) == (0, 5, 5, 5, 245)
+    assert data[72 + 40 : 72 + 45] == b"first"
+    assert struct.unpack_from("<4q", data, 72 + 40 + 248) == (1, -1, 1_700_000_000_000_000, 0)
+    assert data[-16:] == bytes([0b1101]) + bytes(7) + bytes([0b1011]) + bytes(7)
+
+
+def _samples() -> dict[str, bytes]:
+    columns = columns_of(
+        RECORDS["values"],  # type: ignore[arg-type]
+        keys=RECORDS["keys"],  # type: ignore[arg-type]
+        timestamps_us=RECORDS["timestamps_us"],  # type: ignore[arg-type]
+        headers=RECORDS["headers"],  # type: ignore[arg-type]
+        transaction_ids=RECORDS["transaction_ids"],  # type: ignore[arg-type]
+    )
+    samples = {
+        f"entry-{codec}.bin": encode_columns(columns, Compressor(codec), preamble=b"preamble", producer=PRODUCER).payload(
+            42, 1_700_000_000_000_000
+        )
+        for codec in ("none", "zlib", "zstd")
+    }
+    header = {"epoch": 5, "first_offset": 1351, "log": HEAD.log_id, "writer": "node-1"}
+    return {
+        **samples,
+        "entry-control.bin": encode_control("segment", header).payload(0, 1_700_000_000_000_000),
+        "head.json": encode_head(HEAD),
+        "page-0.json": encode_page(Page(0, segments=SEGMENTS)),
+        "page-1.json": encode_page(Page(1, references=REFERENCES[1:])),
+        "publisher.json": encode_publisher(PUBLISHER),
+        "owner.json": encode_owner(OWNER),
+    }
+
+
+if __name__ == "__main__":
+    for name, data in _samples().items():
+        if not (HERE / name).exists():
+            (HERE / name).write_bytes(data)

@@ -1,0 +1,14 @@
+"""An entry's wall time is the clock's, also when the clock was set back, so a search by time misses entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_writer.py::test_wall_time_never_goes_back_not_even_over_segments_and_take_overs"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import staging, writer
+
+    for module in (writer, staging):
+        patch(module, "wall_time_after", lambda previous_us, clock_us: clock_us)
