@@ -274,6 +274,8 @@ class LogContent:
     states: list[tuple[int, LedgerState]]
     """(flush number, state), only where asked for."""
     finished: bool
+    damaged_at: int | None = None
+    """Where a block is damaged although a good one stands behind it; blocks from there on are missing here."""
 
 
 def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
@@ -303,6 +305,7 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
             blocks = None
         finished = blocks is not None
         states: list[tuple[int, LedgerState]] = []
+        damaged_at = None
         if blocks is None:
             blocks = []
             try:
@@ -313,12 +316,14 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
                     if with_states and info.type is BlockType.STATES:
                         states += [(info.flush_number, state) for state in decode_states(table, info.count)]
             except CorruptionError as error:
-                trace("bookie.entry_log_ends_early", path=path, error=str(error))
+                end = blocks[-1].end if blocks else HEADER_BYTES
+                damaged_at = end if reader.good_block_behind(end) is not None else None
+                trace("bookie.entry_log_ends_early", path=path, error=str(error), damaged=damaged_at is not None)
         elif with_states:
             for info in blocks:
                 if info.type is BlockType.STATES:
                     states += [(info.flush_number, state) for state in decode_states(reader.block(info.offset)[1], info.count)]
-        return LogContent(number, path, size, blocks, states, finished)
+        return LogContent(number, path, size, blocks, states, finished, damaged_at)
     finally:
         file.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
-from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.state import LedgerState
 from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log
 from triplicate.bookie.files import join
@@ -76,7 +76,7 @@ class StoredEntries:
                 self._index.close()
             delete_index(self._disk, path)
             self._index = Index(self._disk, path, self._settings.index_cache_bytes)
-            self._rebuild(reason)
+            self._rebuild(reason, marked_flush)
         self._finish_logs()
         self._writer = EntryLogWriter(self._disk, self._directories, self._identity, self._settings.entry_log_bytes, self._paths)
         self._reader = EntryLogReader(self._disk, self._paths, self._settings.read_cache_bytes)
@@ -97,14 +97,14 @@ class StoredEntries:
             return str(error)
         return None
 
-    def _rebuild(self, reason: str) -> None:
+    def _rebuild(self, reason: str, marked_flush: int) -> None:
         """Make the rows anew from every entry log; the journal's replay adds the rest."""
         if self._paths:
             self._trace("bookie.index_rebuild", reason=reason, entry_logs=len(self._paths))
             self.rebuilt = True
         newest: dict[int, tuple[int, int, LedgerState]] = {}
         for number, path in self._paths.items():
-            content = self._read_log(number, path, with_states=True)
+            content = self._read_whole_log(number, path)
             if content is None:
                 continue
             for flush_number, state in content.states:
@@ -124,6 +124,12 @@ class StoredEntries:
             by_flush.setdefault(flush_number, []).append((number, state))
         for flush_number, states in sorted(by_flush.items()):
             self.index.add(flush_number, states, (), ())
+        found = self.index.fact("flush") or 0
+        if found < marked_flush:
+            raise CorruptionError(
+                f"{self._directories[0]}: the entry logs end with flush {found}, and the journal's mark relies on flush {marked_flush}: "
+                "an entry log is missing or cut; restore it, or let peers copy the entries to a new bookie"
+            )
         self.index.mark_complete()
         if self._paths:
             self._trace("bookie.index_rebuilt", ledgers=len(newest))
@@ -133,9 +139,34 @@ class StoredEntries:
         try:
             return read_log(self._disk, number, path, with_states=with_states, trace=self._trace)
         except CorruptionError as error:
-            # A log whose header never became durable holds nothing; another is damaged, and what it held must come from peers.
             self._trace("bookie.entry_log_unreadable", path=path, error=str(error))
             return None
+
+    def _read_whole_log(self, number: int, path: str) -> LogContent | None:
+        """For a rebuild: what cannot be read now would later be answered with "no such entry", so damage is refused.
+
+        None for a log whose header never became durable: it holds nothing.
+
+        Raises:
+            CorruptionError: part of the log is damaged.
+        """
+        content = self._read_log(number, path, with_states=True)
+        damaged_at = content.damaged_at if content is not None else 0
+        if content is None and self._size_of(path) <= HEADER_BYTES:
+            return None
+        if content is None or damaged_at is not None:
+            raise CorruptionError(
+                f"{path}: damaged at byte {damaged_at}, and the index that knew the rest is gone: restore the file from a backup, or "
+                "start a bookie with another bookie_id on empty directories and let its peers copy the entries"
+            )
+        return content
+
+    def _size_of(self, path: str) -> int:
+        file = self._disk.open(path, readonly=True)
+        try:
+            return file.size()
+        finally:
+            file.close()
 
     def _finish_logs(self) -> None:
         """Give footers to logs that a crash left open."""

@@ -50,6 +50,8 @@ MAX_RUN_SPAN = 16384
 MAX_RUN_BYTES = 32 * 1024 * 1024
 """A run is cut before its body passes this (one entry may be larger)."""
 MAX_TABLE_BYTES = 1 << 30
+SEARCH_BYTES = 1024 * 1024
+"""How much is read at a time while looking for a good block behind a bad one."""
 
 
 class BlockType(IntEnum):
@@ -229,6 +231,21 @@ class LogReader:
             if info.type is BlockType.FOOTER:
                 return
             offset = info.end
+
+    def good_block_behind(self, offset: int) -> BlockInfo | None:
+        """The first whole block that begins behind `offset`, where none begins: then what lies between was damaged, not torn."""
+        overlap = len(BLOCK_MAGIC) - 1
+        position = offset + 1
+        while position < self._size:
+            chunk = self._read(SEARCH_BYTES + overlap, position)
+            found = chunk.find(BLOCK_MAGIC)
+            while found >= 0:
+                try:
+                    return self.block(position + found)[0]
+                except CorruptionError:
+                    found = chunk.find(BLOCK_MAGIC, found + 1)
+            position += SEARCH_BYTES
+        return None
 
     def footer(self, header_block: bytes) -> list[BlockInfo] | None:
         """The blocks that a finished log's footer lists, or None when the log has no trailer (it was not finished).
