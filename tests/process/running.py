@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,19 @@ def run_json(*arguments: str, uri: str) -> Any:
     return json.loads(run(*arguments, "--json", uri=uri).stdout)
 
 
+@contextlib.contextmanager
+def started(*arguments: str, uri: str | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A command with pipes to and from it; killed at the end if it still runs."""
+    more = {"TRIPLICATE_METADATA": uri} if uri else {}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(*arguments), env=environment(**more), text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
 class Up:
     """A running `triplicate up`. Use it as a context manager; it is killed at the end if it still runs."""
 
@@ -79,6 +93,7 @@ class Up:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.end(signal.SIGTERM)
+        self.process.communicate()
 
     def end(self, number: int) -> int:
         """Send a signal and wait for the end; returns the exit code."""

@@ -8,7 +8,7 @@ import subprocess
 import threading
 from pathlib import Path
 
-from tests.process.running import TIMEOUT_S, Member, Up, command, environment, run, run_json
+from tests.process.running import TIMEOUT_S, Member, Up, run, run_json, started
 
 LINES = [f"{number:06d} " + "x" * 100 for number in range(60_000)]
 
@@ -17,26 +17,20 @@ def test_a_bookie_killed_during_appends_costs_no_acknowledged_entry(tmp_path: Pa
     with Up(tmp_path / "c", "--bookies", "4") as up:
         ledger = run("ledger", "create", uri=up.uri).stdout.strip()
         victim = run_json("ledger", "show", ledger, uri=up.uri)["segments"][0]["ensemble"][0]
-        append = subprocess.Popen(
-            command("ledger", "append", ledger, "--ids"),
-            env=environment(TRIPLICATE_METADATA=up.uri),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        feeder = threading.Thread(target=feed, args=(append,))
-        feeder.start()
-        assert append.stdout is not None
-        acknowledged = [int(append.stdout.readline()) for _ in range(10_000)]
-        up.kill_member(victim)
-        acknowledged += [int(line) for line in append.stdout]
-        feeder.join()
-        assert append.wait(TIMEOUT_S) == 0
-        assert acknowledged == list(range(len(LINES)))
-        shown = run_json("ledger", "show", ledger, uri=up.uri)
-        assert len(shown["segments"]) >= 2
-        assert victim not in shown["segments"][-1]["ensemble"]
-        assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES
+        with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
+            feeder = threading.Thread(target=feed, args=(append,))
+            feeder.start()
+            assert append.stdout is not None
+            acknowledged = [int(append.stdout.readline()) for _ in range(10_000)]
+            up.kill_member(victim)
+            acknowledged += [int(line) for line in append.stdout]
+            feeder.join()
+            assert append.wait(TIMEOUT_S) == 0
+            assert acknowledged == list(range(len(LINES)))
+            shown = run_json("ledger", "show", ledger, uri=up.uri)
+            assert len(shown["segments"]) >= 2
+            assert victim not in shown["segments"][-1]["ensemble"]
+            assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES
 
 
 def feed(append: subprocess.Popen[str]) -> None:
@@ -62,24 +56,18 @@ def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Pat
 def test_a_killed_writer_leaves_a_ledger_that_recovers_to_all_it_acknowledged(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3") as up:
         ledger = run("ledger", "create", uri=up.uri).stdout.strip()
-        append = subprocess.Popen(
-            command("ledger", "append", ledger, "--ids"),
-            env=environment(TRIPLICATE_METADATA=up.uri),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        feeder = threading.Thread(target=feed_until_broken, args=(append,))
-        feeder.start()
-        assert append.stdout is not None
-        acknowledged = [int(append.stdout.readline()) for _ in range(5_000)]
-        append.kill()
-        acknowledged += [int(line) for line in append.stdout.read().splitlines() if line]
-        feeder.join()
-        append.wait(TIMEOUT_S)
-        recovered = run_json("ledger", "recover", ledger, uri=up.uri)
-        assert recovered["entries"] > acknowledged[-1]
-        assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[: recovered["entries"]]
+        with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
+            feeder = threading.Thread(target=feed_until_broken, args=(append,))
+            feeder.start()
+            assert append.stdout is not None
+            acknowledged = [int(append.stdout.readline()) for _ in range(5_000)]
+            append.kill()
+            acknowledged += [int(line) for line in append.stdout.read().splitlines() if line]
+            feeder.join()
+            append.wait(TIMEOUT_S)
+            recovered = run_json("ledger", "recover", ledger, uri=up.uri)
+            assert recovered["entries"] > acknowledged[-1]
+            assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[: recovered["entries"]]
 
 
 def feed_until_broken(append: subprocess.Popen[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json
+from tests.process.running import TIMEOUT_S, Up, run, run_json, started
 
 
 @pytest.fixture(scope="module")
@@ -80,26 +80,22 @@ def test_recover_closes_what_a_writer_left_open(uri: str) -> None:
 
 def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
     ledger = run("ledger", "create", uri=uri).stdout.strip()
-    surroundings = environment(TRIPLICATE_METADATA=uri)
-    tail = subprocess.Popen(command("ledger", "tail", ledger, "--ids"), env=surroundings, stdout=subprocess.PIPE, text=True)
-    append = subprocess.Popen(
-        command("ledger", "append", ledger, "--ids"), env=surroundings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert tail.stdout is not None
-    assert append.stdin is not None
-    assert append.stdout is not None
-    for number in range(3):
-        append.stdin.write(f"entry {number}\n")
-        append.stdin.flush()
-        assert append.stdout.readline() == f"{number}\n"
-        if number:
-            # An entry is seen with the one after it, which carries the confirmation.
-            assert tail.stdout.readline() == f"{number - 1}\tentry {number - 1}\n"
-    append.communicate(timeout=TIMEOUT_S)
-    assert append.returncode == 0
-    rest, _ = tail.communicate(timeout=TIMEOUT_S)
-    assert rest == "2\tentry 2\n"
-    assert tail.returncode == 0
+    with started("ledger", "tail", ledger, "--ids", uri=uri) as tail, started("ledger", "append", ledger, "--ids", uri=uri) as append:
+        assert tail.stdout is not None
+        assert append.stdin is not None
+        assert append.stdout is not None
+        for number in range(3):
+            append.stdin.write(f"entry {number}\n")
+            append.stdin.flush()
+            assert append.stdout.readline() == f"{number}\n"
+            if number:
+                # An entry is seen with the one after it, which carries the confirmation.
+                assert tail.stdout.readline() == f"{number - 1}\tentry {number - 1}\n"
+        append.communicate(timeout=TIMEOUT_S)
+        assert append.returncode == 0
+        rest, _ = tail.communicate(timeout=TIMEOUT_S)
+        assert rest == "2\tentry 2\n"
+        assert tail.returncode == 0
 
 
 def test_delete_asks_unless_told_not_to(uri: str) -> None:

@@ -6,11 +6,10 @@ import json
 import shutil
 import signal
 import socket
-import subprocess
 import urllib.request
 from pathlib import Path
 
-from tests.process.running import Up, command, environment, run, wait_until
+from tests.process.running import TIMEOUT_S, Up, run, started, wait_until
 
 
 def refused(folder: Path) -> str:
@@ -117,22 +116,16 @@ def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Pat
 
 
 def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:
-    up = subprocess.Popen(
-        command("up", "--dir", str(tmp_path / "c"), "--bookies", "1"),
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert up.stderr is not None
-    told = ""
-    while "ready; Ctrl-C" not in told:
-        line = up.stderr.readline()
-        assert line, told
-        told += line
-    up.send_signal(signal.SIGINT)
-    out, _ = up.communicate(timeout=30)
-    assert up.returncode == 0
+    with started("up", "--dir", str(tmp_path / "c"), "--bookies", "1") as up:
+        assert up.stderr is not None
+        told = ""
+        while "ready; Ctrl-C" not in told:
+            line = up.stderr.readline()
+            assert line, told
+            told += line
+        up.send_signal(signal.SIGINT)
+        out, _ = up.communicate(timeout=TIMEOUT_S)
+        assert up.returncode == 0
     assert "bookie-1" in out
     assert "127.0.0.1:" in out
     assert f"TRIPLICATE_METADATA=sqlite://{tmp_path}/c/metadata.db" in " ".join(told.split())

@@ -11,9 +11,10 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-remarks = Console(stderr=True, highlight=False)
-"""For everything that is not data."""
+remarks = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+"""For everything that is not data. Lines are not broken, since paths and addresses in them are there to be copied."""
 
 
 def print_json(value: object) -> None:
@@ -28,7 +29,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, ri
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(str(cell) for cell in row))
+        # Text, because a plain string would be read as markup, and cells hold what users wrote.
+        table.add_row(*(Text(str(cell)) for cell in row))
     # A pipe has no width: a table cut to 80 columns would lose data that nobody sees missing.
     Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
 
