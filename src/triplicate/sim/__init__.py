@@ -1,0 +1,59 @@
+"""The simulator: the real code of clients and bookies on virtual time, network and disks, driven and broken by one seed.
+
+`run_seed` plays the standard scenario once, `run` for many seeds. To simulate something of your own: make a `World`, a
+`SimulatedCluster` in it, write down what clients see in a `History`, and let `judge` look at it.
+"""
+
+from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Ended, Event, History, Read, Sent, Tailed, Verdict, judge
+from triplicate.sim.cluster import BookieNode, ClientNode, ClusterOptions, Node, SimulatedCluster, small_bookie_settings
+from triplicate.sim.disk import DiskTiming, SimulatedDisk
+from triplicate.sim.host import NodeDied, SimulatedHost, World, derive_seed
+from triplicate.sim.loop import HostCrashed, Life, SimulationStuck, VirtualLoop
+from triplicate.sim.network import NetworkTiming, SimulatedNetwork
+from triplicate.sim.plan import BookieCrash, LinkFault, Plan, draw_plan
+from triplicate.sim.record import Fact, Recorder
+from triplicate.sim.scenario import Result, Scenario, Summary, plan_of, run, run_seed
+
+__all__ = [
+    "CHECKERS",
+    "Acknowledged",
+    "BookieCrash",
+    "BookieNode",
+    "ClientNode",
+    "ClusterOptions",
+    "Copy",
+    "DiskTiming",
+    "Ended",
+    "Event",
+    "Fact",
+    "History",
+    "HostCrashed",
+    "Life",
+    "LinkFault",
+    "NetworkTiming",
+    "Node",
+    "NodeDied",
+    "Plan",
+    "Read",
+    "Recorder",
+    "Result",
+    "Scenario",
+    "Sent",
+    "SimulatedCluster",
+    "SimulatedDisk",
+    "SimulatedHost",
+    "SimulatedNetwork",
+    "SimulationStuck",
+    "Summary",
+    "Tailed",
+    "Verdict",
+    "VirtualLoop",
+    "World",
+    "derive_seed",
+    "draw_plan",
+    "judge",
+    "plan_of",
+    "run",
+    "run_seed",
+    "small_bookie_settings",
+]

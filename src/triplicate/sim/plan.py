@@ -73,13 +73,13 @@ class Plan:
 def draw_plan(chance: random.Random, bookies: list[str]) -> Plan:
     """Draw one run of the standard scenario: a bookie and the writer crash, the bookie restarts, another client recovers."""
     entries = chance.randrange(150, 300)
-    pause_mean_s = chance.choice([0.004, 0.01, 0.02])
+    pause_mean_s = chance.choice([0.005, 0.02, 0.05])
     duration_s = entries / 3 * pause_mean_s
     writer_crash_s = duration_s * chance.uniform(0.5, 1.1)
     zombie = chance.random() < 0.35
     recovery_s = writer_crash_s + (-chance.uniform(0.05, 0.5) * writer_crash_s if zombie else chance.uniform(0.0, 1.0))
     crashes = [_draw_crash(chance, chance.choice(bookies), duration_s)]
-    while chance.random() < 0.3:
+    while chance.random() < 0.4:
         crashes.append(_draw_crash(chance, chance.choice(bookies), duration_s))
     faults: list[LinkFault] = []
     if chance.random() < 0.5:
@@ -116,7 +116,7 @@ def draw_plan(chance: random.Random, bookies: list[str]) -> Plan:
 def _draw_crash(chance: random.Random, bookie: str, duration_s: float) -> BookieCrash:
     return BookieCrash(
         bookie=bookie,
-        at_s=duration_s * chance.uniform(0.1, 1.1),
+        at_s=duration_s * chance.uniform(0.05, 1.0),
         operation=chance.choice(["", "any", "sync"]),
         after_operations=chance.randrange(30),
         silent=chance.random() < 0.5,

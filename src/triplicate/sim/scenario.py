@@ -21,7 +21,7 @@ from triplicate.sim.cluster import BookieNode, ClientNode, ClusterOptions, Simul
 from triplicate.sim.disk import DiskTiming
 from triplicate.sim.host import NodeDied, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck, context_of
-from triplicate.sim.plan import BookieCrash, LinkFault, draw_plan
+from triplicate.sim.plan import BookieCrash, LinkFault, Plan, draw_plan
 from triplicate.sim.record import Fact
 from triplicate.sim.workload import FinalReader, Prober, Recoverer, Stage, Tailer, Writer
 
@@ -103,13 +103,22 @@ def run(seeds: Iterable[int], *, report: Callable[[Result], None] | None = None)
     return summary
 
 
-def run_seed(seed: int) -> Result:
-    """Run the standard scenario once. The same seed gives the same digest in every process."""
+def plan_of(seed: int) -> Plan:
+    """What the seed draws."""
+    return draw_plan(random.Random(derive_seed(seed, "plan")), [f"bookie-{number}" for number in range(1, ClusterOptions.bookies + 1)])
+
+
+def run_seed(seed: int, plan: Plan | None = None) -> Result:
+    """Run the standard scenario once. The same seed gives the same digest in every process.
+
+    Args:
+        plan: what shall happen instead of what the seed draws (`plan_of` with changes); chance within it is still the seed's.
+    """
     # What lives already is set aside, so that collecting the world's garbage at the end costs no more than the world.
     gc.collect(0)
     gc.freeze()
     try:
-        return Scenario(seed).run()
+        return Scenario(seed, plan).run()
     finally:
         gc.collect()
         gc.unfreeze()
@@ -118,8 +127,8 @@ def run_seed(seed: int) -> Result:
 class Scenario:
     """One run of the standard scenario."""
 
-    def __init__(self, seed: int) -> None:
-        self.plan = draw_plan(random.Random(derive_seed(seed, "plan")), [f"bookie-{number}" for number in range(1, 5)])
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
+        self.plan = plan or plan_of(seed)
         self.world = World(seed, disk=DiskTiming(sync_high_s=self.plan.sync_high_s), time_max_s=2000.0)
         settings = ClientSettings(window_entries=self.plan.window_entries, add_timeout_s=1.0, read_timeout_s=1.0, connect_timeout_s=1.0)
         self.cluster = SimulatedCluster(self.world, ClusterOptions(client_settings=settings))
@@ -143,6 +152,8 @@ class Scenario:
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
         violations += self._problems
+        # No disk fails in this scenario: a bookie that gives up has met a fault of its own.
+        violations += [str(fact) for fact in self.world.recorder.facts if fact.kind == "bookie.failed"]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
         return Result(self.world.seed, digest, virtual_s, self._counts(), verdicts, violations, self.world.recorder.facts)
 

@@ -54,7 +54,7 @@ def test_a_program_without_end_is_stopped_and_its_busiest_task_named() -> None:
     loop = VirtualLoop(callbacks_max=1000)
 
     async def spins() -> None:
-        while True:  # noqa: ASYNC110 - this is the fault under test
+        while True:
             await asyncio.sleep(0)
 
     async def main() -> None:
@@ -69,7 +69,7 @@ def test_virtual_time_is_bounded() -> None:
     loop = VirtualLoop(time_max_s=10.0)
 
     async def main() -> None:
-        while True:  # noqa: ASYNC110 - this is the fault under test
+        while True:
             await asyncio.sleep(1.0)
 
     with pytest.raises(SimulationStuck, match=r"10\.0 s"):

@@ -1,0 +1,21 @@
+"""The bookie answers an add when it is given to the journal, not when it is synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/simulation/test_losses.py::test_what_was_acknowledged_survives_a_power_loss_of_all_bookies"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.journal import Journal, JournalItem
+
+    submit = Journal.submit
+
+    def answer_at_once(self: Journal, item: JournalItem) -> None:
+        submit(self, item)
+        peer, item.peer = item.peer, None
+        if peer is not None:
+            peer.answer(item.answers)
+
+    patch(Journal, "submit", answer_at_once)
