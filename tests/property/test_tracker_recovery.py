@@ -1,8 +1,9 @@
 """Writer and recoverers over a model of bookies, every message delivered in random order: nothing acknowledged is lost.
 
 One writer has entries on their way while up to two recoverers work; bookies fail for good, fewer than an ack quorum of them, or are
-only thought to; requests of recoverers get lost. The first recoverer that closes wins. Checked: the end is not before anything the writer was told is confirmed; all recoverers see the
-same end; every entry up to it is on an ack quorum of its ensemble; the length is right.
+only thought to; requests of recoverers get lost. The first recoverer that closes wins. Checked: the end is not before anything the
+writer was told is confirmed; all recoverers see the same end; every entry up to it is on an ack quorum of its ensemble; the length
+is right.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ class Recoverer:
                 return None
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(QUORUMS), st.integers(0, 12), st.integers(1, 2))
 def test_recovery_keeps_everything_that_was_acknowledged(seed: int, quorums: tuple[int, int, int], entries: int, recoverers: int) -> None:
     rng = random.Random(seed)

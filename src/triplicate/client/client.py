@@ -168,8 +168,8 @@ class Client:
         Every acknowledged entry is kept; entries that were not acknowledged may be. Safe to repeat, and for several clients at once.
 
         Raises:
-            NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered; the message names the others.
-            NotEnoughBookies: a failed bookie could not be replaced. OutcomeUnknown: the metadata could not be reached.
+            NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered or store; the message names the others.
+            OutcomeUnknown: the metadata could not be reached.
         """
         self._check_usable()
         found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)

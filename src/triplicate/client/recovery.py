@@ -12,7 +12,7 @@ from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.channel import AddLane
 from triplicate.client.patience import Patience
 from triplicate.client.pool import Services
-from triplicate.errors import BookieError, DigestMismatch, HandleClosed, RecoveryFailed, TriplicateError, Unauthorized
+from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnoughBookies, RecoveryFailed, TriplicateError, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
@@ -33,7 +33,7 @@ async def recover_ledger(services: Services, ledger_id: int, found: Versioned) -
 
     Raises:
         RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
-        NotEnoughBookies: a bookie that failed could not be replaced. Unauthorized: the password is not the ledger's.
+        Unauthorized: the password is not the ledger's.
         OutcomeUnknown: the metadata could not be reached. NoSuchLedger: the ledger was deleted meanwhile.
     """
     patience = Patience(services, ledger_id, f"the recovery of ledger {ledger_id}")
@@ -251,6 +251,8 @@ class _Attempt:
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
             suspects = self._services.suspects.names(self._now())
             ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects)
+        except NotEnoughBookies as error:
+            self._step(machine.NoReplacement(str(error)))
         except TriplicateError as error:
             self._fail(error)
         else:

@@ -9,6 +9,8 @@ metadata says IN_RECOVERY, and ends with `CloseLedger` or with a reason in `fail
    means nothing.
 3. Each entry found is written again, past the fence, until an ack quorum has it. Bookies that fail are replaced in memory only:
    the new segments reach the metadata together with CLOSED, since a second recoverer may be at work on what is there now.
+   The headers of the copies repeat the last-add-confirmed that step 1 found and do not advance with the copying: what is confirmed
+   only in ensembles that the metadata does not know yet would mislead the next recoverer, should this one die.
 4. At the first absent entry the ledger is closed behind the one before.
 
 Source: BookKeeper `LedgerRecoveryOp`, `ReadOnlyLedgerHandle`.
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.metadata import LedgerMetadata, LedgerState
 from triplicate.ledger.read_plan import ReadPlan
-from triplicate.ledger.schedule import absent_answers_needed, write_set
+from triplicate.ledger.schedule import absent_answers_needed, write_set, write_sets
 from triplicate.ledger.write_tracker import WriteTracker
 
 # Commands: what the shell must do.
@@ -156,6 +158,13 @@ class EnsembleReplaced:
     ensemble: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NoReplacement:
+    """The other answer to `ReplaceBookies`: there is no other bookie. Recovery goes on as long as ack quorums remain."""
+
+    reason: str
+
+
 Event = (
     LacAnswered
     | LacAbsent
@@ -167,6 +176,7 @@ Event = (
     | AddsAcknowledged
     | AddFailed
     | EnsembleReplaced
+    | NoReplacement
 )
 
 
@@ -174,8 +184,6 @@ Event = (
 class _Found:
     length: int
     payload: bytes
-    last_add_confirmed: int = -1
-    """What the new copy's header says; known when it is written."""
 
 
 class Recovery:
@@ -202,6 +210,7 @@ class Recovery:
         self._found: dict[int, _Found] = {}
         self._unconfirmed: dict[int, _Found] = {}
         self._failed: dict[str, str] = {}
+        self._given_up: dict[str, None] = {}
         self._next_read = 0
         self._end: int | None = None
         self._length: int | None = None
@@ -237,7 +246,7 @@ class Recovery:
                 self._take_lac(event, now)
             case EntryFound() | EntryAbsent() | EntryFailed():
                 self._take_entry(event)
-            case AddsAcknowledged() | AddFailed() | EnsembleReplaced():
+            case AddsAcknowledged() | AddFailed() | EnsembleReplaced() | NoReplacement():
                 self._take_add(event)
         self._go_on()
 
@@ -305,14 +314,14 @@ class Recovery:
 
     # The third phase: write again.
 
-    def _take_add(self, event: AddsAcknowledged | AddFailed | EnsembleReplaced) -> None:
+    def _take_add(self, event: AddsAcknowledged | AddFailed | EnsembleReplaced | NoReplacement) -> None:
         tracker = self._tracker
         assert tracker is not None, "nothing was written yet"
         match event:
             case AddsAcknowledged():
                 tracker.acknowledge(event.bookie_id, event.entry_ids)
             case AddFailed():
-                if tracker.position_of(event.bookie_id) is None:
+                if tracker.position_of(event.bookie_id) is None or event.bookie_id in self._given_up:
                     return
                 self._failed[event.bookie_id] = event.reason
                 if not tracker.changing:
@@ -327,23 +336,38 @@ class Recovery:
                         self._send(tracker.ensemble[position], entry_id)
                 if not self._ask_replacement(tracker):
                     tracker.end_change()
+            case NoReplacement():
+                self._give_up(tracker, event.reason)
+
+    def _give_up(self, tracker: WriteTracker, reason: str) -> None:
+        """Leave failed bookies where they stand, without copies, where every entry still finds its ack quorum without them."""
+        self._given_up.update((bookie_id, None) for bookie_id in tracker.ensemble if bookie_id in self._failed)
+        given_up = [position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._given_up]
+        spared = self._snapshot.write_quorum - self._snapshot.ack_quorum
+        sets = write_sets(self._snapshot.ensemble_size, self._snapshot.write_quorum)
+        if any(sum(position in given_up for position in positions) > spared for positions in sets):
+            failures = "; ".join(f"{bookie_id}: {why}" for bookie_id, why in self._failed.items())
+            self.failure = f"too few bookies store what is recovered ({failures}), and {reason}"
+        else:
+            tracker.end_change()
 
     def _ask_replacement(self, tracker: WriteTracker) -> bool:
-        failed = tuple(position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._failed)
+        hopeless = self._given_up
+        failed = tuple(i for i, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._failed and bookie_id not in hopeless)
         if failed:
             self._commands.append(ReplaceBookies(tracker.ensemble, failed))
         return bool(failed)
 
     def _write(self, tracker: WriteTracker, found: _Found) -> None:
         entry_id = tracker.push()
-        self._unconfirmed[entry_id] = _Found(found.length, found.payload, tracker.last_add_confirmed)
+        self._unconfirmed[entry_id] = found
         for position in write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum):
             self._send(tracker.ensemble[position], entry_id)
 
     def _send(self, bookie_id: str, entry_id: int) -> None:
         if bookie_id not in self._failed:
             found = self._unconfirmed[entry_id]
-            self._commands.append(RecoveryAdd(entry_id, bookie_id, found.last_add_confirmed, found.length, found.payload))
+            self._commands.append(RecoveryAdd(entry_id, bookie_id, self.known_confirmed(), found.length, found.payload))
 
     # What follows from the facts.
 

@@ -164,3 +164,37 @@ def test_recovery_starts_only_once_the_metadata_says_so() -> None:
     fresh = LedgerMetadata(3, 3, 2, (Segment(0, ("a", "b", "c")),))
     with pytest.raises(AssertionError):
         Recovery(fresh, 1, 0.0)
+
+
+def test_copies_carry_the_last_add_confirmed_that_was_found() -> None:
+    recovery = started((0, "abc"), window=4)
+    recovery.step(machine.LacAnswered(0, 3, 0, 40), 0.0)
+    recovery.step(machine.LacAnswered(1, 3, 0, 40), 0.0)
+    recovery.take_commands()
+    for entry_id in (1, 2, 3):
+        recovery.step(machine.EntryFound(entry_id, "a", 10 * entry_id, b"x"), 0.0)
+        for bookie_id in "abc":
+            recovery.step(machine.AddsAcknowledged(bookie_id, (entry_id,)), 0.0)
+    adds = [command for command in recovery.take_commands() if isinstance(command, machine.RecoveryAdd)]
+    assert len(adds) == 9
+    # An advancing one could name entries that are confirmed only in an ensemble that the metadata will never know.
+    assert {command.last_add_confirmed for command in adds} == {0}
+
+
+def test_without_a_replacement_recovery_goes_on_while_ack_quorums_remain() -> None:
+    recovery = started((0, "abc"))
+    recovery.step(machine.LacAbsent(0), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.AddFailed("c", "gone"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.NoReplacement("nobody is left"), 0.0)
+    for bookie_id in "ab":
+        recovery.step(machine.AddsAcknowledged(bookie_id, (0,)), 0.0)
+    assert recovery.take_commands() == [machine.RecoveryRead(1, "b")]
+    recovery.step(machine.EntryFound(1, "b", 20, b"one"), 0.0)
+    recovery.step(machine.AddFailed("b", "gone"), 0.0)
+    recovery.step(machine.NoReplacement("nobody is left"), 0.0)
+    assert recovery.failure is not None
+    assert "c: gone; b: gone" in recovery.failure

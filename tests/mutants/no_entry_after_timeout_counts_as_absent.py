@@ -1,0 +1,14 @@
+"""A replica that does not answer in time is taken to have no such entry."""
+
+from collections.abc import Callable
+
+from triplicate.ledger import ReadPlan
+
+TESTS = [
+    "tests/unit/ledger/test_read_plan.py::test_a_failure_says_nothing_about_the_entry",
+    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(ReadPlan, "failed", lambda self, bookie_id, reason: self.absent(bookie_id))

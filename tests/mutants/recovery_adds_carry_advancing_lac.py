@@ -1,0 +1,21 @@
+"""Copies made by a recovery claim entries as confirmed that are so only in ensembles which the metadata does not know yet."""
+
+from collections.abc import Callable
+
+from triplicate.ledger.recovery import Recovery, RecoveryAdd
+
+TESTS = [
+    "tests/unit/ledger/test_recovery.py::test_copies_carry_the_last_add_confirmed_that_was_found",
+    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def broken(self: Recovery, bookie_id: str, entry_id: int) -> None:
+        tracker = self._tracker
+        assert tracker is not None
+        if bookie_id not in self._failed:
+            found = self._unconfirmed[entry_id]
+            self._commands.append(RecoveryAdd(entry_id, bookie_id, tracker.last_add_confirmed, found.length, found.payload))
+
+    patch(Recovery, "_send", broken)

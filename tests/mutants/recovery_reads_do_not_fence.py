@@ -1,0 +1,11 @@
+"""Recovery fences with its first read only, so a bookie whose fence was lost goes on taking adds (BookKeeper issue 2614)."""
+
+from collections.abc import Callable
+
+from triplicate.client import recovery
+
+TESTS = ["tests/unit/client/test_recovery.py::test_every_read_of_a_recovery_fences"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(recovery._Attempt, "must_fence", lambda self, entry_id: entry_id == -1)

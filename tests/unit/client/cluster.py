@@ -1,0 +1,252 @@
+"""A cluster for client tests: real loop and loopback sockets, metadata in memory, and bookies that do what a test tells them.
+
+The bookies keep entries in dictionaries and speak the message form of version 2, so they share no fast path with the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from triplicate.client import Client
+from triplicate.config import ClientSettings
+from triplicate.ledger import LedgerMetadata, entry_header
+from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
+from triplicate.runtime import Host, Listener, real_host
+from triplicate.wire import (
+    LAST_ENTRY,
+    AddRequest,
+    AddResponse,
+    FrameBuffer,
+    ReadRequest,
+    ReadResponse,
+    Request,
+    Response,
+    Status,
+    decode_request,
+    encode_response,
+)
+
+QUICK = ClientSettings(
+    add_timeout_s=0.4,
+    read_timeout_s=0.4,
+    connect_timeout_s=1.0,
+    metadata_timeout_s=1.0,
+    reconnect_first_s=0.01,
+    reconnect_maximum_s=0.05,
+    suspect_s=0.5,
+)
+"""Settings under which a test of a silent bookie takes half a second instead of five."""
+
+Rule = Callable[[Request], Status | str | None]
+"""What a bookie does with a request: None serves it, a status refuses it, ``hold`` keeps it for `release`, ``drop`` forgets it,
+``close`` breaks the connection, ``damage`` answers with a flipped bit."""
+
+
+@dataclass
+class FakeLedger:
+    entries: dict[int, bytes] = field(default_factory=dict)
+    master_key: bytes | None = None
+    fenced: bool = False
+
+
+class FakeBookie:
+    """One bookie under a script."""
+
+    def __init__(self, bookie_id: str) -> None:
+        self.bookie_id = bookie_id
+        self.ledgers: dict[int, FakeLedger] = {}
+        self.rules: list[Rule] = []
+        self.seen: list[Request] = []
+        self.held: list[tuple[_Connection, Request]] = []
+        self.connections: list[_Connection] = []
+        self.listener: Listener | None = None
+
+    async def start(self, host: Host, port: int = 0) -> int:
+        self.listener = await host.network.listen(lambda: _Connection(self), "127.0.0.1", port)
+        return self.listener.address[1]
+
+    async def stop(self) -> None:
+        """Vanish as a killed process does; the registration stays behind."""
+        if self.listener is not None:
+            await self.listener.close()
+            self.listener = None
+        for connection in list(self.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    def when(self, kind: type[Any], action: Status | str, *, entry_id: int | None = None, fence: bool | None = None) -> Rule:
+        """Do `action` with every request of this kind (and entry, and fence flag) from now on."""
+
+        def rule(request: Request) -> Status | str | None:
+            fits = isinstance(request, kind)
+            fits = fits and (entry_id is None or getattr(request, "entry_id", None) == entry_id)
+            fits = fits and (fence is None or getattr(request, "fence", None) == fence)
+            return action if fits else None
+
+        self.rules.append(rule)
+        return rule
+
+    def obey(self) -> None:
+        """Forget all rules and serve what was held."""
+        self.rules.clear()
+        self.release()
+
+    def release(self) -> None:
+        held, self.held = self.held, []
+        for connection, request in held:
+            connection.answer(self.serve(request))
+
+    def handle(self, connection: _Connection, request: Request) -> None:
+        self.seen.append(request)
+        action = next((action for rule in self.rules if (action := rule(request)) is not None), None)
+        if action is None:
+            connection.answer(self.serve(request))
+        elif isinstance(action, Status):
+            connection.answer(self.refuse(request, action))
+        elif action == "hold":
+            self.held.append((connection, request))
+        elif action == "close":
+            assert connection.transport is not None
+            connection.transport.abort()
+        elif action == "damage":
+            response = self.serve(request)
+            assert isinstance(response, ReadResponse)
+            assert response.body is not None
+            response.body = response.body[:-1] + bytes([response.body[-1] ^ 1])
+            connection.answer(response)
+        else:
+            assert action == "drop", action
+
+    def refuse(self, request: Request, status: Status) -> Response:
+        if isinstance(request, AddRequest):
+            return AddResponse(status, request.ledger_id, request.entry_id)
+        assert isinstance(request, ReadRequest)
+        return ReadResponse(status, request.ledger_id, request.entry_id)
+
+    def serve(self, request: Request) -> Response:
+        if isinstance(request, AddRequest):
+            ledger = self.ledgers.setdefault(request.ledger_id, FakeLedger(master_key=request.master_key))
+            if ledger.master_key != request.master_key:
+                return self.refuse(request, Status.UNAUTHORIZED)
+            if ledger.fenced and not request.recovery:
+                return self.refuse(request, Status.FENCED)
+            ledger.entries[request.entry_id] = request.body
+            return AddResponse(Status.OK, request.ledger_id, request.entry_id)
+        assert isinstance(request, ReadRequest)
+        if request.fence:
+            assert request.master_key is not None
+            ledger = self.ledgers.setdefault(request.ledger_id, FakeLedger(master_key=request.master_key))
+            if ledger.master_key != request.master_key:
+                return self.refuse(request, Status.UNAUTHORIZED)
+            ledger.fenced = True
+        elif request.ledger_id not in self.ledgers:
+            return self.refuse(request, Status.NO_LEDGER)
+        entries = self.ledgers[request.ledger_id].entries
+        wanted = max(entries, default=0) if request.entry_id == LAST_ENTRY else request.entry_id
+        if wanted not in entries:
+            return self.refuse(request, Status.NO_ENTRY)
+        return ReadResponse(Status.OK, request.ledger_id, request.entry_id, entries[wanted])
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, bookie: FakeBookie) -> None:
+        self.bookie = bookie
+        self.transport: asyncio.Transport | None = None
+        self.frames = FrameBuffer()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.bookie.connections.append(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self.bookie.connections.remove(self)
+
+    def data_received(self, data: bytes) -> None:
+        for body in self.frames.bodies(data):
+            if self.transport is not None and not self.transport.is_closing():
+                self.bookie.handle(self, decode_request(body))
+
+    def answer(self, response: Response) -> None:
+        if self.transport is not None:
+            self.transport.write(encode_response(response))
+
+
+class FakeCluster:
+    """Bookies ``a``, ``b``, ``c``, … over one metadata store."""
+
+    def __init__(self, host: Host, store: MemoryStore, tree: MemoryTree, metadata: ClusterMetadata) -> None:
+        self.host = host
+        self.store = store
+        self.tree = tree
+        self.metadata = metadata
+        self.bookies: dict[str, FakeBookie] = {}
+        self.ports: dict[str, int] = {}
+
+    def __getitem__(self, bookie_id: str) -> FakeBookie:
+        return self.bookies[bookie_id]
+
+    async def add(self, bookie_id: str) -> FakeBookie:
+        bookie = self.bookies[bookie_id] = FakeBookie(bookie_id)
+        port = self.ports[bookie_id] = await bookie.start(self.host)
+        await self.metadata.bookies.register(bookie_id, bookie_service("127.0.0.1", port))
+        return bookie
+
+    async def restart(self, bookie_id: str) -> None:
+        await self.bookies[bookie_id].start(self.host, self.ports[bookie_id])
+
+    @asynccontextmanager
+    async def client(self, settings: ClientSettings = QUICK) -> AsyncIterator[Client]:
+        async with Client(self.host, self.metadata, settings) as client:
+            yield client
+
+    def holders(self, ledger_id: int, entry_id: int) -> list[str]:
+        """The bookies that have a copy."""
+        return [name for name, bookie in self.bookies.items() if entry_id in bookie.ledgers.get(ledger_id, FakeLedger()).entries]
+
+    def last_acknowledged_lac(self, ledger_id: int) -> int:
+        """The greatest last-add-confirmed in any stored header."""
+        ledgers = [bookie.ledgers[ledger_id] for bookie in self.bookies.values() if ledger_id in bookie.ledgers]
+        return max((entry_header(body)[2] for ledger in ledgers for body in ledger.entries.values()), default=-1)
+
+    async def metadata_of(self, ledger_id: int) -> LedgerMetadata:
+        return (await self.metadata.ledgers.get(ledger_id)).value
+
+
+@asynccontextmanager
+async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeCluster]:
+    host = real_host("test", seed=seed)
+    store = MemoryStore(host.clock)
+    tree = MemoryTree(store)
+    metadata = await ClusterMetadata.open(tree, host, create=True)
+    cluster = FakeCluster(host, store, tree, metadata)
+    for name in names:
+        await cluster.add(name)
+    try:
+        yield cluster
+    finally:
+        for bookie in cluster.bookies.values():
+            await bookie.stop()
+        await metadata.aclose()
+        await tree.close()
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a test's coroutine with a limit, so that a hang is a failure."""
+
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await main
+
+    asyncio.run(limited())
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Return when the condition holds; the test's own limit bounds it."""
+    while not condition():
+        await asyncio.sleep(0.002)
