@@ -14,11 +14,8 @@ from tests.process.running import command, environment, started, wait_until
 
 def processes_of(folder: Path) -> list[int]:
     """Ids of all processes that name the folder on their command line."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any(str(folder) in word for word in process.info["cmdline"] or []):
-            found.append(process.pid)
-    return found
+    alive = [process for process in psutil.process_iter(["cmdline", "status"]) if process.info["status"] != psutil.STATUS_ZOMBIE]
+    return [process.pid for process in alive if any(str(folder) in word for word in process.info["cmdline"] or [])]
 
 
 def test_a_killed_demonstration_leaves_nothing_and_the_next_one_succeeds(tmp_path: Path) -> None:
