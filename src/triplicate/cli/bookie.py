@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import click
 
 from triplicate.bookie import Bookie
-from triplicate.cli.options import load_configuration, settings_options
+from triplicate.cli.options import existing, load_configuration, settings_options
 from triplicate.cli.running import serve_process
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
 from triplicate.errors import ConfigError
@@ -31,7 +31,7 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> tuple[dict[str, object], Callable[[], Awaitable[None]]]:
-        cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
+        cluster = await ClusterMetadata.open(await open_tree(existing(uri), host), host)
         server = Bookie(host, settings, cluster, metrics)
         try:
             await server.start()

@@ -116,7 +116,9 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> Cluste
     path = path.absolute()
     known = read_folder(path)
     if known is None:
-        if path.exists() and (not path.is_dir() or any(name != "lock" for name in os.listdir(path))):
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path} is a file; choose another --dir")
+        if path.exists() and any(name != "lock" for name in os.listdir(path)):
             raise ConfigError(f"{path} is not empty and holds no cluster; choose another --dir")
         known = ClusterFolder(path, "", ())
     members = list(known.members)

@@ -90,11 +90,23 @@ def cluster_uri(given: str | None) -> str:
         ConfigError: neither is there.
     """
     if given:
-        return given
+        return existing(given)
     database = Path(DEFAULT_FOLDER).absolute() / "metadata.db"
     if database.exists():
         return f"sqlite://{database}"
     raise ConfigError(f"which cluster? give --metadata URI, set {METADATA_VARIABLE}, or start one here with `triplicate up`")
+
+
+def existing(uri: str) -> str:
+    """The URI, after a look that its file is there: SQLite would make an empty one for a mistyped path.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    path = uri.removeprefix("sqlite://") if uri.startswith("sqlite://") else None
+    if path is not None and not Path(path).exists():
+        raise ConfigError(f"there is no cluster at {uri}: start one with `triplicate up`, or check the address")
+    return uri
 
 
 def client_settings(settings: type[Settings]) -> Settings:

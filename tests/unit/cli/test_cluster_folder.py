@@ -51,7 +51,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ConfigError, match="holds no cluster; choose another --dir"):
         open_folder(tmp_path, bookies=None, nodes=None)
-    with pytest.raises(ConfigError, match="holds no cluster"):
+    with pytest.raises(ConfigError, match="is a file; choose another --dir"):
         open_folder(tmp_path / "thesis.txt", bookies=None, nodes=None)
 
 

@@ -60,6 +60,15 @@ def test_our_errors_are_one_line_without_a_traceback(
     assert err == "triplicate: which cluster? give --metadata URI, set TRIPLICATE_METADATA, or start one here with `triplicate up`\n"
 
 
+def test_a_mistyped_cluster_is_named_and_not_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/typo.db"
+    for arguments in (["ledger", "list"], ["bookie"]):
+        code, _, err = run([*arguments, "--metadata", uri], capsys)
+        assert code == 1
+        assert err.splitlines()[-1] == f"triplicate: there is no cluster at {uri}: start one with `triplicate up`, or check the address"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unknown_setting_in_a_file_names_the_nearest(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     config = tmp_path / "bookie.toml"
     config.write_text("[bookie]\nprot = 1\n")
