@@ -5,7 +5,7 @@ An entry's columns are laid out as Arrow lays out binary columns, so a batch is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ def record_batches(log: str, ranges: Iterable[EntryRange], schema: pa.Schema) ->
             batch = _entry_batch(log, part, low, min(low + BATCH_ROWS, part.high), schema)
             waiting.append(batch)
             rows += batch.num_rows
-            size += batch.get_total_buffer_size()
+            size += batch.nbytes
             if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 yield _joined(waiting)
                 waiting, rows, size = [], 0, 0
@@ -55,6 +55,33 @@ def record_batches(log: str, ranges: Iterable[EntryRange], schema: pa.Schema) ->
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+READABLE = {
+    "log": ("string",),
+    "offset": ("bigint",),
+    "timestamp": ("timestamp",),
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "_ledger_id": ("bigint",),
+    "_entry_id": ("bigint",),
+}
+READABLE_OF_LEDGERS = {"ledger_id": ("bigint",), "entry_id": ("bigint",), "value": ("binary", "string"), "length": ("bigint",)}
+"""Columns that a schema of the user's own may ask for, and their types."""
+
+
+def check_readable(columns: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]]) -> None:
+    """Args: columns: (name, Spark's simple type) that a reader shall deliver. known: `READABLE` or `READABLE_OF_LEDGERS`.
+
+    Raises:
+        ConfigError: a column is unknown or of another type.
+    """
+    for name, kind in columns:
+        if name not in known:
+            raise ConfigError(f"triplicate: there is no column {name!r}; there are {', '.join(known)}")
+        if kind not in known[name]:
+            raise ConfigError(f"triplicate: column {name!r} is {' or '.join(known[name])}, not {kind}; cast it after reading")
 
 
 def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Schema) -> pa.RecordBatch:
@@ -67,20 +94,30 @@ def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Sch
             case "offset":
                 columns.append(pa.array(np.arange(part.first_offset + low, part.first_offset + high, dtype=np.int64)))
             case "timestamp":
-                columns.append(_timestamps(view, low, high).cast(field.type))
+                columns.append(_timestamps(view, low, high))
             case "key":
                 columns.append(_binary(view.key_offsets, view.key_data, view.key_validity, low, high, view.count))
             case "value":
                 columns.append(_binary(view.value_offsets, view.value_data, view.value_validity, low, high, view.count))
             case "headers":
-                columns.append(_headers(view, low, high, field.type))
+                columns.append(_headers(view, low, high))
             case "_ledger_id":
                 columns.append(pa.repeat(pa.scalar(part.ledger_id, pa.int64()), count))
             case "_entry_id":
                 columns.append(pa.repeat(pa.scalar(part.entry_id, pa.int64()), count))
             case other:
                 raise ConfigError(f"triplicate: a log has no column {other!r}")
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays([_as(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _as(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The column in the type asked for: with a schema of the user's own, values and keys may be strings."""
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"triplicate: column {field.name!r} holds what is no {field.type}: {error}; read it as binary") from error
 
 
 def _binary(offsets: Any, data: Any, validity: Any, low: int, high: int, count: int) -> pa.Array:
@@ -98,37 +135,45 @@ def _timestamps(view: EntryView, low: int, high: int) -> pa.Array:
     return pa.array(np.frombuffer(view.timestamps_us, dtype=np.int64)[low:high]).cast(kind)
 
 
-def _headers(view: EntryView, low: int, high: int, kind: Any) -> pa.Array:
+def _headers(view: EntryView, low: int, high: int) -> pa.Array:
     headers = view.headers(low, high)
     if headers is None:
-        return pa.nulls(high - low, _HEADER_TYPE).cast(kind)
-    return pa.array([[{"key": key, "value": value} for key, value in record] for record in headers], _HEADER_TYPE).cast(kind)
+        return pa.nulls(high - low, _HEADER_TYPE)
+    return pa.array([[{"key": key, "value": value} for key, value in record] for record in headers], _HEADER_TYPE)
 
 
 # Writing.
 
-WRITABLE = ("value", "key", "timestamp")
+_WRITABLE = {"value": ("binary", "string"), "key": ("binary", "string"), "timestamp": ("timestamp", "timestamp_ntz")}
+_RECORD_COST_BYTES = 17
+"""What a record costs beside its bytes, at most: offsets of value and key, a time, bits that say they are there."""
+_ENTRY_COST_BYTES = 256
+"""Header and padding of an entry, at most."""
 
 
 def check_writable(columns: Sequence[tuple[str, str]]) -> None:
     """Args: columns: (name, Spark's simple type) of what is to be written.
 
     Raises:
-        ConfigError: a column is missing, unknown or of a type that cannot be stored.
+        ConfigError: a column is missing, unknown, there twice, or of a type that cannot be stored.
     """
-    allowed = {"value": ("binary", "string"), "key": ("binary", "string"), "timestamp": ("timestamp", "timestamp_ntz", "bigint")}
     names = [name for name, _ in columns]
     if "value" not in names:
-        raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names)}")
+        raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names) or 'none'}")
     for name, kind in columns:
-        if name not in allowed:
-            raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(WRITABLE)}")
-        if kind not in allowed[name]:
-            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(allowed[name])}, not {kind}")
+        if name not in _WRITABLE:
+            raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}")
+        if kind not in _WRITABLE[name]:
+            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(_WRITABLE[name])}, not {kind}")
+        if names.count(name) > 1:
+            raise ConfigError(f"triplicate: there are several columns {name!r}")
 
 
-def entries_of(batch: pa.RecordBatch) -> Iterator[Columns]:
+def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
     """Cut a batch into entries of about `ENTRY_TARGET_BYTES`, as buffers.
+
+    Args:
+        now_us: µs since the epoch; the time of records whose own is null.
 
     Raises:
         RecordTooLarge: a single record exceeds the limit of an entry; it is named by its row.
@@ -137,20 +182,15 @@ def entries_of(batch: pa.RecordBatch) -> Iterator[Columns]:
         return
     value = _BinaryColumn(batch.column("value"))
     key = _BinaryColumn(batch.column("key")) if "key" in batch.schema.names else None
-    times = None
-    if "timestamp" in batch.schema.names:
-        kind = pa.timestamp("us", tz="UTC")
-        times = batch.column("timestamp")
-        times = times if pa.types.is_integer(times.type) else times.cast(kind)
-        times = np.asarray(times.cast(pa.int64()).fill_null(0))
-    # What a record costs beside its bytes: an offset for value and key each, a time, and room for padding.
-    ends = value.ends + (0 if key is None else key.ends) + np.arange(1, batch.num_rows + 1) * 16
+    times = _microseconds(batch.column("timestamp"), now_us) if "timestamp" in batch.schema.names else None
+    ends = value.ends + (0 if key is None else key.ends) + np.arange(1, batch.num_rows + 1) * _RECORD_COST_BYTES
     low = 0
     while low < batch.num_rows:
         base = int(ends[low - 1]) if low else 0
         high = max(low + 1, int(np.searchsorted(ends, base + ENTRY_TARGET_BYTES, side="right")))
-        if high == low + 1 and int(ends[low]) - base + 256 > ENTRY_LIMIT_BYTES:
-            raise RecordTooLarge(f"triplicate: a record of {int(ends[low]) - base} bytes exceeds the limit of {ENTRY_LIMIT_BYTES} for an entry")
+        if int(ends[low]) - base + _ENTRY_COST_BYTES > ENTRY_LIMIT_BYTES:
+            size = int(ends[low]) - base - _RECORD_COST_BYTES
+            raise RecordTooLarge(f"triplicate: the record in row {low} of a batch has {size} bytes; an entry holds {ENTRY_LIMIT_BYTES}")
         columns = Columns(high - low, *value.cut(low, high), value_validity=value.validity(low, high))
         if key is not None:
             columns.key_offsets, columns.key_data = key.cut(low, high)
@@ -159,6 +199,10 @@ def entries_of(batch: pa.RecordBatch) -> Iterator[Columns]:
             columns.timestamps_us = times[low:high].astype("<i8").tobytes()
         yield columns
         low = high
+
+
+def _microseconds(column: pa.Array, now_us: int) -> Any:
+    return np.asarray(column.cast(pa.timestamp("us")).cast(pa.int64()).fill_null(now_us))
 
 
 class _BinaryColumn:

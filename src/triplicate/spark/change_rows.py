@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from triplicate.errors import ConfigError
-from triplicate.spark.arrow import BATCH_ROWS, EntryRange
+from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
 from triplicate.sql import RowKind, RowRun, TableShape, decode_header, decode_transaction
 
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_seq")
+
+_Image = Sequence[Sequence[Any]]
 
 
 class ChangeBatches:
@@ -19,7 +22,8 @@ class ChangeBatches:
 
     Args:
         table: its name; SQLite compares names without regard to case.
-        schema: the columns wanted, those of the change among them.
+        schema: the columns wanted, those of the change among them. One that a change's row does not have is null: a column that was
+            added later was null then.
     """
 
     def __init__(self, table: str, schema: pa.Schema) -> None:
@@ -27,9 +31,14 @@ class ChangeBatches:
         self._schema = schema
         self._columns: dict[str, list[Any]] = {field.name: [] for field in schema}
         self._rows = 0
+        self._size_bytes = 0
 
     def add(self, part: EntryRange) -> Iterator[pa.RecordBatch]:
-        """Take the transactions `low` to `high` of one entry."""
+        """Take the transactions `low` to `high` of one entry.
+
+        Raises:
+            ConfigError: no database wrote it, or a value does not fit its column's type. FormatError: of a format not known here.
+        """
         if part.view.preamble is None:
             raise ConfigError("triplicate-changes: the log holds an entry that no database wrote")
         tables = decode_header(bytes(part.view.preamble)).tables
@@ -37,12 +46,15 @@ class ChangeBatches:
             return
         time_us = part.view.header.wall_time_us
         for slot, record in enumerate(part.view.values(part.low, part.high), start=part.low):
-            transaction = decode_transaction(record or b"", tables)
-            sequence = 0
-            for operation in transaction.operations:
+            if record is None:
+                raise ConfigError("triplicate-changes: the log holds a record that no database wrote")
+            rows_before, sequence = self._rows, 0
+            for operation in decode_transaction(record, tables).operations:
                 if isinstance(operation, RowRun) and operation.table.name.lower() == self._table:
                     sequence = self._take(operation, part.first_offset + slot, time_us, sequence)
-            if self._rows >= BATCH_ROWS:
+            if self._rows > rows_before:
+                self._size_bytes += len(record)
+            if self._rows >= BATCH_ROWS or self._size_bytes >= BATCH_BYTES:
                 yield from self.finish()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -51,11 +63,12 @@ class ChangeBatches:
             return
         arrays = [_array(field, self._columns[field.name]) for field in self._schema]
         self._columns = {field.name: [] for field in self._schema}
-        self._rows = 0
+        self._rows = self._size_bytes = 0
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _take(self, run: RowRun, version: int, time_us: int, sequence: int) -> int:
-        images: list[tuple[str, Sequence[Sequence[Any]]]] = []
+        """Add a run's rows; returns the place in the transaction of the row that follows."""
+        images: list[tuple[str, _Image]] = []
         match run.kind:
             case RowKind.INSERT:
                 images = [(INSERT, run.new or ())]
@@ -63,32 +76,31 @@ class ChangeBatches:
                 images = ([] if run.old is None else [(PREIMAGE, run.old)]) + [(POSTIMAGE, run.new or ())]
             case RowKind.DELETE:
                 images = [(DELETE, run.old if run.old is not None else _key_image(run))]
+        # A row's two images share its place in the order.
+        places = range(sequence, sequence + run.count)
+        own: dict[str, Sequence[Any]] = {
+            "_commit_version": (version,) * run.count,
+            "_commit_timestamp": (time_us,) * run.count,
+            "_seq": places,
+        }
         for kind, image in images:
-            self._append(run.table, image, run.count)
-            # A row's two images share its place in the order.
-            own = {
-                "_change_type": [kind] * run.count,
-                "_commit_version": [version] * run.count,
-                "_commit_timestamp": [time_us] * run.count,
-                "_seq": list(range(sequence, sequence + run.count)),
-            }
-            for name, values in own.items():
-                if name in self._columns:
-                    self._columns[name] += values
-            self._rows += run.count
-        return sequence + run.count
+            self._append(run.table, image, {**own, "_change_type": (kind,) * run.count}, run.count)
+        return places.stop
 
-    def _append(self, table: TableShape, image: Sequence[Sequence[Any]], count: int) -> None:
-        places = {name.lower(): index for index, name in enumerate(table.columns)}
+    def _append(self, table: TableShape, image: _Image, own: dict[str, Sequence[Any]], count: int) -> None:
+        index = {name.lower(): place for place, name in enumerate(table.columns)}
         for name, column in self._columns.items():
-            if name.startswith("_") and name in ("_change_type", "_commit_version", "_commit_timestamp", "_seq"):
-                continue
-            index = places.get(name.lower())
-            # A column added later is not in older changes: it was null then.
-            column.extend(image[index] if index is not None else [None] * count)
+            lower = name.lower()
+            if lower in own:
+                column.extend(own[lower])
+            elif lower in index:
+                column.extend(image[index[lower]])
+            else:
+                column.extend((None,) * count)
+        self._rows += count
 
 
-def _key_image(run: RowRun) -> list[Sequence[Any]]:
+def _key_image(run: RowRun) -> _Image:
     """Of a deleted row only its key is logged: the other columns are null."""
     image: list[Sequence[Any]] = [(None,) * run.count for _ in run.table.columns]
     if run.keys is not None:
@@ -100,7 +112,7 @@ def _key_image(run: RowRun) -> list[Sequence[Any]]:
 
 
 def _array(field: pa.Field, values: list[Any]) -> pa.Array:
-    if pa.types.is_timestamp(field.type):
+    if pa.types.is_timestamp(field.type) and field.name.lower() in CHANGE_COLUMNS:
         return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC")).cast(field.type)
     try:
         return pa.array(values, field.type)
@@ -114,15 +126,29 @@ def _converted(field: pa.Field, value: Any) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind):
-        return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+        if isinstance(value, bytes):
+            return _text(field, value)
+        return str(value)
     if pa.types.is_boolean(kind) and value in (0, 1):
         return bool(value)
-    if pa.types.is_floating(kind) and isinstance(value, (int, float)):
+    if pa.types.is_floating(kind) and isinstance(value, int | float):
         return float(value)
-    if pa.types.is_int64(kind) and isinstance(value, float) and value.is_integer():
+    if pa.types.is_integer(kind) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         return int(value)
-    if pa.types.is_binary(kind) and isinstance(value, str):
-        return value.encode()
-    raise ConfigError(
-        f"triplicate-changes: column {field.name} holds {value!r:.60}, which is no {kind}; read it with a schema of your own in which it is a string"
+    if pa.types.is_binary(kind) and isinstance(value, str | bytes):
+        return value.encode() if isinstance(value, str) else value
+    raise _misfit(field, value)
+
+
+def _text(field: pa.Field, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise _misfit(field, value) from None
+
+
+def _misfit(field: pa.Field, value: Any) -> ConfigError:
+    return ConfigError(
+        f"triplicate-changes: column {field.name!r} holds {value!r:.60}, which is no {field.type}; "
+        "give a schema of your own in which the column is binary or a string"
     )

@@ -5,6 +5,7 @@ Spark hands options over as text with keys in lower case; the names here are wri
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from triplicate.errors import ConfigError
 EARLIEST = "earliest"
 LATEST = "latest"
 RECORDS_PER_PARTITION = 250_000
+LEDGERS_LIMIT = 10_000
+"""Most ledgers that one read may name."""
+
+_SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
+"""Options that Spark itself hands to sources and sinks beside the user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class LogReadOptions:
     """How to read logs. Offsets count records; an end is exclusive."""
 
     metadata_uri: str
+    ledger_password: str
     logs: tuple[str, ...]
     starting: StartingPoint | None
     ending: StartingPoint | None
@@ -45,8 +52,8 @@ class LedgerReadOptions:
     """How to read bare ledgers."""
 
     metadata_uri: str
+    ledger_password: str
     ledger_ids: tuple[int, ...]
-    password: bytes
     entries_per_partition: int
 
 
@@ -59,6 +66,7 @@ class WriteOptions:
     """
 
     metadata_uri: str
+    ledger_password: str
     log: str
     application: str | None
     version: int | None
@@ -69,6 +77,7 @@ class ChangesOptions:
     """How to read a table's change feed. Versions are offsets of the database's log; `ending_version` is inclusive, as in Delta."""
 
     metadata_uri: str
+    ledger_password: str
     database: str
     table: str
     starting_version: int | str | None
@@ -90,17 +99,21 @@ class Options:
         self._given = {key.lower(): value for key, value in given.items()}
         names = {name.lower(): name for name in known}
         for key in self._given:
-            if key not in names and key not in ("path", "header"):
-                raise ConfigError(f"{source}: unknown option {key!r}; known are {', '.join(sorted(known))}")
+            if key == "path":
+                raise ConfigError(f"{source}: there are no paths here; say what is meant by options: {', '.join(known)}")
+            if key not in names and key not in _SPARKS_OWN:
+                near = difflib.get_close_matches(key, names, 1)
+                hint = f"did you mean {names[near[0]]!r}?" if near else f"known are {', '.join(known)}"
+                raise ConfigError(f"{source}: unknown option {key!r}; {hint}")
 
     def text(self, name: str) -> str | None:
         value = self._given.get(name.lower())
-        return value or None
+        return value.strip() or None if value is not None else None
 
     def required(self, name: str) -> str:
         value = self.text(name)
         if value is None:
-            raise ConfigError(f"{self._source}: option {name!r} is missing; add .option({name!r}, …)")
+            raise ConfigError(f'{self._source}: option {name!r} is missing; add .option("{name}", …)')
         return value
 
     def integer(self, name: str, default: int | None, *, low: int = 0) -> int | None:
@@ -114,6 +127,10 @@ class Options:
         if number < low:
             raise ConfigError(f"{self._source}: option {name!r} must be at least {low}, not {number}")
         return number
+
+    def limit(self, name: str) -> int | None:
+        """An integer of at least 1, or None."""
+        return self.integer(name, None, low=1)
 
     def boolean(self, name: str, default: bool) -> bool:
         value = self.text(name)
@@ -134,7 +151,7 @@ class Options:
             offsets = json.loads(value)
         except ValueError:
             offsets = None
-        if not isinstance(offsets, dict) or not all(type(offset) is int and offset >= 0 for offset in offsets.values()):
+        if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
             raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
         missing = [log for log in logs if log not in offsets]
         if missing:
@@ -146,7 +163,6 @@ LOG_OPTIONS = (
     "metadataServiceUri",
     "log",
     "subscribe",
-    "ledgers",
     "ledgerPassword",
     "startingOffsets",
     "endingOffsets",
@@ -156,13 +172,14 @@ LOG_OPTIONS = (
     "includeHeaders",
     "includeMetadata",
     "failOnDataLoss",
-    "txnAppId",
-    "txnVersion",
 )
+LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
+WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "txnAppId", "txnVersion")
 CHANGES_OPTIONS = (
     "metadataServiceUri",
     "database",
     "table",
+    "ledgerPassword",
     "startingVersion",
     "endingVersion",
     "maxVersionsPerTrigger",
@@ -174,21 +191,30 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
     return any(key.lower() == "ledgers" for key in given)
 
 
-def log_read_options(given: Mapping[str, str]) -> LogReadOptions:
+def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> LogReadOptions:
     """Raises ConfigError."""
     options = Options("triplicate", given, LOG_OPTIONS)
+    if options.text("log") is not None and options.text("subscribe") is not None:
+        raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
     named = options.text("log") or options.text("subscribe")
     if named is None:
         raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
+    ending = options.point("endingOffsets", logs)
+    if ending is not None and (streaming or ending.word == EARLIEST):
+        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON, and for batch reads only; a stream has no end")
+    records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
+    if records_limit is not None and bytes_limit is not None:
+        raise ConfigError("triplicate: give 'maxOffsetsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time")
     return LogReadOptions(
         metadata_uri=options.required("metadataServiceUri"),
+        ledger_password=options.text("ledgerPassword") or "",
         logs=logs,
         starting=options.point("startingOffsets", logs),
-        ending=options.point("endingOffsets", logs),
-        records_per_partition=options.integer("recordsPerPartition", RECORDS_PER_PARTITION, low=1) or RECORDS_PER_PARTITION,
-        max_offsets_per_trigger=options.integer("maxOffsetsPerTrigger", None, low=1),
-        max_bytes_per_trigger=options.integer("maxBytesPerTrigger", None, low=1),
+        ending=ending,
+        records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
+        max_offsets_per_trigger=records_limit,
+        max_bytes_per_trigger=bytes_limit,
         include_headers=options.boolean("includeHeaders", False),
         include_metadata=options.boolean("includeMetadata", False),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
@@ -196,33 +222,42 @@ def log_read_options(given: Mapping[str, str]) -> LogReadOptions:
 
 
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
-    """Raises ConfigError. `ledgers` is a comma-separated list of ids and of ranges as ``3-7``."""
-    options = Options("triplicate", given, LOG_OPTIONS)
-    ids: list[int] = []
+    """Raises ConfigError. `ledgers` is a comma-separated list of ids and of ranges as ``3-7``, both ends included."""
+    options = Options("triplicate", given, LEDGER_OPTIONS)
+    ids: dict[int, None] = {}
     for part in options.required("ledgers").split(","):
         first, dash, last = part.strip().partition("-")
         try:
-            ids += range(int(first), int(last) + 1) if dash else [int(first)]
+            span = range(int(first), int(last) + 1) if dash else range(int(first), int(first) + 1)
         except ValueError:
-            raise ConfigError(f"triplicate: option 'ledgers' is a list of ids and ranges as 3-7, not {part!r}") from None
+            span = range(0)
+        if not span:
+            raise ConfigError(f"triplicate: option 'ledgers' is a list of ids and of rising ranges as 3-7, not {part.strip()!r}")
+        if len(ids) + len(span) > LEDGERS_LIMIT:
+            raise ConfigError(f"triplicate: option 'ledgers' names more than {LEDGERS_LIMIT} ledgers; read them in parts")
+        ids.update(dict.fromkeys(span))
     return LedgerReadOptions(
         metadata_uri=options.required("metadataServiceUri"),
-        ledger_ids=tuple(dict.fromkeys(ids)),
-        password=(options.text("ledgerPassword") or "").encode(),
-        entries_per_partition=options.integer("recordsPerPartition", RECORDS_PER_PARTITION, low=1) or RECORDS_PER_PARTITION,
+        ledger_password=options.text("ledgerPassword") or "",
+        ledger_ids=tuple(ids),
+        entries_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
     )
 
 
-def write_options(given: Mapping[str, str]) -> WriteOptions:
+def write_options(given: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
     """Raises ConfigError."""
-    options = Options("triplicate", given, LOG_OPTIONS)
+    options = Options("triplicate", given, WRITE_OPTIONS)
     application, version = options.text("txnAppId"), options.integer("txnVersion", None)
-    if version is not None and application is None:
-        raise ConfigError("triplicate: option 'txnVersion' needs 'txnAppId', which names whose version it is")
-    return WriteOptions(options.required("metadataServiceUri"), options.required("log"), application, version)
+    if streaming and version is not None:
+        raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")
+    if not streaming and (application is None) != (version is None):
+        raise ConfigError("triplicate: options 'txnAppId' and 'txnVersion' (greater for each new batch) go together in a batch write")
+    return WriteOptions(
+        options.required("metadataServiceUri"), options.text("ledgerPassword") or "", options.required("log"), application, version
+    )
 
 
-def changes_options(given: Mapping[str, str]) -> ChangesOptions:
+def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> ChangesOptions:
     """Raises ConfigError."""
     options = Options("triplicate-changes", given, CHANGES_OPTIONS)
     starting: int | str | None = options.text("startingVersion")
@@ -230,11 +265,15 @@ def changes_options(given: Mapping[str, str]) -> ChangesOptions:
         starting = starting.lower()
     elif starting is not None:
         starting = options.integer("startingVersion", None)
+    ending = options.integer("endingVersion", None)
+    if streaming and ending is not None:
+        raise ConfigError("triplicate-changes: option 'endingVersion' is for batch reads; a stream has no end")
     return ChangesOptions(
         metadata_uri=options.required("metadataServiceUri"),
+        ledger_password=options.text("ledgerPassword") or "",
         database=options.required("database"),
         table=options.required("table"),
         starting_version=starting,
-        ending_version=options.integer("endingVersion", None),
-        max_versions_per_trigger=options.integer("maxVersionsPerTrigger", None, low=1),
+        ending_version=ending,
+        max_versions_per_trigger=options.limit("maxVersionsPerTrigger"),
     )

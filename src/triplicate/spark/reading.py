@@ -7,19 +7,23 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from triplicate.errors import OffsetTruncated
+from triplicate.errors import ConfigError, OffsetTruncated
 from triplicate.ledger import Entry
 from triplicate.log import Range
+from triplicate.spark import access
 from triplicate.spark.access import LogAccess
-from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS
-from triplicate.spark.options import EARLIEST, LogReadOptions, StartingPoint
+from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, record_batches
+from triplicate.spark.options import EARLIEST, LedgerReadOptions, LogReadOptions, StartingPoint
 
 
 class LogPart(InputPartition):
     """A piece of one segment of a log."""
 
     def __init__(self, log: str, part: Range) -> None:
+        super().__init__((log, part.first_offset, part.end_offset))
         self.log = log
         self.range = part
 
@@ -28,6 +32,7 @@ class LedgerPart(InputPartition):
     """Entries of one ledger, both ends included."""
 
     def __init__(self, ledger_id: int, first_entry: int, last_entry: int) -> None:
+        super().__init__((ledger_id, first_entry, last_entry))
         self.ledger_id = ledger_id
         self.first_entry = first_entry
         self.last_entry = last_entry
@@ -48,7 +53,9 @@ def start_points(logs: LogAccess, read: LogReadOptions, point: StartingPoint) ->
             continue
         wanted = point.offsets[log]
         if wanted < first and read.fail_on_data_loss:
-            raise OffsetTruncated(f"log {log} begins at offset {first}; {wanted} was truncated. Set failOnDataLoss=false to begin at {first}")
+            raise OffsetTruncated(
+                f"log {log!r} begins at offset {first}; {wanted} was truncated. Set failOnDataLoss=false to begin at {first}"
+            )
         starts[log] = max(first, wanted)
     return starts
 
@@ -58,18 +65,36 @@ def end_points(logs: LogAccess, read: LogReadOptions) -> dict[str, int]:
     ends = {log: logs.bounds(log)[1] for log in read.logs}
     point = read.ending
     if point is not None and point.word is None:
+        # An end beyond the log's is no error: it is what there is now.
         ends = {log: min(ends[log], point.offsets[log]) for log in ends}
     return ends
 
 
 def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int) -> list[InputPartition]:
-    """Partitions between two points; they depend on the points alone, so the same batch is planned again in the same way."""
+    """Partitions between two points; they depend on the points alone, so the same batch is planned again in the same way.
+
+    Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
+    """
     return [
-        LogPart(log, part)
-        for log in sorted(ends)
-        if starts.get(log, ends[log]) < ends[log]
-        for part in logs.plan(log, starts[log], ends[log], records)
+        LogPart(log, part) for log in sorted(ends) if starts[log] < ends[log] for part in logs.plan(log, starts[log], ends[log], records)
     ]
+
+
+def read_log_part(read: LogReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The records of one partition. Spark hands over a bare `InputPartition` where there was nothing to plan."""
+    if not isinstance(partition, LogPart):
+        return
+    with access.logs(read.metadata_uri, read.ledger_password) as logs:
+        yield from record_batches(partition.log, logs.entries(partition.range), to_arrow_schema(schema, timezone="UTC"))
+
+
+def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The entries of one partition; see `read_log_part`."""
+    if not isinstance(partition, LedgerPart):
+        return
+    with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
+        entries = ledgers.entries(partition.ledger_id, partition.first_entry, partition.last_entry)
+        yield from ledger_batches(entries, to_arrow_schema(schema, timezone="UTC"))
 
 
 def ledger_batches(entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -93,4 +118,7 @@ def _ledger_batch(entries: list[Entry], schema: pa.Schema) -> pa.RecordBatch:
         "value": [entry.payload for entry in entries],
         "length": [len(entry.payload) for entry in entries],
     }
-    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    try:
+        return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"triplicate: an entry is not what the schema asks for: {error}; read it as binary") from error

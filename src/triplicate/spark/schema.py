@@ -9,6 +9,7 @@ LEDGER_COLUMNS = "ledger_id LONG NOT NULL, entry_id LONG NOT NULL, value BINARY,
 CHANGE_COLUMNS = "_change_type STRING NOT NULL, _commit_version LONG NOT NULL, _commit_timestamp TIMESTAMP, _seq INT NOT NULL"
 
 _DECLARED = (
+    (("INTERVAL",), "STRING"),
     (("BOOL",), "BOOLEAN"),
     (("INT", "SERIAL"), "LONG"),
     (("CHAR", "CLOB", "TEXT", "JSON", "UUID", "DATE", "TIME"), "STRING"),

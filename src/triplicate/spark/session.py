@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,11 +17,13 @@ from triplicate.errors import ConfigError, EnvironmentFault
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SOCKET_FOLDER_LIMIT_BYTES = 60
+"""The path of a socket has some 100 bytes, and Spark's names for them take 40."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def settings_for(run_folder: Path, cores: int) -> dict[str, str]:
-    """Spark's settings for a local session whose files all lie in `run_folder`."""
+def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str, str]:
+    """Spark's settings for a local session whose files all lie in `run_folder`, its sockets in `socket_folder`."""
     return {
         # local[N] gives a task one attempt only; a task that loses its bookie must be tried again.
         "spark.master": f"local[{cores},3]",
@@ -30,7 +34,7 @@ def settings_for(run_folder: Path, cores: int) -> dict[str, str]:
         "spark.log.level": "ERROR",
         # Over loopback TCP every Python task waits some 40 ms for a delayed acknowledgement.
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": str(run_folder / "s"),
+        "spark.python.unix.domain.socket.dir": str(socket_folder),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.parquet.compression.codec": "zstd",
@@ -38,7 +42,9 @@ def settings_for(run_folder: Path, cores: int) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(run_folder / "warehouse"),
         "spark.local.dir": str(run_folder / "local"),
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={run_folder / 'tmp'} -XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Djava.io.tmpdir={run_folder / 'tmp'}", "-Duser.timezone=UTC", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        ),
     }
 
 
@@ -49,7 +55,8 @@ def session(
 
     Args:
         application: its name.
-        run_folder: where Spark keeps its files and its log (``spark.log``); a new temporary folder where none is given.
+        run_folder: where Spark keeps its files and its log (``spark.log``); where none is given, a temporary folder that goes with
+            the process.
         cores: how many tasks run at once; all of the machine's where none is given.
         extra: further settings of Spark; they win.
 
@@ -60,34 +67,65 @@ def session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise ConfigError("pipelines need PySpark: pip install 'triplicate[spark]'") from None
-    folder = run_folder or Path(tempfile.mkdtemp(prefix="triplicate-spark-"))
-    for name in ("s", "tmp", "local", "warehouse"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    settings = {**settings_for(folder, cores or os.cpu_count() or 2), **(extra or {})}
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["TZ"] = "UTC"
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "")
-    builder = SparkSession.builder.appName(application)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    folder = _passing_folder("triplicate-spark-") if run_folder is None else run_folder.absolute()
+    sockets = folder / "s"
+    if len(os.fsencode(sockets)) > SOCKET_FOLDER_LIMIT_BYTES:
+        sockets = _passing_folder("tri-")
+    for path in (sockets, *(folder / name for name in ("tmp", "local", "warehouse"))):
+        path.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
+    # Workers would be whatever python3 is on the PATH.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(application)
+    for key, value in {**settings_for(folder, sockets, cores or os.cpu_count() or 2), **(extra or {})}.items():
+        builder = builder.config(key, value)
     try:
-        with _quiet(log):
+        with _environment({"SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC"}), _quiet(log):
             spark = builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 installed? What it said is in {log}") from error
+        raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 or later installed? What it said is in {log}") from error
     register(spark)
     return spark
 
 
 def register(spark: SparkSession) -> None:
-    """Make both formats known to a session of your own."""
+    """Make both formats known to a session of your own. Needed only where the modules ``pyspark_triplicate*`` cannot be found."""
     from triplicate.spark.changes import ChangesDataSource
     from triplicate.spark.source import TriplicateDataSource
 
     spark.dataSource.register(TriplicateDataSource)
     spark.dataSource.register(ChangesDataSource)
+
+
+def _passing_folder(prefix: str) -> Path:
+    """A new temporary folder that is removed when the process ends, after Spark."""
+    folder = tempfile.mkdtemp(prefix=prefix)
+    atexit.register(_stop_and_remove, folder)
+    return Path(folder)
+
+
+def _stop_and_remove(folder: str) -> None:
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the processes that are started meanwhile: the JVM, and through it every worker."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -7,7 +7,7 @@ open their clients where they work.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -17,13 +17,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
 from triplicate.spark import access, options, schema
-from triplicate.spark.arrow import check_writable, record_batches
-from triplicate.spark.reading import LedgerPart, LogPart, end_points, ledger_batches, plan_log_parts, start_points
+from triplicate.spark.arrow import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable
+from triplicate.spark.reading import LedgerPart, end_points, plan_log_parts, read_ledger_part, read_log_part, start_points
 from triplicate.spark.streaming import LogStreamReader
 from triplicate.spark.writing import BatchPublisher, StreamPublisher
 
@@ -51,14 +50,17 @@ class TriplicateDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         given = self._given()
         if options.reads_ledgers(given):
+            check_readable(_columns(schema), READABLE_OF_LEDGERS)
             return LedgerReader(options.ledger_read_options(given), schema)
+        check_readable(_columns(schema), READABLE)
         return LogBatchReader(options.log_read_options(given), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         given = self._given()
         if options.reads_ledgers(given):
             raise ConfigError("triplicate: ledgers are read in batches; a stream needs the option 'log'")
-        return LogStreamReader(options.log_read_options(given), schema)
+        check_readable(_columns(schema), READABLE)
+        return LogStreamReader(options.log_read_options(given, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         self._refuse(schema, overwrite)
@@ -66,12 +68,16 @@ class TriplicateDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         self._refuse(schema, overwrite)
-        return StreamPublisher(options.write_options(self._given()))
+        return StreamPublisher(options.write_options(self._given(), streaming=True))
 
     def _refuse(self, schema: StructType, overwrite: bool) -> None:
         if overwrite:
-            raise ConfigError("triplicate: a log can only be appended to; use mode('append'), and 'triplicate log truncate' to drop records")
-        check_writable([(field.name, field.dataType.simpleString()) for field in schema.fields])
+            raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
+        check_writable(_columns(schema))
+
+
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 class LogBatchReader(DataSourceReader):
@@ -83,21 +89,12 @@ class LogBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
-        with access.logs(read.metadata_uri) as logs:
+        with access.logs(read.metadata_uri, read.ledger_password) as logs:
             starts = start_points(logs, read, read.starting or options.StartingPoint(options.EARLIEST, {}))
-            ends = end_points(logs, read)
-            return plan_log_parts(logs, starts, ends, read.records_per_partition)
+            return plan_log_parts(logs, starts, end_points(logs, read), read.records_per_partition)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_log_part(self._read.metadata_uri, partition, self._schema)
-
-
-def read_log_part(metadata_uri: str, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The records of one partition. Spark hands over a bare `InputPartition` where there was nothing to read."""
-    if not isinstance(partition, LogPart):
-        return
-    with access.logs(metadata_uri) as logs:
-        yield from record_batches(partition.log, logs.entries(partition.range), to_arrow_schema(schema, timezone="UTC"))
+        return read_log_part(self._read, partition, self._schema)
 
 
 class LedgerReader(DataSourceReader):
@@ -110,17 +107,12 @@ class LedgerReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         parts: list[InputPartition] = []
-        with access.ledgers(read.metadata_uri) as ledgers:
+        with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
             for ledger_id in read.ledger_ids:
-                last = ledgers.last_add_confirmed(ledger_id, read.password)
-                for first in range(0, last + 1, read.entries_per_partition):
-                    parts.append(LedgerPart(ledger_id, first, min(last, first + read.entries_per_partition - 1)))
+                last = ledgers.last_add_confirmed(ledger_id)
+                step = read.entries_per_partition
+                parts += [LedgerPart(ledger_id, first, min(last, first + step - 1)) for first in range(0, last + 1, step)]
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, LedgerPart):
-            return
-        arrow: Any = to_arrow_schema(self._schema, timezone="UTC")
-        with access.ledgers(self._read.metadata_uri) as ledgers:
-            entries = ledgers.entries(partition.ledger_id, self._read.password, partition.first_entry, partition.last_entry)
-            yield from ledger_batches(entries, arrow)
+        return read_ledger_part(self._read, partition, self._schema)

@@ -1,12 +1,14 @@
 """Writing into a log exactly once: tasks stage ledgers of their own, the commit publishes them in one compare-and-set.
 
 Three rules, each with its trap. Spark calls `abort` after a `commit` that raised, with the same messages: so abort asks what is
-published before it deletes anything. A message may be missing although its task had staged: so orphans are left to the sweeper. Commit
+published before it deletes anything. A message may be missing although its task had staged: so orphans are left to the sweep. Commit
 and abort of a stream run on another copy of the writer: so everything travels in the messages.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from triplicate.errors import ConfigError
-from triplicate.log import StagedLedger
+from triplicate.errors import ConfigError, TriplicateError
+from triplicate.log import StagedLedger, StagingOrigin
 from triplicate.spark import access
 from triplicate.spark.arrow import entries_of
 from triplicate.spark.options import WriteOptions
@@ -27,102 +29,117 @@ if TYPE_CHECKING:
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
+_logger = logging.getLogger(__name__)
+
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What one task wrote: nothing of it is in the log yet."""
+    """What one task wrote: nothing of it is in the log yet.
 
-    application: str
+    Args:
+        application: who writes, None where nobody asked for exactly once.
+        partition: the task's place in the job; records are published in its order.
+        ledgers: none where the task had no records.
+    """
+
+    application: str | None
     partition: int
     ledgers: tuple[StagedLedger, ...]
     records: int
 
 
-def _stage(write: WriteOptions, application: str, query: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
+def stage(write: WriteOptions, application: str | None, query: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
+    """What a task does: write its records into a ledger of its own and seal it. After an error nothing is left.
+
+    Args:
+        query, batch: for the ledger's metadata.
+    """
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     attempt = context.attemptNumber() if context is not None else 0
-    ledgers: tuple[StagedLedger, ...] = ()
+    filled = (batch_of_rows for batch_of_rows in batches if batch_of_rows.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return Staged(application, partition, (), 0)
+    origin = StagingOrigin(write.log, application or "", query, batch, partition, attempt)
     records = 0
-    with access.logs(write.metadata_uri) as logs:
-        staging = None
-        for arrow_batch in batches:
-            if staging is None and arrow_batch.num_rows:
-                staging = logs.stage(write.log, application=application, query=query, batch=batch, partition=partition, attempt=attempt)
-            for columns in entries_of(arrow_batch):
-                assert staging is not None, "a batch with entries has rows"
+    with access.logs(write.metadata_uri, write.ledger_password) as logs, logs.stage(origin) as staging:
+        rows: pa.RecordBatch | None = first
+        while rows is not None:
+            for columns in entries_of(rows, time.time_ns() // 1000):
                 staging.append(columns)
                 records += columns.count
-        if staging is not None:
-            ledgers = (staging.seal(),)
-    return Staged(application, partition, ledgers, records)
+            rows = next(filled, None)
+        ledger = staging.seal()
+    return Staged(application, partition, (ledger,), records)
 
 
-def _publish(write: WriteOptions, application: str, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
-    staged = sorted((message for message in messages if isinstance(message, Staged)), key=lambda message: message.partition)
-    ledgers = [ledger for message in staged for ledger in message.ledgers]
-    with access.logs(write.metadata_uri) as logs:
+def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """What a commit does: make all that was staged part of the log, unless the application's batch is in it already."""
+    ledgers = _ledgers(messages)
+    if not ledgers and application is None:
+        return
+    with access.logs(write.metadata_uri, write.ledger_password) as logs:
         if not logs.publish(write.log, ledgers, application=application, batch=batch):
             # An earlier run of the same batch is in the log; what this run staged is not needed.
-            logs.discard(write.log, ledgers)
+            discard(write, messages)
 
 
-def _discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    ledgers = [ledger for message in messages if isinstance(message, Staged) for ledger in message.ledgers]
-    if ledgers:
-        with access.logs(write.metadata_uri) as logs:
+def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """What an abort does: delete what was staged, unless the log lists it. What cannot be deleted now is left to the sweep of orphans."""
+    ledgers = _ledgers(messages)
+    if not ledgers:
+        return
+    try:
+        with access.logs(write.metadata_uri, write.ledger_password) as logs:
             logs.discard(write.log, ledgers)
+    except TriplicateError as error:
+        # The job's own outcome matters more than leftovers.
+        _logger.warning("staged ledgers of log %r are left to the sweep of orphans: %s", write.log, error)
+
+
+def _ledgers(messages: Sequence[WriterCommitMessage | None]) -> list[StagedLedger]:
+    staged = sorted((message for message in messages if isinstance(message, Staged)), key=lambda message: message.partition)
+    return [ledger for message in staged for ledger in message.ledgers]
 
 
 class BatchPublisher(DataSourceArrowWriter):
-    """A batch job's write. With `txnAppId` and `txnVersion` a second run of the same version adds nothing.
-
-    Without them each job is an application of its own, published once and never asked for again.
-    """
+    """A batch job's write. With `txnAppId` and `txnVersion` a second run of the same version adds nothing."""
 
     def __init__(self, write: WriteOptions) -> None:
-        self._write = write
+        self._options = write
         self._job = uuid.uuid4().hex
-        if write.application is not None and write.version is None:
-            raise ConfigError("triplicate: a batch write with 'txnAppId' needs 'txnVersion' too, greater for each new batch")
-
-    @property
-    def _application(self) -> str:
-        return self._write.application or f"job-{self._job}"
-
-    @property
-    def _version(self) -> int:
-        return self._write.version or 0
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return _stage(self._write, self._application, self._job, self._version, iterator)
+        options = self._options
+        return stage(options, options.application, self._job, options.version or 0, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _publish(self._write, self._application, self._version, messages)
+        publish(self._options, self._options.application, self._options.version, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _discard(self._write, messages)
+        discard(self._options, messages)
 
 
 class StreamPublisher(DataSourceStreamArrowWriter):
     """A streaming query's write: the application is `txnAppId`, or else the query's id, which its checkpoint keeps."""
 
     def __init__(self, write: WriteOptions) -> None:
-        self._write = write
+        self._options = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         query = (context.getLocalProperty(_QUERY) if context is not None else None) or ""
         batch = int((context.getLocalProperty(_BATCH) if context is not None else None) or 0)
-        application = self._write.application or query
+        application = self._options.application or query
         if not application:
             raise ConfigError("triplicate: the query's id is not known to the task; name the writer with option 'txnAppId'")
-        return _stage(self._write, application, query, batch, iterator)
+        return stage(self._options, application, query, batch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        application = next((message.application for message in messages if isinstance(message, Staged)), self._write.application)
+        application = next((message.application for message in messages if isinstance(message, Staged)), self._options.application)
         if application is not None:
-            _publish(self._write, application, batchId, messages)
+            publish(self._options, application, batchId, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        _discard(self._write, messages)
+        discard(self._options, messages)

@@ -1,0 +1,262 @@
+"""Logs and ledgers as the sources use them: blocking calls over the process's client (`connections`), in batches worth the hop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+
+from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
+from triplicate.client import Client
+from triplicate.errors import HandleClosed, NoSuchLedger, OffsetGap, SessionExpired, TriplicateError
+from triplicate.ledger import Entry
+from triplicate.log import (
+    Columns,
+    LogClientSettings,
+    LogEntry,
+    Logs,
+    Range,
+    RangeReader,
+    SegmentState,
+    StagedLedger,
+    StagingOrigin,
+    StagingWriter,
+    decode_entry,
+)
+from triplicate.spark import connections
+from triplicate.spark.arrow import EntryRange
+from triplicate.spark.offsets import Span, limited_by_bytes
+
+TAKE_ENTRIES = 64
+TAKE_BYTES = 2 * 1024 * 1024
+"""Entries cross from the client's thread at most so many, or so many bytes, at a time."""
+BEHIND_ATTEMPTS = 8
+BEHIND_WAIT_S = 0.05
+"""Waits grow from this by doubling: about 13 s in all."""
+
+
+@contextmanager
+def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[LogAccess]:
+    """The logs of a cluster, over the process's client."""
+    with _connected(metadata_uri) as client:
+        yield LogAccess(client, ledger_password)
+
+
+@contextmanager
+def ledgers(metadata_uri: str, ledger_password: str = "") -> Iterator[LedgerAccess]:
+    """The ledgers of a cluster, over the process's client."""
+    with _connected(metadata_uri) as client:
+        yield LedgerAccess(client, ledger_password.encode())
+
+
+@contextmanager
+def _connected(metadata_uri: str) -> Iterator[BlockingClient]:
+    try:
+        yield connections.client(metadata_uri)
+    except (SessionExpired, HandleClosed):
+        # The next attempt must not meet the same dead session.
+        connections.forget(metadata_uri)
+        raise
+
+
+class LogAccess:
+    """What the sources ask of logs."""
+
+    def __init__(self, client: BlockingClient, ledger_password: str) -> None:
+        self._loop = client.loop
+        self._client = client.client
+        self._password = ledger_password.encode()
+        self._logs = Logs(self._client, LogClientSettings(ledger_password=ledger_password))
+
+    def bounds(self, log: str) -> tuple[int, int]:
+        """First offset that may be read, and the offset after the last.
+
+        Raises:
+            NoSuchLog.
+        """
+        return self._loop.call(self._bounds(log))
+
+    async def _bounds(self, log: str) -> tuple[int, int]:
+        end = await self._logs.end_offset(log)
+        first = (await self._logs.head(log)).first_offset
+        return first, max(first, end)
+
+    def plan(self, log: str, start: int, end: int, max_records: int) -> list[Range]:
+        """Ranges for parallel readers. See `Logs.plan`."""
+        return self._loop.call(self._logs.plan(log, start, end, max_records))
+
+    def entries(self, part: Range) -> Iterator[EntryRange]:
+        """The records of a planned range, entry by entry.
+
+        A bookie may know less of an open ledger than the one that told the planner how far it is confirmed. What was planned is
+        confirmed, so it is waited for.
+        """
+        position, attempt = part.first_offset, 0
+        while position < part.end_offset:
+            reader = self._logs.read_range(replace(part, first_offset=position))
+            try:
+                while position < part.end_offset:
+                    taken, error = self._loop.call(_take(reader))
+                    for entry in taken:
+                        yield _entry_range(entry)
+                        position, attempt = entry.end_offset, 0
+                    if error is not None:
+                        raise error
+            except OffsetGap:
+                if part.last_entry is not None or attempt >= BEHIND_ATTEMPTS:
+                    raise
+                time.sleep(BEHIND_WAIT_S * 2**attempt)
+                attempt += 1
+            finally:
+                self._loop.call(reader.aclose())
+
+    def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
+        """An end about `max_bytes` after the beginning, in all logs together."""
+        spans = {log: self._loop.call(self._spans(log)) for log in ends}
+        return limited_by_bytes(begins, ends, spans, max_bytes)
+
+    async def _spans(self, log: str) -> list[Span]:
+        spans: list[Span] = []
+        for segment in await self._logs.segments(log):
+            if segment.state is not SegmentState.OPEN:
+                spans.append(Span(segment.first_offset, segment.end_offset, segment.size_bytes))
+                continue
+            try:
+                records, size_bytes = await _confirmed(self._client, segment.ledger_id, self._password)
+            except NoSuchLedger:
+                continue
+            if records:
+                spans.append(Span(segment.first_offset, segment.first_offset + records, size_bytes))
+        return [span for span in spans if span.end > span.first]
+
+    def stage(self, origin: StagingOrigin) -> Staging:
+        """Begin a ledger of a task's own."""
+        return Staging(self._loop, self._loop.call(self._logs.staging(origin)))
+
+    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> bool:
+        """Make staged ledgers part of a log, all or none; False if the application's batch was published before. See `Logs.publish`."""
+        publisher = f"Spark {application}" if application is not None else "Spark"
+        publishing = self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher)
+        return not self._loop.call(publishing).already
+
+    def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
+        """Delete staged ledgers, except those that the log lists: they are asked for first."""
+        self._loop.call(self._logs.discard(log, [ledger.ledger_id for ledger in ledgers]))
+
+
+class Staging:
+    """A staging ledger, written without `await`. Leaving ``with`` by an error gives it up; `seal` it to keep it."""
+
+    def __init__(self, loop: BackgroundLoop, writer: StagingWriter) -> None:
+        self._loop = loop
+        self._writer = writer
+
+    def append(self, columns: Columns) -> None:
+        """Send one entry; returns when it is on its way. Raises as `StagingWriter.append_columns`."""
+        self._loop.call(self._writer.append_columns(columns))
+
+    def seal(self) -> StagedLedger:
+        """Wait for every entry and close the ledger."""
+        return self._loop.call(self._writer.seal())
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._loop.call(self._writer.abandon())
+
+
+class LedgerAccess:
+    """What the sources ask of bare ledgers."""
+
+    def __init__(self, client: BlockingClient, password: bytes) -> None:
+        self._client = client
+        self._password = password
+
+    def last_add_confirmed(self, ledger_id: int) -> int:
+        """The last entry that may be read now, -1 if there is none.
+
+        Raises:
+            NoSuchLedger, Unauthorized.
+        """
+        with self._client.open(ledger_id, password=self._password) as reader:
+            return reader.last_add_confirmed
+
+    def entries(self, ledger_id: int, first_entry: int, last_entry: int) -> Iterator[Entry]:
+        """Entries, both ends included."""
+        with self._client.open(ledger_id, password=self._password) as reader:
+            yield from _entries(reader, first_entry, last_entry)
+
+
+def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Iterator[Entry]:
+    count = 1
+    while first_entry <= last_entry:
+        entries = reader.read(first_entry, min(last_entry, first_entry + count - 1))
+        yield from entries
+        first_entry += len(entries)
+        # As many as the last ones' size lets into the limit, but not suddenly many more.
+        average = sum(len(entry.payload) for entry in entries) // len(entries)
+        count = max(1, min(TAKE_BYTES // max(1, average), count * 8, 4096))
+
+
+class Seen:
+    """How far each of some logs may be read, asked at most once in an interval.
+
+    Args:
+        interval_s: answers may be so old.
+    """
+
+    def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float) -> None:
+        self._metadata_uri = metadata_uri
+        self._ledger_password = ledger_password
+        self._names = tuple(names)
+        self._interval_s = interval_s
+        self._asked_at = 0.0
+        self._ends: dict[str, int] | None = None
+
+    def ends(self, *, fresh: bool = False) -> dict[str, int]:
+        """The offset after each log's last readable record.
+
+        Args:
+            fresh: ask now, however new the last answer is.
+        """
+        now = time.monotonic()
+        if self._ends is None or fresh or now - self._asked_at >= self._interval_s:
+            with logs(self._metadata_uri, self._ledger_password) as access:
+                self._ends = {name: access.bounds(name)[1] for name in self._names}
+            self._asked_at = now
+        return dict(self._ends)
+
+
+async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | None]:
+    """The next entries, none at the end, and what went wrong after them."""
+    taken: list[LogEntry] = []
+    size = 0
+    try:
+        while len(taken) < TAKE_ENTRIES and size < TAKE_BYTES:
+            entry = await reader.next_entry()
+            if entry is None:
+                break
+            taken.append(entry)
+            size += entry.view.header.raw_length
+    except TriplicateError as error:
+        return taken, error
+    return taken, None
+
+
+def _entry_range(entry: LogEntry) -> EntryRange:
+    first_offset = entry.first_offset - entry.slot
+    return EntryRange(entry.view, first_offset, entry.slot, entry.slot + entry.count, entry.ledger_id, entry.entry_id)
+
+
+async def _confirmed(client: Client, ledger_id: int, password: bytes) -> tuple[int, int]:
+    """Records and payload bytes of an open segment, as far as they are confirmed."""
+    async with await client.open(ledger_id, password=password) as reader:
+        last_entry = reader.last_add_confirmed
+        if last_entry < 0:
+            return 0, 0
+        (entry,) = await reader.read(last_entry, last_entry)
+        return decode_entry(entry.payload).header.end_index, entry.length

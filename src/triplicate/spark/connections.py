@@ -1,0 +1,65 @@
+"""One client for each process and cluster, opened when it is first needed and closed when the process ends.
+
+Tasks are short and many, so they share what the process has. PySpark makes its workers by forking: a client made before the fork has its
+threads in the parent only, so a child never touches it and opens its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+
+from triplicate.blocking import BlockingClient, connect
+
+
+class _Connections:
+    """The clients of one process."""
+
+    def __init__(self) -> None:
+        self.process_id = os.getpid()
+        self.lock = threading.Lock()
+        self.clients: dict[str, BlockingClient] = {}
+
+
+_own = _Connections()
+_inherited: list[_Connections] = []
+"""Those of the processes this one was forked from; kept so that nothing of them is ever finalised here."""
+
+
+def _connections() -> _Connections:
+    global _own
+    if _own.process_id != os.getpid():
+        _inherited.append(_own)
+        _own = _Connections()
+    return _own
+
+
+def client(metadata_uri: str) -> BlockingClient:
+    """The process's client for a cluster. Do not close it.
+
+    Raises:
+        ConfigError, EnvironmentFault, UsageError: as `triplicate.connect`.
+    """
+    connections = _connections()
+    with connections.lock:
+        known = connections.clients.get(metadata_uri)
+        if known is None:
+            known = connections.clients[metadata_uri] = connect(metadata_uri)
+        return known
+
+
+def forget(metadata_uri: str) -> None:
+    """Close the process's client for a cluster, for example because its metadata session is over. The next use opens another."""
+    connections = _connections()
+    with connections.lock:
+        known = connections.clients.pop(metadata_uri, None)
+    if known is not None:
+        known.close()
+
+
+@atexit.register
+def close_all() -> None:
+    """Close every client of this process."""
+    for metadata_uri in list(_connections().clients):
+        forget(metadata_uri)
