@@ -6,7 +6,8 @@ All methods block and belong on a worker. A lock of our own makes them take turn
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -47,14 +48,31 @@ class Index:
         self._vfs = IndexVfs(disk)
         self._database: apsw.Connection | None = None
         try:
-            self._database = apsw.Connection(path, vfs=self._vfs.vfs_name)
-            self._prepare(cache_bytes)
-        except apsw.Error as error:
-            self.close()
-            raise CorruptionError(f"{path}: the index cannot be opened: {error}") from error
+            with self._errors():
+                self._database = apsw.Connection(path, vfs=self._vfs.vfs_name)
+                self._prepare(cache_bytes)
         except BaseException:
             self.close()
             raise
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise what the disk port raised, and CorruptionError for whatever else SQLite complains about: it has no other cause."""
+        try:
+            yield
+        except apsw.Error as error:
+            failure = self._vfs.take_failure()
+            if failure is not None:
+                raise failure from error
+            raise CorruptionError(f"{self.path}: the index is damaged: {error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        with self._lock, self._errors():
+            if self._database is None:
+                raise OSError(f"{self.path}: the index is closed")
+            with self._database:
+                yield self._database
 
     def _prepare(self, cache_bytes: int) -> None:
         assert self._database is not None
@@ -85,13 +103,10 @@ class Index:
                 self._vfs.unregister()
 
     def _rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
+        with self._lock, self._errors():
             if self._database is None:
                 raise OSError(f"{self.path}: the index is closed")
-            try:
-                return self._database.execute(sql, parameters).fetchall()
-            except (apsw.CorruptError, apsw.NotADBError) as error:
-                raise CorruptionError(f"{self.path}: the index is damaged: {error}") from error
+            return self._database.execute(sql, parameters).fetchall()
 
     # Reading.
 
@@ -159,18 +174,15 @@ class Index:
         """
         run_rows = [(b.ledger_id, b.last, b.flush_number, log, b.offset, b.first, b.count, b.table_bytes, b.body_bytes) for log, b in runs]
         state_rows = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states]
-        with self._lock:
-            if self._database is None:
-                raise OSError(f"{self.path}: the index is closed")
-            with self._database:
-                self._database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run_rows)
-                self._database.executemany(
-                    "INSERT INTO ledgers VALUES (?, ?, ?, ?) ON CONFLICT (ledger) DO UPDATE "
-                    "SET state = excluded.state, flush = excluded.flush, log = excluded.log WHERE excluded.flush >= flush",
-                    state_rows,
-                )
-                self._database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
-                self._database.execute("UPDATE facts SET value = max(value, ?) WHERE name = 'flush'", (flush_number,))
+        with self._transaction() as database:
+            database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run_rows)
+            database.executemany(
+                "INSERT INTO ledgers VALUES (?, ?, ?, ?) ON CONFLICT (ledger) DO UPDATE "
+                "SET state = excluded.state, flush = excluded.flush, log = excluded.log WHERE excluded.flush >= flush",
+                state_rows,
+            )
+            database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
+            database.execute("UPDATE facts SET value = max(value, ?) WHERE name = 'flush'", (flush_number,))
 
     def mark_complete(self) -> None:
         """The index now tells everything that the entry logs hold."""
@@ -178,24 +190,18 @@ class Index:
 
     def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
         """Forget ledgers and their runs."""
-        with self._lock:
-            if self._database is None:
-                raise OSError(f"{self.path}: the index is closed")
-            with self._database:
-                rows = [(ledger_id,) for ledger_id in ledger_ids]
-                self._database.executemany("DELETE FROM runs WHERE ledger = ?", rows)
-                self._database.executemany("DELETE FROM ledgers WHERE ledger = ?", rows)
+        with self._transaction() as database:
+            rows = [(ledger_id,) for ledger_id in ledger_ids]
+            database.executemany("DELETE FROM runs WHERE ledger = ?", rows)
+            database.executemany("DELETE FROM ledgers WHERE ledger = ?", rows)
 
     def delete_logs(self, logs: Sequence[int]) -> None:
         """Forget logs that hold nothing; call before their files are deleted."""
         self._change("DELETE FROM logs WHERE log = ?", [(log,) for log in logs])
 
     def _change(self, sql: str, rows: Sequence[tuple[int, ...]]) -> None:
-        with self._lock:
-            if self._database is None:
-                raise OSError(f"{self.path}: the index is closed")
-            with self._database:
-                self._database.executemany(sql, rows)
+        with self._transaction() as database:
+            database.executemany(sql, rows)
 
 
 def delete_index(disk: Disk, path: str) -> None:

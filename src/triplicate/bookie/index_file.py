@@ -26,7 +26,7 @@ from triplicate.runtime import Disk, File
 PAGE_BYTES = 4096
 RESERVED_BYTES = 8
 """SQLite takes multiples of 4, and gives them at the end of every page; the checksum takes the first 4."""
-COMMITS_BYTES_MAX = 4 * 1024 * 1024
+COMMITS_BYTES_MAX = 512 * 1024
 """The file of commits is copied into the database once it has this size; it bounds the memory for pages not yet copied."""
 COMMITS_SUFFIX = "-commits"
 
@@ -45,12 +45,26 @@ class IndexVfs(apsw.VFS):
         # The name only keeps file systems of one process apart; it never reaches the disk.
         self.vfs_name = f"triplicate-{next(_numbers)}"
         self._disk = disk
+        self._failure: BaseException | None = None
         super().__init__(self.vfs_name, base="", maxpathname=4096)
+
+    def take_failure(self) -> BaseException | None:
+        """What the disk port raised since the last call; SQLite itself only says that something failed."""
+        failure, self._failure = self._failure, None
+        return failure
+
+    def fail(self, error: BaseException) -> apsw.IOError:
+        """Remember an error of the disk port and return the one for SQLite."""
+        self._failure = error
+        return apsw.IOError(str(error))
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> IndexFile:  # type: ignore[override]
         if name is None or not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             raise apsw.CantOpenError("the index needs no file but the database")
-        return IndexFile(self._disk, name.filename() if isinstance(name, apsw.URIFilename) else name)
+        try:
+            return IndexFile(self, self._disk, name.filename() if isinstance(name, apsw.URIFilename) else name)
+        except BaseException as error:
+            raise self.fail(error) from error
 
     def xDelete(self, name: str, sync_directory: bool) -> None:
         """Only ever asked for journals, which do not exist."""
@@ -68,7 +82,8 @@ class IndexVfs(apsw.VFS):
 class IndexFile:
     """The database file with its commits."""
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, vfs: IndexVfs, disk: Disk, path: str) -> None:
+        self._vfs = vfs
         self._path = path
         fresh = not disk.exists(path) or not disk.exists(path + COMMITS_SUFFIX)
         self._file = disk.open(path, create=True)
@@ -96,7 +111,10 @@ class IndexFile:
 
     def xRead(self, amount: int, offset: int) -> bytes:
         number, start = divmod(offset, PAGE_BYTES)
-        page = self._changed.get(number) or self._committed.get(number) or self._stored(number)
+        try:
+            page = self._changed.get(number) or self._committed.get(number) or self._stored(number)
+        except BaseException as error:
+            raise self._vfs.fail(error) from error
         return page if amount == PAGE_BYTES else page[start : start + amount]
 
     def _stored(self, number: int) -> bytes:
@@ -111,7 +129,7 @@ class IndexFile:
     def xWrite(self, data: bytes, offset: int) -> None:
         number, start = divmod(offset, PAGE_BYTES)
         if len(data) != PAGE_BYTES or start:
-            raise CorruptionError(f"{self._path}: SQLite writes {len(data)} bytes at {offset}, which is no page")
+            raise self._vfs.fail(CorruptionError(f"{self._path}: SQLite writes {len(data)} bytes at {offset}, which is no page"))
         body = data[:-RESERVED_BYTES]
         self._changed[number] = body + _CRC.pack(crc32c(body))
         self._pages = max(self._pages, number + 1)
@@ -125,6 +143,14 @@ class IndexFile:
         """A commit: everything written since the last one becomes durable together."""
         if not self._changed:
             return
+        try:
+            self._commit()
+            if self._commits_end > COMMITS_BYTES_MAX:
+                self._copy_commits()
+        except BaseException as error:
+            raise self._vfs.fail(error) from error
+
+    def _commit(self) -> None:
         parts: list[bytes] = []
         for number, page in self._changed.items():
             parts.append(_PAGE_NUMBER.pack(number))
@@ -136,8 +162,6 @@ class IndexFile:
         self._commits_end += size
         self._committed.update(self._changed)
         self._changed = {}
-        if self._commits_end > COMMITS_BYTES_MAX:
-            self._copy_commits()
 
     def _copy_commits(self) -> None:
         for number in sorted(self._committed):

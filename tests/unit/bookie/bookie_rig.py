@@ -1,0 +1,164 @@
+"""One bookie in a simulated world, spoken to in raw v2 packets, with a disk that forgets what was not synced."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from triplicate.bookie import Bookie
+from triplicate.config import BookieSettings
+from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.metadata import ClusterMetadata, MemoryTree
+from triplicate.sim import ClusterOptions, SimulatedCluster, World, small_bookie_settings
+from triplicate.wire import (
+    AddRequest,
+    BatchReadRequest,
+    BatchReadResponse,
+    FrameBuffer,
+    ReadRequest,
+    ReadResponse,
+    Request,
+    Response,
+    Status,
+    decode_response,
+    encode_request,
+)
+
+Result = TypeVar("Result")
+NAME = "bookie-1"
+
+
+class RawClient(asyncio.Protocol):
+    """Sends packets and hands out answers in the order in which they arrive."""
+
+    def __init__(self) -> None:
+        self.answers: asyncio.Queue[Response] = asyncio.Queue()
+        self.closed = False
+        self.transport: asyncio.Transport | None = None
+        self._frames = FrameBuffer()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for body in self._frames.bodies(data):
+            self.answers.put_nowait(decode_response(body))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed = True
+
+    def send(self, *requests: Request) -> None:
+        self.send_bytes(b"".join(map(encode_request, requests)))
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.transport is not None
+        self.transport.write(data)
+
+    async def answer(self, timeout_s: float = 20.0) -> Response:
+        async with asyncio.timeout(timeout_s):
+            return await self.answers.get()
+
+    async def ask(self, request: Request) -> Response:
+        self.send(request)
+        return await self.answer()
+
+    async def add(self, codec: EntryCodec, entry_id: int, payload: bytes = b"payload", **flags: bool) -> Status:
+        body = codec.encode(entry_id, entry_id - 1, (entry_id + 1) * len(payload), payload)
+        response = await self.ask(AddRequest(codec.ledger_id, entry_id, codec.master_key, body, **flags))
+        return response.status  # type: ignore[union-attr]
+
+    async def read(self, ledger_id: int, entry_id: int) -> ReadResponse:
+        response = await self.ask(ReadRequest(ledger_id, entry_id))
+        assert isinstance(response, ReadResponse)
+        return response
+
+    async def fence(self, codec: EntryCodec, entry_id: int = -1) -> ReadResponse:
+        response = await self.ask(ReadRequest(codec.ledger_id, entry_id, fence=True, master_key=codec.master_key))
+        assert isinstance(response, ReadResponse)
+        return response
+
+    async def batch(self, ledger_id: int, start: int, count: int = 0, size: int = 1 << 20) -> BatchReadResponse:
+        response = await self.ask(BatchReadRequest(ledger_id, start, 7, count, size))
+        assert isinstance(response, BatchReadResponse)
+        return response
+
+
+class Rig:
+    """A world with one bookie."""
+
+    def __init__(self, seed: int = 1, **settings: Any) -> None:
+        self.world = World(seed)
+
+        def make_settings(name: str) -> BookieSettings:
+            return dataclasses.replace(small_bookie_settings(name), **settings)
+
+        self.cluster = SimulatedCluster(self.world, ClusterOptions(bookies=1, bookie_settings=make_settings))
+        self.node = self.cluster.bookies[NAME]
+        self.client_host = self.world.start_host("raw-client")
+
+    @property
+    def bookie(self) -> Bookie:
+        assert self.node.bookie is not None
+        return self.node.bookie
+
+    @property
+    def disk(self) -> Any:
+        return self.world.disk(NAME)
+
+    async def connect(self) -> RawClient:
+        _, protocol = await self.client_host.port.network.connect(RawClient, *self.bookie.address)
+        assert isinstance(protocol, RawClient)
+        return protocol
+
+    async def create_ledger(self, ledger_id: int, digest_type: DigestType = DigestType.CRC32C, password: bytes = b"") -> EntryCodec:
+        """Metadata as a client would have made it."""
+        metadata = await ClusterMetadata.open(MemoryTree(self.cluster.store), self.client_host.port)
+        value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, digest_type=digest_type, password=password, custom={})
+        await metadata.ledgers.create(ledger_id, value)
+        await metadata.aclose()
+        return EntryCodec(ledger_id, digest_type, password)
+
+    async def delete_ledger(self, ledger_id: int) -> None:
+        metadata = await ClusterMetadata.open(MemoryTree(self.cluster.store), self.client_host.port)
+        await metadata.ledgers.delete(ledger_id)
+        await metadata.aclose()
+
+    async def restart(self, *, keep_unsynced: bool = False) -> None:
+        """Kill the bookie, by default with its unsynced writes, and start it again."""
+        self.node.crash(keep_unsynced=keep_unsynced)
+        await self.node.start()
+
+    async def flushed(self) -> None:
+        """Wait until a flush that began after now has ended."""
+        seen = self.bookie.storage.flushes
+        while self.bookie.storage.flushes == seen:
+            await asyncio.sleep(0.05)
+
+    def files(self, folder: str) -> list[str]:
+        """Names in a directory of the bookie, as programs see them."""
+        prefix = folder.rstrip("/") + "/"
+        return sorted(path[len(prefix) :] for path in self.disk.names.live if path.startswith(prefix))
+
+    def facts(self, kind: str) -> list[Any]:
+        return [fact for fact in self.world.recorder.facts if fact.kind == kind]
+
+
+def run_rig(body: Callable[[Rig], Awaitable[Result]], seed: int = 1, **settings: Any) -> Result:
+    """Start the rig's cluster, run `body(rig)` in it, and throw the world away."""
+    rig = Rig(seed, **settings)
+
+    async def main() -> Result:
+        await rig.cluster.start()
+        return await rig.client_host.call(_as_coroutine(body(rig)))
+
+    try:
+        return rig.world.run(main())
+    finally:
+        rig.world.close()
+
+
+async def _as_coroutine(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable
