@@ -60,6 +60,13 @@ class LogClientSettings:
         30.0, "How long a writer tries to get past a failed segment before it gives up.", unit="seconds", low=0.01, high=3600
     )
     read_ahead_entries: int = setting(32, "Entries that a reader of closed segments asks for at once.", unit="entries", low=1, high=10_000)
+    behind_timeout_s: float = setting(
+        10.0,
+        "How long a reader of planned records waits for bookies that know less than those asked for the plan.",
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
     page_cache_entries: int = setting(256, "Pages of segment lists kept in memory.", unit="pages", low=1, high=100_000)
     page_sweep_age_s: float = setting(3600.0, "Pages without a reference are deleted at this age.", unit="seconds", low=0, high=1e9)
     publisher_idle_s: float = setting(

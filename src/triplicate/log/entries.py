@@ -164,6 +164,10 @@ class Chunks:
             self._fetch()
         return self._ready.popleft()
 
+    def next_nowait(self) -> Entry | None:
+        """The next entry if it has been fetched, else None."""
+        return self._ready.popleft() if self._ready else None
+
     def _fetch(self) -> None:
         if self._next_entry > self._last_entry:
             return

@@ -27,11 +27,10 @@ class LedgerAppender(Protocol):
 
 
 class LedgerTail(Protocol):
-    """Entries as they become readable; ends when the ledger is closed. Cancelling `__anext__` loses nothing."""
+    """Entries as they become readable."""
 
-    def __aiter__(self) -> AsyncIterator[Entry]: ...
-
-    async def __anext__(self) -> Entry: ...
+    async def next_entries(self, limit: int = ...) -> Sequence[Entry]:
+        """All that are at hand, at least one; waits for the first. Empty at the end of the ledger. Cancelling loses nothing."""
 
     async def aclose(self) -> None: ...
 
@@ -52,6 +51,8 @@ class LedgerView(Protocol):
     def is_closed(self) -> bool: ...
 
     async def read(self, first: int, last: int, /) -> Sequence[Entry]: ...
+
+    async def read_last_confirmed(self) -> int: ...
 
     def tail(self, first_entry_id: int = 0) -> LedgerTail: ...
 

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import NoNode, OffsetGap, OffsetTruncated
+from triplicate.ledger import Entry
 from triplicate.log.core.locate import Range, plan_ranges
 from triplicate.log.core.payload import decode_entry
 from triplicate.log.entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
@@ -13,6 +14,9 @@ from triplicate.log.ledgers import LedgerClient, LedgerView
 from triplicate.log.reader import STALE_ATTEMPTS
 from triplicate.log.segments import password_of
 from triplicate.log.store import HeadStore
+from triplicate.runtime import sleep
+
+BEHIND_PAUSE_S = 0.02
 
 
 async def plan(store: HeadStore, name: str, start: int, end: int, max_records: int) -> list[Range]:
@@ -55,6 +59,9 @@ class RangeReader:
         self._view: LedgerView | None = None
         self._chunks: Chunks | None = None
         self._epoch = 0
+        self._seeking = True
+        self._behind_until: float | None = None
+        self._where = f"records {planned.first_offset} to {planned.end_offset}"
         self._guard = BusyGuard(f"ledger {planned.ledger_id}")
 
     def __aiter__(self) -> RangeReader:
@@ -72,7 +79,14 @@ class RangeReader:
             while self._position < self._range.end_offset:
                 if self._chunks is None:
                     self._chunks = await self._open()
-                made = await self._next(self._chunks)
+                entry = await self._chunks.next()
+                if entry is None:
+                    ended, self._chunks = self._chunks, None
+                    await ended.aclose()
+                    await self._wait_for_more(OffsetGap(f"{self._where}: ledger {self._range.ledger_id} ends at offset {self._position}"))
+                    self._seeking = True
+                    continue
+                made = self._accept(entry)
                 if made is not None:
                     return made
             return None
@@ -83,24 +97,34 @@ class RangeReader:
             self._view = await self._client.open(planned.ledger_id, password=password_of(self._settings))
             self._epoch = epoch_of(self._view)
         last_entry = planned.last_entry if planned.last_entry is not None else self._view.last_add_confirmed
-        first_entry = await find_entry(self._view, planned.first_offset - planned.segment_first_offset, last_entry, 0)
+        index = self._position - planned.segment_first_offset
+        first_entry = await find_entry(self._view, index, last_entry, 0)
         return Chunks(self._view, first_entry, last_entry, self._settings.read_ahead_entries)
 
-    async def _next(self, chunks: Chunks) -> LogEntry | None:
+    async def _wait_for_more(self, error: OffsetGap) -> None:
+        """Bookies that answer now may know less of an open ledger than those that told the planner. What was planned is confirmed, so
+        it is waited for, though not for ever."""
+        clock = self._client.host.clock
+        if self._range.last_entry is not None or self._view is None or self._view.is_closed:
+            raise error
+        self._behind_until = self._behind_until or clock.monotonic() + self._settings.behind_timeout_s
+        if clock.monotonic() >= self._behind_until:
+            raise error
+        await sleep(clock, BEHIND_PAUSE_S)
+        await self._view.read_last_confirmed()
+
+    def _accept(self, entry: Entry) -> LogEntry | None:
         planned = self._range
-        where = f"records {planned.first_offset} to {planned.end_offset}"
-        entry = await chunks.next()
-        if entry is None:
-            raise OffsetGap(f"{where}: ledger {planned.ledger_id} ends at {self._position}")
         view = decode_entry(entry.payload)
         first_offset = planned.segment_first_offset + view.header.first_index
-        if view.control is not None or first_offset + view.count <= self._position == planned.first_offset:
+        if view.control is not None or (self._seeking and first_offset + view.count <= self._position):
             return None
         slot = 0
-        if self._position == planned.first_offset and first_offset < self._position:
+        if self._seeking and first_offset < self._position:
             slot = self._position - first_offset
         else:
-            check_continuity(where, self._position, first_offset, entry.ledger_id, entry.entry_id)
+            check_continuity(self._where, self._position, first_offset, entry.ledger_id, entry.entry_id)
+        self._seeking = False
         count = min(view.count, planned.end_offset - first_offset) - slot
         made = LogEntry(
             view,

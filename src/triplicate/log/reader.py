@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import TracebackType
 
 from triplicate.config.log import LogClientSettings
@@ -44,6 +45,8 @@ class LogReader:
         self._epoch = 0
         self._chunks: Chunks | None = None
         self._tail: LedgerTail | None = None
+        self._ready: deque[Entry] = deque()
+        """What the tail has given and nobody has taken."""
         self._seeking = True
         """Whether the place within a segment was searched, so that entries before the position may come first."""
         self._finished_ledger: int | None = None
@@ -65,12 +68,18 @@ class LogReader:
     async def next_entry(self, timeout_s: float | None = None) -> LogEntry | None:
         """The next entry, or None if there is none within the time. Cancelling loses nothing.
 
+        Args:
+            timeout_s: None waits for ever; 0 gives what has been fetched already and asks nobody, so it is for taking what came
+                together with an entry that was waited for.
+
         Raises:
             OffsetTruncated: the position was truncated. OffsetGap: what comes next is not what is there. NoSuchLog: the log was deleted.
         """
         with self._guard:
             if timeout_s is None:
                 return await self._next()
+            if timeout_s <= 0:
+                return self._at_hand()
             try:
                 async with timeout_at(deadline_after(self._client.host.clock, timeout_s)):
                     return await self._next()
@@ -97,14 +106,24 @@ class LogReader:
             if made is not None:
                 return made
 
+    def _at_hand(self) -> LogEntry | None:
+        while True:
+            entry = self._ready.popleft() if self._ready else None
+            if entry is None and self._chunks is not None:
+                entry = self._chunks.next_nowait()
+            if entry is None:
+                return None
+            made = self._accept(entry)
+            if made is not None:
+                return made
+
     async def _next_raw(self) -> Entry | None:
         if self._chunks is not None:
             return await self._chunks.next()
         assert self._tail is not None, "a segment is read by chunks or by a tail"
-        try:
-            return await self._tail.__anext__()
-        except StopAsyncIteration:
-            return None
+        if not self._ready:
+            self._ready.extend(await self._tail.next_entries())
+        return self._ready.popleft() if self._ready else None
 
     def _accept(self, entry: Entry) -> LogEntry | None:
         """Check an entry's place and make what the caller gets; None if it is not for the caller."""
@@ -212,6 +231,7 @@ class LogReader:
         chunks, self._chunks = self._chunks, None
         view, self._view = self._view, None
         self._segment = None
+        self._ready.clear()
         if tail is not None:
             await tail.aclose()
         if chunks is not None:

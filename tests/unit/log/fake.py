@@ -239,6 +239,11 @@ class FakeView:
             raise NoSuchEntry(f"entry {last} of ledger {self.ledger_id}")
         return ledger.entries[first : last + 1]
 
+    async def read_last_confirmed(self) -> int:
+        await asyncio.sleep(0)
+        self._last_add_confirmed = self._bookies.ledger(self.ledger_id).last_confirmed
+        return self._last_add_confirmed
+
     def tail(self, first_entry_id: int = 0) -> FakeTail:
         return FakeTail(self.ledger_id, self._bookies, first_entry_id)
 
@@ -252,17 +257,14 @@ class FakeTail:
         self._bookies = bookies
         self._next = first_entry_id
 
-    def __aiter__(self) -> FakeTail:
-        return self
-
-    async def __anext__(self) -> Entry:
+    async def next_entries(self, limit: int = 1024) -> list[Entry]:
         while True:
             ledger = self._bookies.ledger(self._ledger_id)
             if self._next <= ledger.last_confirmed:
-                self._next += 1
-                return ledger.entries[self._next - 1]
+                first, self._next = self._next, min(self._next + limit, ledger.last_confirmed + 1)
+                return ledger.entries[first : self._next]
             if ledger.metadata.state is LedgerState.CLOSED:
-                raise StopAsyncIteration
+                return []
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             ledger.waiters.append(waiter)
             await waiter

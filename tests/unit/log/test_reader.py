@@ -318,6 +318,45 @@ def test_a_plan_is_the_same_before_and_after_its_open_segment_was_closed() -> No
     play(scene)
 
 
+def test_planned_records_are_waited_for_where_bookies_know_less_than_the_planner() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_entry([b"a", b"b"])
+            await writer.noop()
+            await writer.noop()
+            planned = Range(writer.ledger_id, 0, 1, 4)
+            reading = asyncio.ensure_future(read_planned(logs, [planned]))
+            await asyncio.sleep(0.05)
+            assert not reading.done()
+            await writer.append_entry([b"c", b"d", b"e"])
+            assert await reading == [b"b", b"c", b"d"]
+        with pytest.raises(OffsetGap):
+            await read_planned(logs, [Range(writer.ledger_id, 0, 1, 6)])
+
+    play(scene)
+
+
+def test_without_time_to_wait_only_what_was_fetched_is_given() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer, await logs.reader("l") as reader:
+            assert await reader.next_entry(0) is None
+            for value in (b"a", b"b", b"c"):
+                await writer.append_entry([value])
+            await writer.noop()
+            await writer.noop()
+            entry = await reader.next_entry(5)
+            values = [entry.values if entry else None]
+            while (entry := await reader.next_entry(0)) is not None:
+                values.append(entry.values)
+            assert values == [[b"a"], [b"b"], [b"c"]]
+
+    play(scene)
+
+
 def test_many_segments_are_found_through_pages() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
