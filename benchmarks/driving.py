@@ -1,0 +1,65 @@
+"""The load: as many appenders as the window is wide, each waiting for its append before the next. The same for ours and the floor."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+WARM_UP_S = 0.5
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+async def drive(append: Callable[[bytes], Awaitable[int]], size: int, window: int, seconds: float) -> dict[str, float]:
+    """Append payloads of `size` bytes for some seconds and say how it went, without the warm-up.
+
+    Returns:
+        appends, seconds, appends_per_s, p50_ms, p99_ms, and the CPU seconds of this process.
+    """
+    payload = os.urandom(size)
+    latencies: list[float] = []
+    clock = time.perf_counter
+    stop_at = clock() + WARM_UP_S
+
+    async def appender() -> None:
+        while True:
+            begun = clock()
+            if begun >= stop_at:
+                return
+            await append(payload)
+            latencies.append(clock() - begun)
+
+    await _run_all([appender() for _ in range(window)])
+    latencies.clear()
+    begun, cpu = clock(), time.process_time()
+    stop_at = begun + seconds
+    await _run_all([appender() for _ in range(window)])
+    took, cpu = clock() - begun, time.process_time() - cpu
+    latencies.sort()
+    count = len(latencies)
+    return {
+        "appends": count,
+        "seconds": took,
+        "appends_per_s": count / took,
+        "p50_ms": 1000 * latencies[count // 2],
+        "p99_ms": 1000 * latencies[int(count * 0.99)],
+        "client_cpu_s": cpu,
+    }
+
+
+async def _run_all(coroutines: list[Coroutine[Any, Any, None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for coroutine in coroutines:
+            group.create_task(coroutine)
