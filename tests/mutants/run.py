@@ -25,6 +25,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -136,9 +137,13 @@ def show(verdicts: list[Verdict], console: Console) -> None:
     for heading in ("mutant", "what is broken", "test", "verdict", "s"):
         table.add_column(heading, justify="right" if heading == "s" else "left", overflow="fold")
     for verdict in verdicts:
-        word = "[green]caught[/]" if verdict.caught else f"[bold red]SURVIVED[/] {verdict.note}"
-        table.add_row(verdict.name, verdict.broken, verdict.test.replace("tests/", ""), word, f"{verdict.seconds:.1f}")
+        word = "[green]caught[/]" if verdict.caught else "[bold red]SURVIVED[/]"
+        files = dict.fromkeys(test.partition("::")[0].removeprefix("tests/") for test in verdict.test.split(", "))
+        table.add_row(verdict.name, Text(verdict.broken), "\n".join(files), word, f"{verdict.seconds:.1f}")
     console.print(table)
+    for verdict in verdicts:
+        if not verdict.caught:
+            console.print(Text(f"{verdict.name} survived: {verdict.note}"))
 
 
 def main(names: list[str]) -> int:
