@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from triplicate.sim import LinkFault, Plan, Result, plan_of, run_seed
+from triplicate.sim import BookieCrash, LinkFault, Plan, Result, plan_of, run_seed
 
 SEEDS = range(1, 9)
 
@@ -66,6 +66,25 @@ def test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader() -> None:
     """The only bookie with the unacknowledged tail is cut off from the recoverer: what it alone has may end, unless somebody read it."""
     for seed in SEEDS:
         only = f"bookie-{1 + seed % 4}"
-        faults = [LinkFault("block", "writer", f"bookie-{number}", 0.10, 30.0) for number in range(1, 5) if f"bookie-{number}" != only]
-        faults.append(LinkFault("block", "recoverer-1", only, 0.0, 30.0))
+        faults = [LinkFault("block", "writer", f"bookie-{number}", 0.10, 5.0) for number in range(1, 5) if f"bookie-{number}" != only]
+        faults.append(LinkFault("block", "recoverer-1", only, 0.0, 5.0))
         play(seed, replace(calm(seed), pause_mean_s=0.003, writer_crash_s=0.2, link_faults=tuple(faults), tailers=2))
+
+
+def test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush() -> None:
+    """Every bookie crashes at a drawn point of its flush: no order of writes to logs, index and mark may leave an entry nowhere."""
+    for seed in SEEDS:
+        crashes = tuple(BookieCrash(f"bookie-{number}", 0.3, "flush", (seed + 5 * number) % 14, True, 0.5) for number in range(1, 5))
+        plan = replace(calm(seed), payload_high_bytes=1000, writer_crash_s=1.0, recovery_s=3.0, bookie_crashes=crashes)
+        assert play(seed, plan).counts["bookie_crash_at_flush"] > 0
+
+
+def test_a_fence_survives_the_restart_of_its_bookie() -> None:
+    """An idle writer is fenced, all bookies restart, then it goes on: it must be refused, although nobody but the disks remembers.
+
+    Source: BookKeeper's `LedgerDescriptorImpl.fenceAndLogInLedger`.
+    """
+    for seed in SEEDS:
+        crashes = tuple(BookieCrash(f"bookie-{number}", 1.5, "", 0, False, 0.05) for number in range(1, 5))
+        plan = replace(calm(seed), pause_mean_s=4.0, writer_crash_s=30.0, recovery_s=0.5, bookie_crashes=crashes)
+        play(seed, plan)

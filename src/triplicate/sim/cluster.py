@@ -23,14 +23,16 @@ from triplicate.sim.loop import context_of
 Result = TypeVar("Result")
 
 KIB = 1024
+JOURNAL_DIRECTORY = "/data/journal"
+LEDGER_DIRECTORY = "/data/ledgers"
 
 
 def small_bookie_settings(bookie_id: str) -> BookieSettings:
     """Settings under which a short run rolls journals, flushes and collects garbage many times."""
     return BookieSettings(
         bookie_id=bookie_id,
-        journal_directories=("/data/journal",),
-        ledger_directories=("/data/ledgers",),
+        journal_directories=(JOURNAL_DIRECTORY,),
+        ledger_directories=(LEDGER_DIRECTORY,),
         advertised_address=bookie_id,
         journal_preallocate_bytes=64 * KIB,
         journal_file_bytes=256 * KIB,
@@ -175,7 +177,7 @@ class SimulatedCluster:
         host = administrator.power_on()
         await host.call(self._initialise(administrator, host.port), name="initialise")
         for name, bookie in self.bookies.items():
-            for directory in ("/data/journal", "/data/ledgers"):
+            for directory in (JOURNAL_DIRECTORY, LEDGER_DIRECTORY):
                 self.world.disk(name).make_directory(directory)
             await bookie.start()
 

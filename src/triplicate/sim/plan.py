@@ -16,7 +16,8 @@ class BookieCrash:
     bookie: str
     at_s: float
     operation: str
-    """Strike right before a disk operation of this kind (``sync``, or ``any``) instead of at once; empty: at once."""
+    """Strike right before a disk operation of this kind instead of at once: ``sync``, ``flush`` (entry logs, index, mark),
+    ``any``. Empty: at once."""
     after_operations: int
     """How many such operations to let pass first."""
     silent: bool
@@ -114,11 +115,13 @@ def draw_plan(chance: random.Random, bookies: list[str]) -> Plan:
 
 
 def _draw_crash(chance: random.Random, bookie: str, duration_s: float) -> BookieCrash:
+    operation = chance.choice(["", "any", "sync", "flush"])
     return BookieCrash(
         bookie=bookie,
         at_s=duration_s * chance.uniform(0.05, 1.0),
-        operation=chance.choice(["", "any", "sync"]),
-        after_operations=chance.randrange(30),
+        operation=operation,
+        # A flush is about a dozen operations.
+        after_operations=chance.randrange(12 if operation == "flush" else 30),
         silent=chance.random() < 0.5,
         down_s=chance.choice([0.05, 0.5, 2.0, 6.0]),
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from triplicate.config import ClientSettings
 from triplicate.errors import TriplicateError
 from triplicate.sim.checkers import History, Verdict, judge
-from triplicate.sim.cluster import BookieNode, ClientNode, ClusterOptions, SimulatedCluster
+from triplicate.sim.cluster import LEDGER_DIRECTORY, BookieNode, ClientNode, ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
 from triplicate.sim.host import NodeDied, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck, context_of
@@ -267,7 +267,7 @@ class Scenario:
 
         def before_operation(operation: str, path: str) -> None:
             nonlocal left
-            if kind in ("any", operation):
+            if kind in ("any", operation) or (kind == "flush" and is_of_flush(path)):
                 left -= 1
             if left < 0:
                 self.world.loop.call_soon(struck.set, context=context_of(None))
@@ -323,3 +323,8 @@ class Scenario:
         counts["callbacks"] = self.world.loop.callbacks_run
         counts.update(self._struck)
         return counts
+
+
+def is_of_flush(path: str) -> bool:
+    """Whether only flushes touch this file, once the bookie runs: logs, index, and the mark of the journal."""
+    return path.startswith(LEDGER_DIRECTORY) or path.rpartition("/")[2].startswith("mark")
