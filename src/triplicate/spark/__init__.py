@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from triplicate.spark.session import register, session
+from triplicate.spark.sessions import register, session
 
 if TYPE_CHECKING:
     from triplicate.spark.changes import ChangesDataSource

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -84,6 +85,8 @@ def session(
             spark = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 or later installed? What it said is in {log}") from error
+    # Every failed query is raised as an exception; this would print the same again, with the JVM's stack, on the terminal.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     register(spark)
     return spark
 
