@@ -16,6 +16,7 @@ COMMANDS: dict[str, str] = {
     "up": "triplicate.cli.up:up",
     "bookie": "triplicate.cli.bookie:bookie",
     "ledger": "triplicate.cli.ledger:ledger",
+    "log": "triplicate.cli.log:log",
     "demo": "triplicate.demo.command:demo",
 }
 """Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
