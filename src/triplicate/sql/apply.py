@@ -85,6 +85,10 @@ class Applier:
         self._epoch = state.epoch
         self._schema_version = state.schema_version
 
+    @property
+    def schema_version(self) -> int:
+        return self._schema_version
+
     def begin(self) -> None:
         self._connection.execute("begin immediate")
 

@@ -313,3 +313,17 @@ def command_tag(words: list[str]) -> str:
     if first == "VALUES":
         return "SELECT"
     return first
+
+
+def check_width(cursor: apsw.Cursor, prepared: Prepared) -> None:
+    """Refuse to run a statement whose result has changed since it was described.
+
+    Raises:
+        SqlError: 0A000, as PostgreSQL does.
+    """
+    try:
+        width = len(cursor.get_description())
+    except apsw.ExecutionCompleteError:
+        return
+    if width != len(prepared.columns):
+        raise SqlError("0A000", "cached plan must not change result type")

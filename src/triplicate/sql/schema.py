@@ -116,3 +116,9 @@ def schema_digest(connection: apsw.Connection) -> bytes:
             digest.update(len(raw).to_bytes(8, "little"))
             digest.update(raw)
     return digest.digest()
+
+
+def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:
+    """(name, declared type) of a table's or view's columns in order, or None."""
+    rows = connection.execute("select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", (table,)).fetchall()
+    return [(str(name), str(declared or "")) for name, declared in rows] or None

@@ -29,13 +29,14 @@ from .core.records import (
 )
 from .core.scan import first_words
 from .functions import Numbers, TransactionContext
-from .gate import Gate, change_images
+from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
-from .schema import schema_digest, unfit_reason
+from .schema import columns_of, schema_digest, unfit_reason
 from .sqlstates import from_sqlite
 from .store import (
     BatchFacts,
     ConnectionSetup,
+    StoredResult,
     full_image_tables,
     open_writer,
     read_state,
@@ -152,6 +153,13 @@ class Writer:
         self._connection.preupdate_hook(None)
         self._connection.close(True)
 
+    def stored_result(self, request_id: str) -> StoredResult | None:
+        """What is kept under a request id."""
+        return stored_result(self._connection, request_id)
+
+    def columns_of(self, table: str) -> list[tuple[str, str]] | None:
+        return columns_of(self._connection, table)
+
     # The life of the one transaction.
 
     def begin(self, number: int | None = None) -> int:
@@ -199,9 +207,16 @@ class Writer:
             self.position = end
         self._committed_version, self._committed_digest = self._version, self._digest
         self._committed_counters = self._counters
-        self.context.number = None
+        if self.context.number is not None:
+            self._numbers.finish(self.context.number, committed=True)
+            self.context.number = None
 
     # Savepoints of the user.
+
+    @property
+    def schema_version(self) -> int:
+        """Of the last commit."""
+        return self._committed_version
 
     def savepoint(self, name: str) -> None:
         self._capture.prepare()
@@ -255,6 +270,7 @@ class Writer:
         try:
             with self.gate.running(StatementKind.READ):
                 cursor.execute(prepared.sql, tuple(parameters))
+                check_width(cursor, prepared)
         except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:
             cursor.close(True)
             failure = self._failure(error, prepared.sql)

@@ -1,0 +1,48 @@
+"""Settings of a database node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.config.setting import setting
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """One process that keeps a copy of every database and serves PostgreSQL's protocol."""
+
+    node_id: str = setting("node-1", "Name of this node; every node of a cluster has its own.")
+    directory: str = setting("node", "Where the copies of the databases are kept.")
+    host: str = setting("127.0.0.1", "Address that the PostgreSQL server listens on.")
+    port: int = setting(0, "Port of the PostgreSQL server; 0 takes a free one.", low=0, high=65535)
+    advertised_address: str = setting("", "host:port that others are told; empty says where the server listens.")
+    writer_wait_s: float = setting(10.0, "How long a transaction waits for others to be done writing.", unit="seconds", low=0.01, high=3600)
+    transaction_idle_s: float = setting(
+        5.0,
+        "A writing transaction whose client says nothing for so long is ended, as everybody waits for it.",
+        unit="seconds",
+        low=0.01,
+        high=600,
+    )
+    transaction_limit_s: float = setting(
+        60.0, "A writing transaction that takes longer in all is ended.", unit="seconds", low=0.01, high=3600
+    )
+    queue_limit: int = setting(10_000, "Single statements that may wait to be written.", unit="statements", low=1, high=1_000_000)
+    batch_limit: int = setting(1000, "Single statements that share one log entry.", unit="statements", low=1, high=100_000)
+    reader_connections: int = setting(
+        64, "Reading statements and snapshots of one database at a time.", unit="connections", low=1, high=1000
+    )
+    reader_threads: int = setting(2, "Threads that run the reading statements of one database.", unit="threads", low=1, high=64)
+    reader_wait_s: float = setting(10.0, "How long a reader waits for a free connection.", unit="seconds", low=0.01, high=3600)
+    apply_entries: int = setting(64, "Log entries that a follower applies in one local commit.", unit="entries", low=1, high=10_000)
+    apply_size_bytes: int = setting(
+        4 * MIB, "A follower commits when entries of this size are applied.", unit="bytes", low=1024, high=1024 * MIB
+    )
+    election_delay_s: float = setting(
+        0.15, "How long a candidate leaves the first word to another that has applied more.", unit="seconds", low=0, high=60
+    )
+    report_interval_s: float = setting(1.0, "How often a follower tells others its position.", unit="seconds", low=0.05, high=600)
+    retry_first_s: float = setting(0.05, "First delay after a failed read, apply or take-over.", unit="seconds", low=0.001, high=60)
+    retry_longest_s: float = setting(2.0, "Longest such delay.", unit="seconds", low=0.01, high=600)

@@ -1,0 +1,235 @@
+"""A replica's life: follow the log, stand for election, take the log over, lead until fenced, follow again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from triplicate.errors import (
+    ArgumentError,
+    ConnectionLost,
+    Diverged,
+    LogFenced,
+    OffsetGap,
+    OffsetTruncated,
+    ReplicaError,
+    SessionExpired,
+    TriplicateError,
+)
+from triplicate.log import LogEntry, LogReader, Logs, LogWriter
+from triplicate.replica.election import Election
+from triplicate.replica.machine import Role, StateMachine
+from triplicate.runtime import Backoff, Host, TaskScope, shielded, sleep
+
+_TAKE_OVER_READ_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    """Times and bounds of one replica."""
+
+    apply_entries: int = 64
+    apply_size_bytes: int = 4 * 1024 * 1024
+    report_interval_s: float = 1.0
+    retry_first_s: float = 0.05
+    retry_longest_s: float = 2.0
+
+
+class Replica:
+    """Runs one state machine over one log. `run` until it is cancelled, or ends because the copy has diverged.
+
+    Args:
+        logs: where the log is.
+        log: its name.
+        owner: this node's name, for the log's ownership.
+        on_role: called on the loop with each new role.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: Logs,
+        log: str,
+        machine: StateMachine,
+        election: Election,
+        owner: str,
+        settings: ReplicaSettings | None = None,
+        on_role: Callable[[Role], None] = lambda role: None,
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._log = log
+        self._machine = machine
+        self._election = election
+        self._owner = owner
+        self._settings = settings or ReplicaSettings()
+        self._on_role = on_role
+        self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, host.entropy.stream(f"replica.retry.{log}"))
+        self.role = Role.STARTING
+        self.position = 0
+        """Offset after the last record applied."""
+        self.start_position = 0
+        """Where the local copy stood when this node started."""
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the local state is open, or cannot be."""
+        self.reason: str | None = None
+        """Why the copy has diverged."""
+
+    async def run(self) -> None:
+        """Live until cancelled. Returns when the copy has diverged.
+
+        Raises:
+            SessionExpired: this process was declared dead by the metadata store and must start anew.
+        """
+        try:
+            self.position = self.start_position = await self._machine.open()
+            self._opened()
+            while True:
+                await self._follow()
+                await self._lead()
+        except Diverged as error:
+            await self._diverge(str(error))
+        finally:
+            self._opened()
+            if self.role is not Role.DIVERGED:
+                self._become(Role.STOPPED)
+            await shielded(self._leave())
+
+    def _opened(self) -> None:
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    async def _leave(self) -> None:
+        with suppress(TriplicateError):  # Otherwise the session's end takes the nodes away.
+            await self._election.withdraw()
+        await self._machine.close()
+
+    def _become(self, role: Role) -> None:
+        if role is not self.role:
+            self.role = role
+            self._host.trace("replica.role", log=self._log, role=role.value, position=self.position)
+            self._on_role(role)
+
+    async def _diverge(self, reason: str) -> None:
+        self.reason = reason
+        self._become(Role.DIVERGED)
+        self._host.trace("replica.diverged", log=self._log, reason=reason, position=self.position)
+        await self._machine.diverge(reason)
+
+    # Following.
+
+    async def _follow(self) -> None:
+        """Tail the log until this node is elected."""
+        self.position = await self._machine.follow()
+        self._become(Role.FOLLOWER)
+        while True:
+            try:
+                async with TaskScope(f"follow {self._log}") as scope:
+                    scope.spawn(self._tail(), name="tail")
+                    scope.spawn(self._report(), name="report")
+                    await self._election.elected(lambda: self.position)
+                    scope.cancel()
+                return
+            except (Diverged, SessionExpired):
+                raise
+            except (OffsetTruncated, OffsetGap, ArgumentError) as error:
+                raise Diverged(f"this copy stands at {self.position}, where the log cannot be read: {error}") from error
+            except TriplicateError as error:
+                await self._pause("follow", error)
+
+    async def _report(self) -> None:
+        while True:
+            try:
+                await self._election.report(self.position)
+            except ConnectionLost as error:
+                self._host.trace("replica.retry", log=self._log, during="report", error=repr(error))
+            await sleep(self._host.clock, self._settings.report_interval_s)
+
+    async def _tail(self) -> None:
+        async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
+            while True:
+                await self._apply_next(reader, None)
+                self._backoff.reset()
+
+    async def _apply_next(self, reader: LogReader, timeout_s: float | None) -> bool:
+        """Apply the next entry and those that are there already; False when there was none in time."""
+        entry = await reader.next_entry(timeout_s)
+        if entry is None:
+            return False
+        entries = [entry]
+        size = _size(entry)
+        while len(entries) < self._settings.apply_entries and size < self._settings.apply_size_bytes:
+            entry = await reader.next_entry(0.0)
+            if entry is None:
+                break
+            entries.append(entry)
+            size += _size(entry)
+        # An apply that has begun is waited for: the local copy must not change behind whoever opens it next.
+        await shielded(self._apply(entries))
+        return True
+
+    async def _apply(self, entries: list[LogEntry]) -> None:
+        self.position = await self._machine.apply(entries)
+
+    async def _pause(self, what: str, error: BaseException) -> None:
+        self._host.trace("replica.retry", log=self._log, during=what, error=repr(error))
+        await sleep(self._host.clock, self._backoff.next_s())
+
+    # Leading.
+
+    async def _lead(self) -> None:
+        """Take the log over, replay what it holds, serve until the leadership is lost."""
+        self._become(Role.CANDIDATE)
+        try:
+            writer = await self._logs.writer(self._log, owner=self._owner)
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            await self._election.resign()
+            await self._pause("take-over", error)
+            return
+        failure: TriplicateError | None = None
+        try:
+            await self._replay(writer)
+            self._become(Role.LEADER)
+            self._backoff.reset()
+            async with TaskScope(f"lead {self._log}") as scope:
+                scope.spawn(self._report(), name="report")
+                await self._machine.lead(writer)
+        except (Diverged, SessionExpired):
+            raise
+        except LogFenced as error:
+            self._host.trace("replica.fenced", log=self._log, epoch=writer.epoch, error=str(error))
+        except TriplicateError as error:
+            failure = error
+        finally:
+            self._become(Role.FOLLOWER)
+            await shielded(self._give_up(writer))
+        if failure is not None:
+            await self._pause("lead", failure)
+
+    async def _give_up(self, writer: LogWriter) -> None:
+        """Leave the log to the next: closed where nothing is open, abandoned where an outcome is."""
+        try:
+            if writer.failure is None and writer.acknowledged_offset == writer.next_offset:
+                await writer.close()
+            else:
+                await writer.abandon()
+            await self._election.resign()
+        except TriplicateError as error:
+            self._host.trace("replica.give_up", log=self._log, error=repr(error))
+
+    async def _replay(self, writer: LogWriter) -> None:
+        """Apply everything before the writer's own first record: all of it was acknowledged, or recovered by the take-over."""
+        async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
+            while self.position < writer.start_offset:
+                if not await self._apply_next(reader, _TAKE_OVER_READ_S):
+                    raise ReplicaError(f"log {self._log}: offset {self.position} cannot be read within {_TAKE_OVER_READ_S:.0f} s")
+        if self.position > writer.start_offset:
+            raise Diverged(f"this copy stands at {self.position}, beyond the end of its log at {writer.start_offset}")
+
+
+def _size(entry: LogEntry) -> int:
+    return 0 if entry.is_control else entry.view.header.raw_length

@@ -1,0 +1,270 @@
+"""One replicated database on this node: the state machine that the replica feeds, and the database that clients see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from triplicate.config.node import NodeSettings
+from triplicate.errors import Diverged, EnvironmentFault, SqlError
+from triplicate.log import LogEntry, LogWriter
+from triplicate.runtime import Host, Metrics, shielded
+
+from .apply import Applier, Batch, follow
+from .functions import Numbers
+from .leadership import Leadership, LogAppender
+from .readers import ReaderPool
+from .session import SqlSession
+from .store import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
+from .writer import Writer
+
+
+class SqlDatabase:
+    """Implements `replica.StateMachine` for the runtime and `interface.Database` for clients.
+
+    Args:
+        identity: 16 bytes; the local file must be of this database.
+        path: the local file; its folder exists.
+        setup: called on every new connection, for example to register functions; the same on every node.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        name: str,
+        identity: bytes,
+        path: str,
+        settings: NodeSettings,
+        *,
+        metrics: Metrics | None = None,
+        setup: ConnectionSetup | None = None,
+    ) -> None:
+        self._host = host
+        self._name = name
+        self._identity = identity
+        self._path = path
+        self.settings = settings
+        self._setup = setup
+        self._worker = host.new_worker(f"sql-{name}-writer")
+        self._pool: ReaderPool | None = None
+        self._connection: apsw.Connection | None = None
+        self._applier: Applier | None = None
+        self._sessions: dict[int, SqlSession] = {}
+        self._session_count = 0
+        self._closed = False
+        self.leadership: Leadership | None = None
+        self.position = 0
+        self.schema_version = 0
+        self.unusable: SqlError | None = SqlError("57P03", f"database {name!r} is starting")
+        """Why no session can be had, or None."""
+        self.find_leader: Callable[[], str | None] = lambda: None
+        self.on_leadership: Callable[[bool], None] = lambda leads: None
+        """Called on the loop when this node begins or ceases to lead."""
+        self._gauges = _Gauges(metrics, name) if metrics is not None else None
+
+    # What clients see.
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leadership is not None
+
+    @property
+    def leader_hint(self) -> str | None:
+        return self.find_leader()
+
+    @property
+    def pool(self) -> ReaderPool:
+        if self._pool is None:
+            raise self.unusable or SqlError("57P03", f"database {self._name!r} is starting")
+        return self._pool
+
+    async def session(self, application_name: str = "") -> SqlSession:
+        if self.unusable is not None:
+            raise self.unusable
+        session = SqlSession(self, application_name)
+        self._session_count += 1
+        self._sessions[id(session)] = session
+        return session
+
+    def forget(self, session: SqlSession) -> None:
+        """A session was closed."""
+        self._sessions.pop(id(session), None)
+
+    def _end_sessions(self, reason: SqlError) -> None:
+        for session in list(self._sessions.values()):
+            session.end(reason)
+
+    # What the replica's runtime asks.
+
+    async def open(self) -> int:
+        state = await self._worker.run(self._open)
+        self._moved(state)
+        if state.diverged is not None:
+            raise Diverged(state.diverged)
+        self._pool = ReaderPool(
+            self._host,
+            self._name,
+            self._path,
+            limit=self.settings.reader_connections,
+            threads=self.settings.reader_threads,
+            wait_s=self.settings.reader_wait_s,
+            setup=self._setup,
+        )
+        self.unusable = None
+        return state.position
+
+    def _open(self) -> StoreState:
+        try:
+            try:
+                open_store(self._path, self._identity)
+            except ValueError:
+                self._put_aside()
+                open_store(self._path, self._identity)
+            connection = open_follower(self._path, self._setup)
+        except apsw.Error as error:
+            raise EnvironmentFault(f"{self._path} cannot be opened: {error}") from error
+        try:
+            return read_state(connection)
+        finally:
+            connection.close(True)
+
+    def _put_aside(self) -> None:
+        """The file is of an earlier database of this name: keep it under another name and begin with an empty one."""
+        for suffix in ("-wal", "-shm", ""):
+            if self._host.disk.exists(self._path + suffix):
+                self._host.disk.rename(self._path + suffix, f"{self._path}.before-{self._identity[:4].hex()}{suffix}")
+
+    async def follow(self) -> int:
+        state = await self._worker.run(self._start_following)
+        self._moved(state)
+        return state.position
+
+    def _start_following(self) -> StoreState:
+        self._close_connection()
+        self._connection = open_follower(self._path, self._setup)
+        self._applier = Applier(self._connection)
+        return read_state(self._connection)
+
+    async def apply(self, entries: Sequence[LogEntry]) -> int:
+        batches = [Batch(entry.first_offset, [value or b"" for value in entry.values], entry.preamble, entry.epoch) for entry in entries]
+        self._moved(await self._worker.run(self._apply, batches))
+        return self.position
+
+    def _apply(self, batches: Sequence[Batch]) -> tuple[int, int]:
+        assert self._applier is not None, "follow comes before apply"
+        try:
+            follow(self._applier, batches)
+        except apsw.Error as error:
+            raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
+        return self._applier.position, self._applier.schema_version
+
+    async def lead(self, writer: LogWriter) -> None:
+        await self._lead(writer)
+
+    async def _lead(self, log: LogAppender) -> None:
+        numbers = Numbers(log.epoch)
+        leadership: Leadership | None = None
+        try:
+            # The applying connection is never used for queries: full-text indexes remember what they saw through another.
+            connection: Writer = await shielded(self._open_writer(numbers))
+            leadership = Leadership(self._host, log, self._worker, connection, numbers, self.settings, self._name)
+            leadership.on_commit = self._committed
+            # What a client asks first must not be answered by a leader that has been fenced since it was elected.
+            await log.noop()
+            self.pool.numbers = numbers
+            self.leadership = leadership
+            self._lead_changed(leads=True)
+            await leadership.run()
+        finally:
+            self.leadership = None
+            if self._pool is not None:
+                self._pool.numbers = None
+            self._end_sessions(
+                SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
+            )
+            self._lead_changed(leads=False)
+            if leadership is not None:
+                await shielded(self._close_writer(leadership.writer))
+
+    async def _open_writer(self, numbers: Numbers) -> Writer:
+        return await self._worker.run(self._start_leading, numbers)
+
+    async def _close_writer(self, writer: Writer) -> None:
+        await self._worker.run(writer.close)
+
+    def _start_leading(self, numbers: Numbers) -> Writer:
+        if self._connection is not None:
+            mark_epoch(self._connection, numbers.epoch)
+        self._close_connection()
+        return Writer(self._path, numbers, self._setup)
+
+    def _committed(self, position: int, schema_version: int) -> None:
+        self._moved((position, schema_version))
+
+    def _moved(self, to: StoreState | tuple[int, int]) -> None:
+        self.position, self.schema_version = to if isinstance(to, tuple) else (to.position, to.schema_version)
+        if self._gauges is not None:
+            self._gauges.position(self.position)
+
+    def _lead_changed(self, *, leads: bool) -> None:
+        if self._gauges is not None:
+            self._gauges.leading(leads)
+        self.on_leadership(leads)
+
+    async def diverge(self, reason: str) -> None:
+        self.unusable = SqlError(
+            "58000",
+            f"this node's copy of database {self._name!r} is not what the log says and is not served: {reason}",
+            hint="Use another node; delete this node's copy to have it built again.",
+        )
+        self._end_sessions(self.unusable)
+        await self._worker.run(self._mark_diverged, reason)
+
+    def _mark_diverged(self, reason: str) -> None:
+        self._close_connection()
+        connection = open_follower(self._path)
+        try:
+            if read_state(connection).diverged is None:
+                mark_diverged(connection, reason)
+        finally:
+            connection.close(True)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.unusable = self.unusable or SqlError("57P03", f"database {self._name!r} is being closed")
+        self._end_sessions(SqlError("57P01", "the database node is stopping"))
+        if self._pool is not None:
+            await self._pool.close()
+        await self._worker.run(self._close_connection)
+        await self._worker.close()
+
+    def _close_connection(self) -> None:
+        self._applier = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close(True)
+
+
+class _Gauges:
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._position = metrics.gauge("triplicate_database_position", "Offset after the last log record applied.", ("database",)).labels(
+            name
+        )
+        self._leading = metrics.gauge("triplicate_database_leader", "1 while this node leads the database.", ("database",)).labels(name)
+
+    def position(self, position: int) -> None:
+        self._position.set(position)
+
+    def leading(self, leads: bool) -> None:
+        self._leading.set(1 if leads else 0)

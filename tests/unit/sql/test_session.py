@@ -1,0 +1,290 @@
+"""Sessions on a leader: single statements, transactions, snapshots, savepoints, request ids."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
+from triplicate.sql.interface import StatementKind, TransactionStatus
+
+
+def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(id integer primary key, a text)")
+        assert await affected(session, "insert into t(a) values($1), ($2)", ("one", "two")) == 2
+        assert await run(session, "insert into t(a) values('three') returning id, a") == [(3, "three")]
+        assert await run(session, "select id, a from t order by id") == [(1, "one"), (2, "two"), (3, "three")]
+        assert await state_of(run(session, "insert into t(id) values(1)")) == "23505"
+        assert session.status is TransactionStatus.IDLE
+        assert (await session.prepare("select a from t")).columns[0].declared_type == "TEXT"
+        assert await session.table_columns("t") == [("id", "INTEGER"), ("a", "TEXT")]
+        assert await session.table_columns("none") is None
+
+    play(tmp_path, scene)
+
+
+def test_a_transaction_is_seen_by_others_only_after_its_commit(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        await run(one, "begin")
+        await run(one, "insert into t values(1)")
+        assert await run(one, "select a from t") == [(1,)]
+        assert await run(other, "select a from t") == []
+        await run(one, "commit")
+        assert await run(other, "select a from t") == [(1,)]
+        await run(one, "begin")
+        await run(one, "delete from t")
+        await run(one, "rollback")
+        assert await run(one, "select a from t") == [(1,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        await run(one, "insert into t values(1)")
+        await run(one, "begin")
+        await run(one, "savepoint s")
+        assert await run(one, "select a from t") == [(1,)]
+        await run(other, "update t set a = a + 1")
+        assert await run(one, "select a from t") == [(1,)]
+        assert await state_of(run(one, "update t set a = 10")) == "40001"
+        assert one.status is TransactionStatus.FAILED
+        assert await state_of(run(one, "select 1")) == "25P02"
+        assert await state_of(run(one, "rollback to s")) == "25P02"
+        await run(one, "rollback")
+        assert one.status is TransactionStatus.IDLE
+        assert await run(one, "select a from t") == [(2,)]
+
+    play(tmp_path, scene)
+
+
+def test_transactions_that_begin_with_a_write_wait_for_each_other(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        setup = await database.session()
+        await run(setup, "create table t(a)")
+        await run(setup, "insert into t values(0)")
+
+        async def add(begin: str) -> None:
+            session = await database.session()
+            for _ in range(5):
+                await run(session, begin)
+                await run(session, "update t set a = a + 1")
+                assert len(await run(session, "select a from t")) == 1
+                await run(session, "commit")
+
+        async with asyncio.TaskGroup() as group:
+            for begin in ("begin", "begin immediate", "start transaction isolation level serializable"):
+                group.create_task(add(begin))
+            for _ in range(5):
+                group.create_task(run(await database.session(), "update t set a = a + 1"))
+        assert await run(setup, "select a from t") == [(20,)]
+
+    play(tmp_path, scene)
+
+
+def test_savepoints_undo_a_part_and_mend_a_failed_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a unique)")
+        await run(session, "begin")
+        await run(session, "savepoint before")
+        await run(session, "insert into t values(1)")
+        await run(session, "savepoint inner")
+        await run(session, "insert into t values(2)")
+        assert await state_of(run(session, "insert into t values(1)")) == "23505"
+        assert await state_of(run(session, "insert into t values(9)")) == "25P02"
+        await run(session, "rollback to savepoint inner")
+        assert session.status is TransactionStatus.ACTIVE
+        await run(session, "insert into t values(3)")
+        await run(session, "release savepoint inner")
+        assert await state_of(run(session, "rollback to inner")) == "3B001"
+        await run(session, "rollback to before")
+        await run(session, "insert into t values(4)")
+        await run(session, "commit")
+        assert await run(session, "select a from t") == [(4,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_failed_transaction_rolls_back_at_commit(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        await run(session, "begin")
+        await run(session, "insert into t values(1)")
+        assert await state_of(run(session, "select nosuch from t")) == "42703"
+        assert session.status is TransactionStatus.FAILED
+        await run(session, "commit")
+        assert await run(session, "select * from t") == []
+        assert (await session.prepare("/* nothing */")).kind is StatementKind.EMPTY
+
+    play(tmp_path, scene)
+
+
+def test_a_repeated_request_id_returns_the_stored_result(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(id integer primary key, a)")
+        for _ in range(3):
+            await session.set_request_id("r-1")
+            assert await run(session, "insert into t(a) values(random()) returning id") == [(1,)]
+        for _ in range(2):
+            await session.set_request_id("r-2")
+            await run(session, "begin")
+            assert await affected(session, "insert into t(a) values(1), (2)") == 2
+            assert await affected(session, "update t set a = 0") == 3
+            await run(session, "commit")
+        assert await run(session, "select count(*) from t") == [(3,)]
+        await run(session, "insert into t(a) values(1)")
+        assert await run(session, "select count(*) from t") == [(4,)]
+
+    play(tmp_path, scene)
+
+
+def test_transaction_ids_tell_what_became_of_a_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+
+        async def status(identity: object) -> object:
+            assert isinstance(identity, int)
+            return (await run(other, "select pg_xact_status($1)", (identity,)))[0][0]
+
+        await run(one, "begin")
+        read_first = (await run(one, "select pg_current_xact_id()"))[0][0]
+        await run(one, "insert into t values(pg_current_xact_id())")
+        assert (await run(one, "select pg_current_xact_id()"))[0][0] == read_first
+        assert await status(read_first) == "in progress"
+        await run(one, "commit")
+        assert await status(read_first) == "committed"
+        assert await run(one, "select a from t") == [(read_first,)]
+        assert isinstance(read_first, int)
+        assert read_first >> 40 == 1
+        await run(one, "begin immediate")
+        undone = (await run(one, "select pg_current_xact_id()"))[0][0]
+        await run(one, "insert into t values(1)")
+        await run(one, "rollback")
+        assert await status(undone) == "aborted"
+        assert await state_of(status((1 << 40) + 10**6)) == "22023"
+
+    play(tmp_path, scene)
+
+
+def test_a_transaction_that_holds_the_writer_too_long_is_ended(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("quick", replace(SETTINGS, transaction_idle_s=0.05))
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        await run(one, "begin")
+        await run(one, "insert into t values(1)")
+        await run(other, "insert into t values(2)")
+        assert await state_of(run(one, "insert into t values(3)")) == "25P03"
+        assert one.status is TransactionStatus.FAILED
+        await run(one, "rollback")
+        assert await run(one, "select a from t") == [(2,)]
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_a_running_statement_can_be_cancelled(tmp_path: Path) -> None:
+    endless = "with recursive c(x) as (select 1 union all select x + 1 from c) "
+
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        for sql in (f"{endless} select max(x) from c", f"{endless} insert into t select max(x) from c"):
+            asyncio.get_running_loop().call_later(0.05, session.cancel)
+            assert await state_of(run(session, sql)) == "57014"
+        await run(session, "begin immediate")
+        asyncio.get_running_loop().call_later(0.05, session.cancel)
+        assert await state_of(run(session, f"{endless} insert into t select max(x) from c")) == "57014"
+        await run(session, "rollback")
+        assert await run(session, "select * from t") == []
+
+    play(tmp_path, scene)
+
+
+def test_large_results_are_fetched_in_parts_and_survive_later_writes(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        await run(session, "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) insert into t select x from c")
+        await run(session, "begin immediate")
+        cursor = await session.start(await session.prepare("select a from t order by a"), ())
+        first = await cursor.fetch(10)
+        await run(session, "delete from t")
+        rest = [row for _ in range(11) for row in await cursor.fetch(100)]
+        assert [row[0] for row in first + rest] == list(range(1, 1001))
+        await run(session, "rollback")
+        cursor = await session.start(await session.prepare("select a from t order by a"), ())
+        assert len(await cursor.fetch(900)) == 900
+        await cursor.close()
+        assert await run(session, "select count(*) from t") == [(1000,)]
+
+    play(tmp_path, scene)
+
+
+def test_many_statements_share_log_entries(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        await run(await database.session(), "create table t(a integer primary key)")
+        entries = _entries(cluster)
+        sessions = [await database.session() for _ in range(50)]
+        async with asyncio.TaskGroup() as group:
+            for index, session in enumerate(sessions):
+                group.create_task(run(session, "insert into t values($1)", (index,)))
+        assert database.position == 51
+        assert _entries(cluster) - entries < 40
+        assert await run(sessions[0], "select count(*) from t") == [(50,)]
+
+    play(tmp_path, scene)
+
+
+def _entries(cluster: Cluster) -> int:
+    return sum(len(ledger.entries) for ledger in cluster.stage.bookies.ledgers.values())
+
+
+def test_a_transaction_larger_than_an_entry_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        assert await state_of(run(session, "insert into t values(randomblob(4500000))")) == "54000"
+        await run(session, "begin")
+        for _ in range(5):
+            await run(session, "insert into t values(randomblob(1000000))")
+        assert await state_of(run(session, "commit")) == "54000"
+        assert session.status is TransactionStatus.IDLE
+        assert await run(session, "select count(*) from t") == [(0,)]
+        await run(session, "insert into t values(randomblob(3500000))")
+        assert await run(session, "select count(*) from t") == [(1,)]
+
+    play(tmp_path, scene)
+
+
+def test_many_rows_of_parameters_run_with_one_hop(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a unique)")
+        insert = await session.prepare("insert into t values($1)")
+        assert await state_of(session.start_many(insert, [(1,)])) == "25P01"
+        await run(session, "begin")
+        assert await session.start_many(insert, [(index,) for index in range(100)]) == [1] * 100
+        await run(session, "commit")
+        await run(session, "begin")
+        assert await state_of(session.start_many(insert, [(1000,), (1,)])) == "23505"
+        await run(session, "rollback")
+        assert await run(session, "select count(*) from t") == [(100,)]
+
+    play(tmp_path, scene)
