@@ -1,0 +1,119 @@
+"""The log commands against a real cluster, also when its processes are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.running import TIMEOUT_S, Up, run, run_json, started
+
+LINES = [f"{number:06d} " + "y" * 60 for number in range(100_000)]
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Up(tmp_path_factory.mktemp("log") / "c", "--bookies", "3") as up:
+        yield up.uri
+
+
+def test_a_log_is_created_appended_to_and_read(uri: str) -> None:
+    run("log", "create", "events", uri=uri)
+    assert run("log", "append", "events", "a", "b", "--offsets", uri=uri).stdout == "0\n1\n"
+    appended = json.loads(run("log", "append", "events", "--json", uri=uri, text="c\nd\n").stdout)
+    assert (appended["first_offset"], appended["end_offset"], appended["records"], appended["epoch"]) == (2, 4, 2, 2)
+    assert run("log", "read", "events", uri=uri).stdout == "a\nb\nc\nd\n"
+    assert run("log", "read", "events", "--from", "1", "--to", "3", "--offsets", uri=uri).stdout == "1\tb\n2\tc\n"
+    assert run("log", "read", "events", "--from", "latest", uri=uri).stdout == ""
+    records = [json.loads(line) for line in run("log", "read", "events", "--count", "1", "--format", "json", uri=uri).stdout.splitlines()]
+    assert [(record["offset"], record["value"]) for record in records] == [(0, "a")]
+
+
+def test_show_and_list_tell_what_is_there(uri: str) -> None:
+    run("log", "create", "small", "--roll-size-bytes", "1024", "--compression", "none", uri=uri)
+    run("log", "append", "small", uri=uri, text="\n".join(LINES[:1000]))
+    shown = run_json("log", "show", "small", uri=uri)
+    assert (shown["first_offset"], shown["end_offset"], shown["owner"]) == (0, 1000, None)
+    assert shown["settings"]["roll_size_bytes"] == 1024
+    assert sum(segment["records"] for segment in shown["segments"]) == 1000
+    assert "small" in [one["log"] for one in run_json("log", "list", uri=uri)]
+    assert "small" in run("log", "list", uri=uri).stdout
+    assert "roll_size_bytes" in run("log", "show", "small", uri=uri).stdout
+
+
+def test_truncation_and_deletion(uri: str) -> None:
+    run("log", "create", "old", uri=uri)
+    run("log", "append", "old", "a", "b", "c", uri=uri)
+    run("log", "truncate", "old", "2", "--yes", uri=uri)
+    assert run("log", "read", "old", "--offsets", uri=uri).stdout == "2\tc\n"
+    refused = run("log", "read", "old", "--from", "0", uri=uri, check=False)
+    assert (refused.returncode, refused.stderr) == (1, "triplicate: log 'old' begins at offset 2; 0 was truncated\n")
+    assert run("log", "truncate", "old", "9", "--yes", uri=uri, check=False).returncode == 1
+    run("log", "delete", "old", "--yes", uri=uri)
+    gone = run("log", "read", "old", uri=uri, check=False)
+    assert gone.returncode == 1
+    assert gone.stderr.startswith("triplicate: no log 'old'")
+
+
+def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
+    run("log", "create", "live", uri=uri)
+    with (
+        started("log", "tail", "live", "--from", "earliest", "--offsets", uri=uri) as tail,
+        started("log", "append", "live", "--owner", "somebody", "--offsets", uri=uri) as append,
+    ):
+        assert append.stdin is not None
+        assert append.stdout is not None
+        assert tail.stdout is not None
+        for number in range(5):
+            append.stdin.write(f"line {number}\n")
+            append.stdin.flush()
+            assert append.stdout.readline() == f"{number}\n"
+            assert tail.stdout.readline() == f"{number}\tline {number}\n"
+        refused = run("log", "append", "live", "x", uri=uri, check=False)
+        assert refused.returncode == 1
+        assert "'somebody'" in refused.stderr
+        assert run("log", "append", "live", "x", "--take-over", "--offsets", uri=uri).stdout == "5\n"
+        assert tail.stdout.readline() == "5\tx\n"
+        append.stdin.write("late\n")
+        append.stdin.close()
+        assert append.wait(TIMEOUT_S) == 1
+        assert append.stderr is not None
+        assert "taken over" in append.stderr.read()
+        tail.send_signal(signal.SIGINT)
+        assert tail.wait(TIMEOUT_S) == 130
+
+
+def test_a_killed_writer_and_a_killed_bookie_cost_no_acknowledged_record(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "4") as up:
+        run("log", "create", "l", "--roll-size-bytes", "65536", "--compression", "none", uri=up.uri)
+        with started("log", "append", "l", "--offsets", uri=up.uri) as append:
+            feeder = threading.Thread(target=feed_until_broken, args=(append,))
+            feeder.start()
+            assert append.stdout is not None
+            acknowledged = [int(append.stdout.readline()) for _ in range(5000)]
+            up.kill_member("bookie-2")
+            acknowledged += [int(append.stdout.readline()) for _ in range(20_000)]
+            os.kill(append.pid, signal.SIGKILL)
+            # A line may have been cut by the kill.
+            acknowledged += [int(line) for line in append.stdout if line.endswith("\n")]
+            feeder.join()
+        assert acknowledged == list(range(len(acknowledged)))
+        # The dead writer is alive to nobody, so nothing has to be forced.
+        after = json.loads(run("log", "append", "l", "after", "--json", uri=up.uri).stdout)
+        assert after["epoch"] == 2
+        assert after["first_offset"] >= len(acknowledged)
+        read = run("log", "read", "l", uri=up.uri).stdout.splitlines()
+        assert read == [*LINES[: after["first_offset"]], "after"]
+
+
+def feed_until_broken(append: subprocess.Popen[str]) -> None:
+    assert append.stdin is not None
+    with contextlib.suppress(BrokenPipeError), append.stdin as pipe:
+        pipe.writelines(f"{line}\n" for line in LINES)
