@@ -13,7 +13,7 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.ledger import LedgerMetadata, entry_header
+from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import Host, Listener, real_host
 from triplicate.wire import (
@@ -209,10 +209,9 @@ class FakeCluster:
         """The bookies that have a copy."""
         return [name for name, bookie in self.bookies.items() if entry_id in bookie.ledgers.get(ledger_id, FakeLedger()).entries]
 
-    def last_acknowledged_lac(self, ledger_id: int) -> int:
-        """The greatest last-add-confirmed in any stored header."""
-        ledgers = [bookie.ledgers[ledger_id] for bookie in self.bookies.values() if ledger_id in bookie.ledgers]
-        return max((entry_header(body)[2] for ledger in ledgers for body in ledger.entries.values()), default=-1)
+    def fenced(self, ledger_id: int) -> list[str]:
+        """The bookies on which the ledger is fenced."""
+        return [name for name, bookie in self.bookies.items() if bookie.ledgers.get(ledger_id, FakeLedger()).fenced]
 
     async def metadata_of(self, ledger_id: int) -> LedgerMetadata:
         return (await self.metadata.ledgers.get(ledger_id)).value

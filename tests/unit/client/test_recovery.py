@@ -30,7 +30,7 @@ def test_recovery_fences_the_writer_and_keeps_what_was_acknowledged() -> None:
             assert [entry.payload for entry in await reader.read(0, 2)] == [b"0", b"1", b"2"]
             with pytest.raises(LedgerFenced):
                 await writer.append(b"3")
-            assert all(cluster[name].ledgers[writer.ledger_id].fenced for name in "abc")
+            assert cluster.fenced(writer.ledger_id) == ["a", "b", "c"]
 
     run(main())
 
@@ -43,7 +43,7 @@ def test_every_read_of_a_recovery_fences() -> None:
             late = writer.metadata.last_segment.ensemble[2]
             cluster[late].when(ReadRequest, Status.IO_ERROR, entry_id=LAST_ENTRY)
             await other.recover(writer.ledger_id)
-            assert cluster[late].ledgers[writer.ledger_id].fenced
+            assert late in cluster.fenced(writer.ledger_id)
             reads = [request for name in "abc" for request in cluster[name].seen if isinstance(request, ReadRequest)]
             assert all(request.fence and request.master_key is not None for request in reads)
 
@@ -203,7 +203,7 @@ def test_recovering_a_closed_or_unknown_ledger_disturbs_nobody() -> None:
             await writer.close()
             reader = await client.recover(writer.ledger_id)
             assert reader.last_add_confirmed == 2
-            assert not any(cluster[name].ledgers[writer.ledger_id].fenced for name in "abc")
+            assert cluster.fenced(writer.ledger_id) == []
             with pytest.raises(NoSuchLedger):
                 await client.recover(4711)
 
@@ -219,7 +219,7 @@ def test_a_wrong_password_is_refused_before_anything_is_fenced() -> None:
                 await client.recover(writer.ledger_id, password=b"wrong")
             with pytest.raises(Unauthorized):
                 await client.open(writer.ledger_id)
-            assert not any(cluster[name].ledgers[writer.ledger_id].fenced for name in "abc")
+            assert cluster.fenced(writer.ledger_id) == []
 
     run(main())
 

@@ -1,0 +1,107 @@
+"""The facade without await, over a real metadata file and real bookies in another loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import triplicate
+from triplicate import blocking
+from triplicate.bookie import Bookie
+from triplicate.config import BookieSettings
+from triplicate.errors import HandleClosed, LedgerFenced, NotEnoughBookies
+from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.runtime import real_host
+
+
+async def serve(folder: Path, names: list[str], ready: threading.Event, stop: asyncio.Event) -> None:
+    host = real_host("bookies")
+    tree = await open_tree(f"sqlite://{folder}/metadata.db", host)
+    metadata = await ClusterMetadata.open(tree, host, create=True)
+    bookies = []
+    for name in names:
+        settings = BookieSettings(
+            bookie_id=name,
+            port=0,
+            journal_directories=(f"{folder}/{name}/journal",),
+            ledger_directories=(f"{folder}/{name}/ledgers",),
+            journal_preallocate_bytes=1 << 20,
+        )
+        bookies.append(Bookie(host, settings, metadata))
+        await bookies[-1].start()
+    ready.set()
+    await stop.wait()
+    for bookie in bookies:
+        await bookie.stop()
+    await metadata.aclose()
+    await tree.close()
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("cluster")
+    ready = threading.Event()
+    background = blocking.BackgroundLoop("bookies")
+    stop: list[asyncio.Event] = []
+
+    async def run() -> None:
+        stop.append(asyncio.Event())
+        await serve(folder, ["b1", "b2", "b3"], ready, stop[0])
+
+    thread = threading.Thread(target=lambda: background.call(run()))
+    thread.start()
+    assert ready.wait(20)
+    yield f"sqlite://{folder}/metadata.db"
+    background.start(lambda: _set(stop[0])).result(5)
+    thread.join(20)
+    background.close()
+
+
+def _set(event: asyncio.Event) -> asyncio.Future[None]:
+    event.set()
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
+
+
+def test_a_script_writes_reads_tails_and_deletes(uri: str) -> None:
+    with triplicate.blocking.connect(uri) as client:
+        with client.create(custom={"mine": b"yes"}) as writer:
+            assert writer.append(b"zero") == 0
+            future = writer.append_nowait(b"one")
+            assert writer.append_many([b"two", b"three"]) == range(2, 4)
+            assert future.result(5) == 1
+            assert writer.append_many_nowait([b"four"]).result(5) == range(4, 5)
+            assert (writer.last_add_confirmed, writer.last_add_pushed, writer.length) == (4, 4, 19)
+        with client.open(writer.ledger_id) as reader:
+            assert reader.is_closed
+            assert [entry.payload for entry in reader.read(1, 2)] == [b"one", b"two"]
+            assert [entry.payload for entry in reader.tail(3)] == [b"three", b"four"]
+            copies = [reader.read_from(bookie_id, 0) for bookie_id in ("b1", "b2", "b3")]
+            assert sum(copy is not None for copy in copies) >= 2
+        assert writer.ledger_id in list(client.ledger_ids())
+        assert client.metadata_of(writer.ledger_id).custom["mine"] == b"yes"
+        client.delete(writer.ledger_id)
+        assert writer.ledger_id not in list(client.ledger_ids())
+
+
+def test_a_recovery_fences_a_writer_in_another_client(uri: str) -> None:
+    with blocking.connect(uri) as one, blocking.connect(uri) as two:
+        writer = one.create()
+        writer.append_many([f"{i}".encode() for i in range(100)])
+        with two.recover(writer.ledger_id) as reader:
+            assert (reader.last_add_confirmed, reader.length) == (99, 190)
+        with pytest.raises(LedgerFenced):
+            writer.append(b"too late")
+
+
+def test_errors_come_through_and_a_closed_client_says_so(uri: str) -> None:
+    with blocking.connect(uri) as client, pytest.raises(NotEnoughBookies):
+        client.create(ensemble_size=5, write_quorum=3)
+    client.close()
+    with pytest.raises(HandleClosed):
+        client.create()
