@@ -67,6 +67,12 @@ def test_a_second_up_on_the_same_folder_is_refused_in_one_line(tmp_path: Path) -
         assert "stop that one, or name another --dir" in line
 
 
+def test_a_folder_of_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    assert "holds no cluster; choose another --dir" in refused(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
 def test_a_port_in_use_is_named_in_one_line(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "1") as up:
         host, _, port = up.members["bookie-1"]["address"].rpartition(":")

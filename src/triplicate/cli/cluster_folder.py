@@ -116,10 +116,7 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> Cluste
     path = path.absolute()
     known = read_folder(path)
     if known is None:
-        if path.exists() and not path.is_dir():
-            raise ConfigError(f"{path} is a file; choose another --dir")
-        if path.exists() and any(name != "lock" for name in os.listdir(path)):
-            raise ConfigError(f"{path} is not empty and holds no cluster; choose another --dir")
+        refuse_foreign(path)
         known = ClusterFolder(path, "", ())
     members = list(known.members)
     for kind, wanted, default in (("bookie", bookies, DEFAULT_BOOKIES), ("node", nodes, DEFAULT_NODES)):
@@ -139,6 +136,18 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> Cluste
     path.mkdir(parents=True, exist_ok=True)
     folder.save()
     return folder
+
+
+def refuse_foreign(path: Path) -> None:
+    """See that nothing but a cluster is in the folder, before anything is put there.
+
+    Raises:
+        ConfigError: there is.
+    """
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{path} is a file; choose another --dir")
+    if path.exists() and not (path / "cluster.json").exists() and any(name != "lock" for name in os.listdir(path)):
+        raise ConfigError(f"{path} is not empty and holds no cluster; choose another --dir")
 
 
 DEFAULT_BOOKIES = 4

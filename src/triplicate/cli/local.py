@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from triplicate.cli.cluster_folder import ClusterFolder, Member, check_instance, locked, open_folder, write_json
+from triplicate.cli.cluster_folder import ClusterFolder, Member, check_instance, locked, open_folder, refuse_foreign, write_json
 from triplicate.cli.running import run_loop
 from triplicate.errors import EnvironmentFault
 from triplicate.metadata import ClusterMetadata, open_tree
@@ -239,8 +239,7 @@ def local_cluster(
         ConfigError, EnvironmentFault, WrongCluster: each in one line that says what to do.
     """
     path = path.absolute()
-    if path.exists() and not path.is_dir():
-        open_folder(path, bookies=bookies, nodes=nodes)
+    refuse_foreign(path)
     with locked(path):
         folder = open_folder(path, bookies=bookies, nodes=nodes)
         wait_for_orphans(path)
