@@ -9,7 +9,6 @@ from dataclasses import replace
 from types import TracebackType
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
-from triplicate.client import Client
 from triplicate.errors import HandleClosed, NoSuchLedger, OffsetGap, SessionExpired, TriplicateError
 from triplicate.ledger import Entry
 from triplicate.log import (
@@ -41,7 +40,7 @@ BEHIND_WAIT_S = 0.05
 def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[LogAccess]:
     """The logs of a cluster, over the process's client."""
     with _connected(metadata_uri) as client:
-        yield LogAccess(client, ledger_password)
+        yield LogAccess(client.loop, Logs(client.client, LogClientSettings(ledger_password=ledger_password)))
 
 
 @contextmanager
@@ -62,13 +61,15 @@ def _connected(metadata_uri: str) -> Iterator[BlockingClient]:
 
 
 class LogAccess:
-    """What the sources ask of logs."""
+    """What the sources ask of logs.
 
-    def __init__(self, client: BlockingClient, ledger_password: str) -> None:
-        self._loop = client.loop
-        self._client = client.client
-        self._password = ledger_password.encode()
-        self._logs = Logs(self._client, LogClientSettings(ledger_password=ledger_password))
+    Args:
+        loop: where `logs` lives.
+    """
+
+    def __init__(self, loop: BackgroundLoop, logs: Logs) -> None:
+        self._loop = loop
+        self._logs = logs
 
     def bounds(self, log: str) -> tuple[int, int]:
         """First offset that may be read, and the offset after the last.
@@ -124,12 +125,24 @@ class LogAccess:
                 spans.append(Span(segment.first_offset, segment.end_offset, segment.size_bytes))
                 continue
             try:
-                records, size_bytes = await _confirmed(self._client, segment.ledger_id, self._password)
+                records, size_bytes = await self._confirmed(segment.ledger_id)
             except NoSuchLedger:
                 continue
             if records:
                 spans.append(Span(segment.first_offset, segment.first_offset + records, size_bytes))
         return [span for span in spans if span.end > span.first]
+
+    async def _confirmed(self, ledger_id: int) -> tuple[int, int]:
+        """Records and payload bytes of an open segment, as far as they are confirmed."""
+        view = await self._logs.client.open(ledger_id, password=self._logs.settings.ledger_password.encode())
+        try:
+            last_entry = view.last_add_confirmed
+            if last_entry < 0:
+                return 0, 0
+            (entry,) = await view.read(last_entry, last_entry)
+            return decode_entry(entry.payload).header.end_index, entry.length
+        finally:
+            await view.aclose()
 
     def stage(self, origin: StagingOrigin) -> Staging:
         """Begin a ledger of a task's own."""
@@ -250,13 +263,3 @@ async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | 
 def _entry_range(entry: LogEntry) -> EntryRange:
     first_offset = entry.first_offset - entry.slot
     return EntryRange(entry.view, first_offset, entry.slot, entry.slot + entry.count, entry.ledger_id, entry.entry_id)
-
-
-async def _confirmed(client: Client, ledger_id: int, password: bytes) -> tuple[int, int]:
-    """Records and payload bytes of an open segment, as far as they are confirmed."""
-    async with await client.open(ledger_id, password=password) as reader:
-        last_entry = reader.last_add_confirmed
-        if last_entry < 0:
-            return 0, 0
-        (entry,) = await reader.read(last_entry, last_entry)
-        return decode_entry(entry.payload).header.end_index, entry.length
