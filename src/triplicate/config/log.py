@@ -52,6 +52,14 @@ class LogClientSettings:
     idle_noop_delay_s: float = setting(
         0.0005, "An idle writer makes its last record readable after this time.", unit="seconds", low=0, high=10
     )
+    owner_grace_s: float = setting(
+        2.0,
+        "How long whoever must not disturb a living writer waits before giving up: a writer that was killed counts as alive until its "
+        "session is found dead.",
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
     take_over_attempts: int = setting(20, "How often a take-over that lost a race starts over.", unit="attempts", low=1, high=1000)
     change_attempts: int = setting(
         50, "How often another change of the head is made again after a lost race.", unit="attempts", low=1, high=1000

@@ -6,6 +6,9 @@ from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store import HeadStore
 from triplicate.metadata import Create, Delete
+from triplicate.runtime import sleep
+
+OWNER_PAUSE_S = 0.05
 
 
 def _path(store: HeadStore, name: str) -> str:
@@ -19,6 +22,23 @@ async def live_owner(store: HeadStore, name: str) -> Owner | None:
     except NoNode:
         return None
     return decode_owner(data, name)
+
+
+async def await_no_owner(store: HeadStore, name: str) -> None:
+    """Return when no writer is alive.
+
+    Raises:
+        LogOwned: one is still alive after the grace time of the settings; the message names it.
+    """
+    clock = store.host.clock
+    deadline = clock.monotonic() + store.settings.owner_grace_s
+    while (living := await live_owner(store, name)) is not None:
+        if clock.monotonic() >= deadline:
+            raise LogOwned(
+                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over from it; "
+                "a log is fed by one writer or by publishers at a time"
+            )
+        await sleep(clock, OWNER_PAUSE_S)
 
 
 async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -> None:
@@ -39,7 +59,7 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
             if living == owner:
                 return True
             if not take_over:
-                raise LogOwned(f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over from it")
+                return False
             operations = [Delete(path, stat.version), Create(path, data, ephemeral=True)]
         try:
             await store.tree.multi(operations)
@@ -48,6 +68,8 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
         return True
 
     for _ in range(store.settings.take_over_attempts):
+        if not take_over:
+            await await_no_owner(store, name)
         if await store.persist(attempt):
             return
     raise LogOwned(f"log {name!r}: others become its owner all the time; try again later")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import ArgumentError, LogOwned, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog
 from triplicate.log.core import changes
 from triplicate.log.core.head import (
     Owner,
@@ -18,7 +18,7 @@ from triplicate.log.core.head import (
     encode_publisher,
 )
 from triplicate.log.ledgers import LedgerClient
-from triplicate.log.ownership import claim, live_owner, release
+from triplicate.log.ownership import claim, release
 from triplicate.log.segments import count_segment, password_of
 from triplicate.log.staging import StagedLedger
 from triplicate.log.store import Decision, HeadStore, Stored
@@ -133,9 +133,6 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
     Raises:
         LogOwned: the message names the writer.
     """
-    living = await live_owner(store, name)
-    if living is not None:
-        raise LogOwned(f"log {name!r} is written by {living.name!r}: a log is fed by one writer or by publishers at a time")
     owner = Owner(check_text("the publisher's name", publisher), store.token())
     await claim(store, name, owner, take_over=False)
     try:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triplicate.errors import ArgumentError, BadVersion, LogOwned, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
+from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
 from triplicate.log.core import changes
 from triplicate.log.core.changes import all_segments
 from triplicate.log.core.head import PageReference, Segment, SegmentState, decode_publisher
 from triplicate.log.core.retention import retention_offset
 from triplicate.log.ledgers import LedgerClient
-from triplicate.log.ownership import live_owner
+from triplicate.log.ownership import await_no_owner
 from triplicate.log.segments import password_of
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.metadata import Delete, own
@@ -99,9 +99,8 @@ async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force
         LogOwned: a writer is alive and `force` is False. NoSuchLog: there is none.
     """
     stored = await store.read_deleted(name)
-    owner = await live_owner(store, name)
-    if owner is not None and not force and not stored.head.deleted:
-        raise LogOwned(f"log {name!r} is written by {owner.name!r}: stop that writer first, or force the deletion")
+    if not force and not stored.head.deleted:
+        await await_no_owner(store, name)
     if not stored.head.deleted:
 
         async def decide(current: Stored) -> Decision | None:

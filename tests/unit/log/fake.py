@@ -292,7 +292,7 @@ class Stage:
         """Another client, with a metadata session and random streams of its own."""
         self.clients += 1
         host = replace(real_host(f"client-{self.clients}", seed=self.clients), clock=self.host.clock)
-        return Logs(FakeClient(host, self.store, self.bookies), settings or LogClientSettings())
+        return Logs(FakeClient(host, self.store, self.bookies), replace(settings or LogClientSettings(), owner_grace_s=0.05))
 
     def client_of(self, logs: Logs) -> FakeClient:
         assert isinstance(logs.client, FakeClient)
