@@ -1,0 +1,93 @@
+"""Options: how they are read, and what each mistake is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from triplicate.errors import ConfigError
+from triplicate.spark.options import changes_options, ledger_read_options, log_read_options, write_options
+
+URI = {"metadataserviceuri": "sqlite:///m.db"}
+
+
+def test_names_are_read_in_any_case() -> None:
+    read = log_read_options({"METADATASERVICEURI": "u", "Log": "flights", "maxoffsetspertrigger": "5", "INCLUDEHEADERS": "TRUE"})
+    assert (read.metadata_uri, read.logs, read.max_offsets_per_trigger, read.include_headers) == ("u", ("flights",), 5, True)
+
+
+def test_defaults_are_those_of_kafkas_source() -> None:
+    read = log_read_options({**URI, "log": "a"})
+    assert (read.starting, read.ending, read.max_offsets_per_trigger, read.include_headers) == (None, None, None, False)
+    assert read.fail_on_data_loss
+
+
+def test_several_logs_are_subscribed_to_once_each() -> None:
+    assert log_read_options({**URI, "subscribe": "b, a,b,"}).logs == ("b", "a")
+
+
+def test_starting_offsets_are_words_or_an_offset_for_each_log() -> None:
+    assert log_read_options({**URI, "log": "a", "startingoffsets": "Latest"}).starting.word == "latest"  # type: ignore[union-attr]
+    starting = log_read_options({**URI, "subscribe": "a,b", "startingoffsets": '{"a": 3, "b": 4611686018427387904}'}).starting
+    assert starting is not None
+    assert (starting.word, starting.offsets) == (None, {"a": 3, "b": 2**62})
+
+
+def test_ledgers_are_ids_and_ranges() -> None:
+    assert ledger_read_options({**URI, "ledgers": "9, 3-5,4"}).ledger_ids == (9, 3, 4, 5)
+
+
+def test_what_spark_adds_itself_is_let_through() -> None:
+    write = write_options({**URI, "log": "a", "checkpointlocation": "/c", "queryname": "q"}, streaming=True)
+    assert (write.log, write.application, write.version) == ("a", None, None)
+
+
+def test_changes_start_at_a_word_or_a_version() -> None:
+    given = {**URI, "database": "d", "table": "t"}
+    assert changes_options({**given, "startingversion": "EARLIEST"}).starting_version == "earliest"
+    assert changes_options({**given, "startingversion": "7", "endingversion": "9"}).ending_version == 9
+
+
+MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
+    (log_read_options, {"log": "a"}, "'metadataServiceUri' is missing"),
+    (log_read_options, URI, "one of the options 'log', 'subscribe'"),
+    (log_read_options, {**URI, "log": "a", "subscribe": "b"}, "one of the two"),
+    (log_read_options, {**URI, "log": "a", "startingofsets": "latest"}, "did you mean 'startingOffsets'"),
+    (log_read_options, {**URI, "log": "a", "zebra": "1"}, "known are metadataServiceUri, log"),
+    (log_read_options, {**URI, "log": "a", "path": "/x"}, "no paths here"),
+    (log_read_options, {**URI, "log": "a", "startingoffsets": "early"}, "earliest, latest or JSON"),
+    (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": -2}'}, "earliest, latest or JSON"),
+    (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": true}'}, "earliest, latest or JSON"),
+    (log_read_options, {**URI, "subscribe": "a,b", "startingoffsets": '{"a": 1}'}, "no offset for b"),
+    (log_read_options, {**URI, "log": "a", "endingoffsets": "earliest"}, "'endingOffsets' is latest or JSON"),
+    (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "0"}, "at least 1"),
+    (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "many"}, "must be an integer"),
+    (log_read_options, {**URI, "log": "a", "maxoffsetspertrigger": "1", "maxbytespertrigger": "1"}, "not both"),
+    (log_read_options, {**URI, "log": "a", "includeheaders": "yes"}, "must be true or false"),
+    (log_read_options, {**URI, "log": "a", "txnappid": "x"}, "unknown option 'txnappid'"),
+    (ledger_read_options, {**URI, "ledgers": "7-3"}, "rising ranges"),
+    (ledger_read_options, {**URI, "ledgers": "7,x"}, "not 'x'"),
+    (ledger_read_options, {**URI, "ledgers": "0-9999999999"}, "more than 10000 ledgers"),
+    (write_options, {**URI}, "'log' is missing"),
+    (write_options, {**URI, "log": "a", "txnversion": "1"}, "go together"),
+    (write_options, {**URI, "log": "a", "txnappid": "x"}, "go together"),
+    (changes_options, {**URI, "table": "t"}, "'database' is missing"),
+    (changes_options, {**URI, "database": "d", "table": "t", "startingversion": "soon"}, "must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("read", "given", "complaint"), MISTAKES)
+def test_a_mistake_is_refused_by_name(read: Callable[..., Any], given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        read(given)
+
+
+def test_a_stream_has_no_end_and_numbers_its_batches_itself() -> None:
+    with pytest.raises(ConfigError, match="a stream has no end"):
+        log_read_options({**URI, "log": "a", "endingoffsets": "latest"}, streaming=True)
+    with pytest.raises(ConfigError, match="numbers its batches itself"):
+        write_options({**URI, "log": "a", "txnappid": "x", "txnversion": "1"}, streaming=True)
+    with pytest.raises(ConfigError, match="a stream has no end"):
+        changes_options({**URI, "database": "d", "table": "t", "endingversion": "1"}, streaming=True)
