@@ -8,7 +8,7 @@ from typing import Protocol
 
 from triplicate.ledger import DigestType, Entry, LedgerMetadata
 from triplicate.metadata import Tree
-from triplicate.runtime import Host
+from triplicate.runtime import Host, Metrics
 
 
 class LedgerAppender(Protocol):
@@ -77,6 +77,9 @@ class LedgerClient(Protocol):
 
     @property
     def metadata(self) -> Cluster: ...
+
+    @property
+    def metrics(self) -> Metrics | None: ...
 
     async def create(
         self,

@@ -10,6 +10,7 @@ from triplicate.log import publishing, ranges, truncation
 from triplicate.log.core.head import Head, Owner, PublisherState, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.ledgers import LedgerClient
+from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
@@ -25,12 +26,13 @@ class Logs:
     """Named logs over one client. Holds no connection of its own; close the client when done.
 
     Args:
-        client: a `triplicate.client.Client`.
+        client: a `triplicate.client.Client`; its registry counts what is done with logs as well.
         settings: how this process writes and reads logs.
     """
 
     def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None) -> None:
         self.client = client
+        self._metrics = client.metrics
         self.settings = settings if settings is not None else LogClientSettings()
         self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings)
 
@@ -96,8 +98,10 @@ class Logs:
         assert ledger is not None, "a take-over for writing opens a segment"
         head = stored.head
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
+        metrics = LogMetrics(self._metrics, name)
+        metrics.take_overs.inc()
         succession = Succession(name, self.client, self._store, self.settings, head)
-        writer = LogWriter(succession, self.settings, head, me, head.last_time_us)
+        writer = LogWriter(succession, self.settings, metrics, head, me)
         try:
             await writer.start(ledger)
         except BaseException:
@@ -116,7 +120,7 @@ class Logs:
         """
         head = (await self._store.read(name)).head
         offset = check_start(name, head, start_offset)
-        return LogReader(name, self.client, self._store, self.settings, head, offset, include_control)
+        return LogReader(name, self.client, self._store, self.settings, LogMetrics(self._metrics, name), head, offset, include_control)
 
     async def end_offset(self, name: str) -> int:
         """Offset after the last record that may be read now."""
@@ -178,9 +182,12 @@ class Logs:
             LogOwned: a writer is alive; the message names it. ArgumentError: a ledger is not sealed, not staging for this log, or
             a segment already. NoSuchLog, NoSuchLedger.
         """
-        return await publishing.publish(
+        published = await publishing.publish(
             self.client, self._store, self.settings, name, ledgers, application=application, batch=batch, publisher=publisher
         )
+        if not published.already:
+            LogMetrics(self._metrics, name).published.inc(len(ledgers))
+        return published
 
     async def last_batch(self, name: str, application: str) -> PublisherState | None:
         """What an application published last, or None."""

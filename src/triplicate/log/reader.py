@@ -13,6 +13,7 @@ from triplicate.log.core.locate import reference_at, segment_at
 from triplicate.log.core.payload import decode_entry
 from triplicate.log.entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
 from triplicate.log.ledgers import LedgerClient, LedgerTail, LedgerView
+from triplicate.log.metrics import LogMetrics
 from triplicate.log.segments import password_of, read_header
 from triplicate.log.store import HeadStore
 from triplicate.runtime import deadline_after, timeout_at
@@ -29,12 +30,21 @@ class LogReader:
     """
 
     def __init__(
-        self, name: str, client: LedgerClient, store: HeadStore, settings: LogClientSettings, head: Head, offset: int, include_control: bool
+        self,
+        name: str,
+        client: LedgerClient,
+        store: HeadStore,
+        settings: LogClientSettings,
+        metrics: LogMetrics,
+        head: Head,
+        offset: int,
+        include_control: bool,
     ) -> None:
         self.name = name
         self._client = client
         self._store = store
         self._settings = settings
+        self._metrics = metrics
         self._log_id = head.log_id
         self._position = offset
         self._include_control = include_control
@@ -158,6 +168,7 @@ class LogReader:
             epoch=self._epoch,
         )
         self._position = end_offset
+        self._metrics.read.inc(made.count)
         return made
 
     async def _finish(self) -> None:

@@ -34,6 +34,7 @@ from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns,
 from triplicate.log.core.head import Head, Owner, Segment, closed_segment
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, Buffer, Producer
 from triplicate.log.ledgers import LedgerAppender
+from triplicate.log.metrics import LogMetrics
 from triplicate.log.succession import Succession
 from triplicate.log.window import Window
 from triplicate.runtime import TaskScope, Timer
@@ -71,7 +72,7 @@ class LogWriter:
     Appends are acknowledged in order: when one is, all before it are.
     """
 
-    def __init__(self, succession: Succession, settings: LogClientSettings, head: Head, owner: Owner, last_time_us: int) -> None:
+    def __init__(self, succession: Succession, settings: LogClientSettings, metrics: LogMetrics, head: Head, owner: Owner) -> None:
         self.name = succession.name
         self.epoch = head.epoch
         self.owner = owner
@@ -80,6 +81,7 @@ class LogWriter:
         """Offset of the first record that this writer writes."""
         self._succession = succession
         self._settings = settings
+        self._metrics = metrics
         self._host = succession.client.host
         self._log = head.settings
         self._segment = head.open
@@ -91,7 +93,7 @@ class LogWriter:
         self._batch: Batch | None = None
         self._next_offset = self.start_offset
         self._acknowledged = self.start_offset
-        self._wall_time_us = last_time_us
+        self._wall_time_us = head.last_time_us
         self._segment_bytes = 0
         self._segment_entries = 0
         self._segment_min_time_us = 0
@@ -351,6 +353,9 @@ class LogWriter:
         self._acknowledged_entry = item.entry_id
         if item.matters:
             self._worth_reading = item.entry_id
+        self._metrics.appended.inc(item.encoded.count)
+        self._metrics.entries.inc()
+        self._metrics.bytes.inc(item.encoded.size_bytes)
         item.settle()
         self._window.give_back(1, item.room_bytes)
 
@@ -411,6 +416,7 @@ class LogWriter:
     def _spawn_advance(self, *, broken: bool) -> None:
         ledger, self._ledger = self._ledger, None
         self.repairs += broken
+        self._metrics.repairs.inc(broken)
         assert ledger is not None, "only a writer with a segment rolls"
         self._scope.spawn(self._advance(ledger, broken), name="advance")
 
@@ -422,6 +428,7 @@ class LogWriter:
             self._fail(self._fenced(error) if isinstance(error, LOST) else error)
             return
         self.rolls += 1
+        self._metrics.rolls.inc()
         self._rolling = False
         self._pump()
         self._look_idle()
@@ -551,6 +558,8 @@ class LogWriter:
         if self._failure is not None:
             return
         self._failure = error
+        if isinstance(error, LogFenced):
+            self._metrics.fenced.inc()
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             ledger.abandon()

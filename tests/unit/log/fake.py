@@ -12,7 +12,7 @@ from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
 from triplicate.ledger import Segment as LedgerSegment
 from triplicate.log import LogClientSettings, Logs, LogSettings
 from triplicate.metadata import MemoryStore, MemoryTree
-from triplicate.runtime import Host, real_host
+from triplicate.runtime import Host, Metrics, real_host
 
 Result = TypeVar("Result")
 WINDOW = 100
@@ -82,6 +82,7 @@ class FakeClient:
         self.host = host
         self.metadata = FakeMetadata(MemoryTree(store))
         self.bookies = bookies
+        self.metrics = Metrics()
         self.hooks = Hooks()
 
     async def create(

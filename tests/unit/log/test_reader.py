@@ -374,3 +374,39 @@ def test_many_segments_are_found_through_pages() -> None:
         assert (await read_planned(logs, await logs.plan("l", 0, 400, 50))) == values
 
     play(scene)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 5, 8, 13])
+def test_cancelling_at_any_moment_loses_nothing(every: int) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", ROLLING)
+        values = [b"%04d" % number + b"." * 300 for number in range(40)]
+        writer = await logs.writer("l", owner="w")
+        for value in values[:30]:
+            await writer.append(value)
+        read: list[bytes | None] = []
+        async with await logs.reader("l") as reader:
+            turns = every
+            while len(read) < len(values):
+                if len(read) == 25 and writer.next_offset == 30:
+                    for value in values[30:]:
+                        await writer.append(value)
+                    await writer.close()
+                reading = asyncio.ensure_future(reader.next_entry(5))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                if not reading.done():
+                    reading.cancel()
+                    turns += every
+                try:
+                    entry = await reading
+                except asyncio.CancelledError:
+                    continue
+                assert entry is not None
+                assert entry.first_offset == len(read)
+                read += entry.values
+                turns = every
+        assert read == values
+
+    play(scene)

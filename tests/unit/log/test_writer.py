@@ -345,3 +345,40 @@ def test_an_unknown_log_is_named() -> None:
             await logs.reader("nowhere")
 
     play(scene)
+
+
+def test_what_is_done_with_a_log_is_counted() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_entry([b"x" * 1000, b"y"])
+            await writer.append_entry([b"z"])
+        assert len(await read_values(logs, "l", 0, 3)) == 3
+        lines = stage.client_of(logs).metrics.expose().decode().splitlines()
+        for expected in (
+            'triplicate_log_records_appended_total{log="l"} 3.0',
+            'triplicate_log_records_read_total{log="l"} 3.0',
+            'triplicate_log_rolls_total{log="l"} 1.0',
+            'triplicate_log_repairs_total{log="l"} 0.0',
+            'triplicate_log_take_overs_total{log="l"} 1.0',
+        ):
+            assert expected in lines
+
+    play(scene)
+
+
+def test_a_writer_leaves_no_task_behind() -> None:
+    async def scene(stage: Stage) -> None:
+        before = asyncio.all_tasks()
+        logs = stage.logs()
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none"))
+        async with await logs.writer("l", owner="w") as writer, await logs.reader("l") as reader:
+            appends = [asyncio.ensure_future(writer.append_entry([b"x" * 400])) for _ in range(20)]
+            for append in appends:
+                await append
+            assert await reader.next_entry(5) is not None
+        await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == before
+
+    play(scene)
