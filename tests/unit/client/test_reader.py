@@ -196,6 +196,8 @@ def test_a_tail_follows_across_changes_of_the_ensemble() -> None:
                 await writer.append(f"{i}".encode())
                 if i in (9, 19):
                     await cluster[writer.metadata.last_segment.ensemble[0]].stop()
+                if i in (10, 20):
+                    await eventually(lambda changes=i // 10: writer.ensemble_changes == changes)  # type: ignore[misc]
             await writer.close()
             await following
             assert [entry.entry_id for entry in seen] == list(range(30))
