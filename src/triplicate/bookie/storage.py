@@ -78,6 +78,7 @@ class Storage:
         self._writer = host.new_worker("bookie-flush")
         self._reader = host.new_worker("bookie-read")
         self._wanted = asyncio.Event()
+        self._flush_waiters: list[asyncio.Future[None]] = []
         self._room: list[Callable[[], None]] = []
         self._scope = TaskScope("bookie storage", on_failure=self._flush_loop_failed)
         self._closing = False
@@ -226,6 +227,17 @@ class Storage:
 
     # Flushing.
 
+    async def flush(self) -> None:
+        """Flush what the cache holds now, and wait until that is durable."""
+        target = self.flushes + (2 if self.cache.frozen is not None else 1)
+        if not self.cache.active and not self.ledgers.any_dirty:
+            target -= 1
+        while self.flushes < target:
+            self._wanted.set()
+            done = asyncio.get_running_loop().create_future()
+            self._flush_waiters.append(done)
+            await done
+
     async def _flush_loop(self) -> None:
         while True:
             try:
@@ -265,6 +277,10 @@ class Storage:
         self.ledgers.flushed(frozen.states)
         self.flushes += 1
         self.flushed_bytes += frozen.size_bytes
+        waiters, self._flush_waiters = self._flush_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
         """On the writer's worker. The order of these three is what makes a crash harmless."""

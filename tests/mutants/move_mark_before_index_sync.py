@@ -1,0 +1,24 @@
+"""A flush moves the journal's mark before entries and index are durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_crash.py::test_a_crash_at_any_step_of_a_flush_loses_nothing"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from collections.abc import Sequence
+
+    from triplicate.bookie.core.journal import GroupPosition
+    from triplicate.bookie.ledgers import Frozen
+    from triplicate.bookie.storage import Storage
+
+    write_flush = Storage._write_flush
+
+    def mark_first(self: Storage, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
+        for journal, position in zip(self.journals, positions, strict=False):
+            journal.write_mark(position, self.flush_number)
+        write_flush(self, frozen, positions)
+
+    patch(Storage, "_write_flush", mark_first)

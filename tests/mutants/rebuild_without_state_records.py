@@ -1,0 +1,19 @@
+"""The index is rebuilt from runs alone, without the state records: keys and fences are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_crash.py::test_a_lost_index_is_rebuilt_with_entries_and_fences"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.entry_logs import LogContent
+    from triplicate.bookie.stored import StoredEntries
+
+    read_log = StoredEntries._read_log
+
+    def without_states(self: StoredEntries, number: int, path: str, *, with_states: bool) -> LogContent | None:
+        return read_log(self, number, path, with_states=False)
+
+    patch(StoredEntries, "_read_log", without_states)

@@ -1,0 +1,13 @@
+"""The bookie takes entries whose digest does not match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_server.py::test_a_wrong_digest_is_refused_named_and_not_stored"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.ledger import DigestVerifier
+
+    patch(DigestVerifier, "verify", lambda self, body: True)

@@ -1,0 +1,135 @@
+"""A bookie under random requests, flushes and power losses, against a model of what was acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
+from triplicate.ledger import DigestType, EntryCodec
+from triplicate.wire import AddRequest, AddResponse, Status
+
+LEDGERS = (1, 2, 3)
+CODECS = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"") for ledger_id in LEDGERS}
+
+
+@dataclass
+class Model:
+    """What the bookie owes: each acknowledged entry with any of the payloads that may be its newest, and every fence."""
+
+    known: set[int] = field(default_factory=set)
+    """Ledgers that must be there."""
+    possible: set[int] = field(default_factory=set)
+    """Ledgers that may be there."""
+    fenced: set[int] = field(default_factory=set)
+    acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """The payload acknowledged last."""
+    sent: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
+    """Every payload ever sent, in order."""
+
+
+operations = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from(LEDGERS), st.integers(0, 12), st.booleans(), st.integers(0, 3000)),
+    st.tuples(st.just("burst"), st.sampled_from(LEDGERS), st.integers(0, 40), st.booleans(), st.integers(0, 200)),
+    st.tuples(st.just("fence"), st.sampled_from(LEDGERS), st.just(0), st.just(False), st.just(0)),
+    st.tuples(st.just("flush"), st.just(1), st.just(0), st.just(False), st.just(0)),
+    st.tuples(st.just("crash"), st.just(1), st.just(0), st.booleans(), st.integers(0, 60)),
+    st.tuples(st.just("rebuild"), st.just(1), st.just(0), st.just(False), st.just(0)),
+)
+
+
+def payload_of(number: int, size: int) -> bytes:
+    return b"%06d" % number + bytes(size)
+
+
+async def add(client: RawClient, model: Model, ledger_id: int, entry_ids: list[int], recovery: bool, size: int, number: int) -> None:
+    """Send adds together; note what was acknowledged."""
+    payload = payload_of(number, size)
+    codec = CODECS[ledger_id]
+    requests = [
+        AddRequest(ledger_id, entry_id, codec.master_key, codec.encode(entry_id, -1, len(payload), payload), recovery)
+        for entry_id in entry_ids
+    ]
+    allowed = recovery or ledger_id not in model.fenced
+    model.possible.add(ledger_id)
+    if allowed:
+        for entry_id in entry_ids:
+            model.sent.setdefault((ledger_id, entry_id), []).append(payload)
+    client.send(*requests)
+    for _ in requests:
+        answer = await client.answer()
+        assert isinstance(answer, AddResponse)
+        if not allowed:
+            assert answer.status is Status.FENCED
+            continue
+        assert answer.status in (Status.OK, Status.TOO_MANY_REQUESTS)
+        if answer.status is Status.OK:
+            model.known.add(ledger_id)
+            model.acknowledged[ledger_id, answer.entry_id] = payload
+
+
+async def check(client: RawClient, model: Model) -> None:
+    for ledger_id in LEDGERS:
+        greatest = -1
+        for entry_id in range(42):
+            answer = await client.read(ledger_id, entry_id)
+            owed = model.acknowledged.get((ledger_id, entry_id))
+            if answer.status is Status.OK:
+                assert answer.body is not None
+                payload = CODECS[ledger_id].decode(answer.body, entry_id).payload
+                sent = model.sent[ledger_id, entry_id]
+                # Nothing older than what was acknowledged last.
+                assert payload in sent[sent.index(owed) if owed is not None else 0 :]
+                greatest = entry_id
+            else:
+                assert owed is None, (ledger_id, entry_id, answer.status)
+                assert answer.status is (Status.NO_ENTRY if ledger_id in model.known | model.fenced else answer.status)
+        last = await client.read(ledger_id, -1)
+        if greatest >= 0:
+            assert last.body is not None
+            assert int.from_bytes(last.body[8:16], "big") == greatest
+            batch = await client.batch(ledger_id, greatest)
+            assert batch.bodies == (last.body,)
+        else:
+            assert last.status in (Status.NO_ENTRY, Status.NO_LEDGER)
+
+
+async def play(rig: Rig, steps: list[tuple[Any, ...]]) -> None:
+    model = Model()
+    client = await rig.connect()
+    for number, (kind, ledger_id, entry_id, flag, size) in enumerate(steps):
+        if kind == "add":
+            await add(client, model, ledger_id, [entry_id], flag, size, number)
+        elif kind == "burst":
+            await add(client, model, ledger_id, list(range(entry_id + 1)), flag, size, number)
+        elif kind == "fence":
+            answer = await client.fence(CODECS[ledger_id])
+            assert answer.status in (Status.OK, Status.NO_ENTRY)
+            model.fenced.add(ledger_id)
+        elif kind == "flush":
+            if rig.bookie.storage.cache.active:
+                await rig.flushed()
+        elif kind == "crash":
+            await asyncio.sleep(size / 50)
+            await rig.restart(keep_unsynced=flag)
+            client = await rig.connect()
+            await check(client, model)
+        else:
+            rig.node.crash()
+            for name in ("index.db", "index.db-commits"):
+                rig.disk.names.live.pop(f"/data/ledgers/current/{name}", None)
+                rig.disk.names.durable.pop(f"/data/ledgers/current/{name}", None)
+            await rig.node.start()
+            client = await rig.connect()
+            await check(client, model)
+    await check(client, model)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 2**32), steps=st.lists(operations, min_size=3, max_size=14))
+def test_what_was_acknowledged_is_read_and_what_was_fenced_stays_fenced(seed: int, steps: list[tuple[Any, ...]]) -> None:
+    run_rig(lambda rig: play(rig, steps), seed)
