@@ -23,14 +23,14 @@ _SMALL_DELAY_S = 0.02
 class Candidate:
     """A node that holds a copy."""
 
-    node: str
+    node_id: str
     address: str
     """Where its clients connect to, host:port."""
     position: int
 
 
 def encode_candidate(candidate: Candidate) -> bytes:
-    fields = {"v": FORMAT, "node": candidate.node, "address": candidate.address, "position": candidate.position}
+    fields = {"v": FORMAT, "node": candidate.node_id, "address": candidate.address, "position": candidate.position}
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -78,13 +78,13 @@ class Election:
         delay_s: how long to wait when another candidate has applied more.
     """
 
-    def __init__(self, host: Host, tree: Tree, path: str, node: str, address: str, *, delay_s: float) -> None:
+    def __init__(self, host: Host, tree: Tree, path: str, node_id: str, address: str, *, delay_s: float) -> None:
         self._host = host
         self._tree = tree
         self._leader_path = f"{path}/leader"
-        self._candidate_path = f"{path}/candidates/{node}"
+        self._candidate_path = f"{path}/candidates/{node_id}"
         self._path = path
-        self._node = node
+        self._node_id = node_id
         self._address = address
         self._delay_s = delay_s
         self._chance = host.entropy.stream(f"replica.election.{path}")
@@ -94,7 +94,7 @@ class Election:
         """Stand as a candidate, or tell how far this copy is."""
         if self._reported == position:
             return
-        data = encode_candidate(Candidate(self._node, self._address, position))
+        data = encode_candidate(Candidate(self._node_id, self._address, position))
         try:
             stat = await self._tree.exists(self._candidate_path)
             if stat is not None and stat.ephemeral_owner != self._tree.session_id:
@@ -145,7 +145,7 @@ class Election:
                     continue
                 await self._let_others_first(position())
                 try:
-                    sign = encode_candidate(Candidate(self._node, self._address, position()))
+                    sign = encode_candidate(Candidate(self._node_id, self._address, position()))
                     await self._tree.create(self._leader_path, sign, ephemeral=True)
                 except NodeExists:
                     continue
@@ -156,6 +156,6 @@ class Election:
     async def _let_others_first(self, position: int) -> None:
         delay_s = self._chance.random() * _SMALL_DELAY_S
         others = await candidates_of(self._tree, self._path)
-        if any(other.position > position for other in others if other.node != self._node):
+        if any(other.position > position for other in others if other.node_id != self._node_id):
             delay_s += self._delay_s
         await sleep(self._host.clock, delay_s)

@@ -16,22 +16,21 @@ from triplicate.sql.core.tables import TableShape
 from triplicate.sql.database import SqlDatabase
 from triplicate.sql.directory import (
     DatabaseInfo,
-    DatabaseStatus,
     create_database,
     database_file,
     database_info,
     database_names,
-    database_status,
 )
 from triplicate.sql.node import DatabaseNode, HostedDatabase
+from triplicate.sql.pg import PostgresServer
 
 __all__ = [
     "BatchHeader",
     "DatabaseInfo",
     "DatabaseNode",
-    "DatabaseStatus",
     "HostedDatabase",
     "NodeSettings",
+    "PostgresServer",
     "RowKind",
     "RowRun",
     "SchemaChange",
@@ -44,7 +43,6 @@ __all__ = [
     "database_file",
     "database_info",
     "database_names",
-    "database_status",
     "decode_header",
     "decode_transaction",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os.path
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from triplicate.client import Client
@@ -29,15 +29,10 @@ class DatabaseInfo:
     """Name of its log."""
     created_ms: int
     """Milliseconds since the epoch, UTC."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseStatus:
-    """One database and the nodes that hold a copy now."""
-
-    info: DatabaseInfo
-    leader: Candidate | None
-    copies: tuple[Candidate, ...]
+    leader: str | None = None
+    """Id of the node that leads it now."""
+    nodes: tuple[Candidate, ...] = ()
+    """The nodes that hold a copy now, with their addresses and positions."""
 
 
 def encode_info(info: DatabaseInfo) -> bytes:
@@ -104,8 +99,8 @@ async def database_names(client: Client) -> list[str]:
     return sorted(names)
 
 
-async def database_info(client: Client, name: str) -> DatabaseInfo:
-    """What is known of one database.
+async def read_info(client: Client, name: str) -> DatabaseInfo:
+    """What is fixed about a database: its identity and its log.
 
     Raises:
         SqlError: 3D000, there is none.
@@ -116,16 +111,17 @@ async def database_info(client: Client, name: str) -> DatabaseInfo:
     return found
 
 
-async def database_status(client: Client, name: str) -> DatabaseStatus:
-    """Who leads a database and who holds copies.
+async def database_info(client: Client, name: str) -> DatabaseInfo:
+    """A database with its leader and the nodes that hold copies.
 
     Raises:
         SqlError: 3D000, there is none.
     """
-    info = await database_info(client, name)
+    info = await read_info(client, name)
     path = own.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
-    return DatabaseStatus(info, await leader_of(tree, path), tuple(await candidates_of(tree, path)))
+    leader = await leader_of(tree, path)
+    return replace(info, leader=None if leader is None else leader.node_id, nodes=tuple(await candidates_of(tree, path)))
 
 
 def database_file(directory: str | Path, name: str) -> Path:

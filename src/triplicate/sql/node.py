@@ -13,7 +13,7 @@ from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Ro
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
 from .database import SqlDatabase
-from .directory import DatabaseInfo, database_file, database_info, database_names
+from .directory import DatabaseInfo, database_file, database_names, read_info
 from .store import ConnectionSetup
 
 
@@ -91,14 +91,14 @@ class DatabaseNode:
         """The offset after the last record applied, by database."""
         return {name: hosted.database.position for name, hosted in sorted(self._hosted.items())}
 
-    async def start(self, address: str | None = None) -> None:
+    async def start(self, address: tuple[str, int] | None = None) -> None:
         """Open every local copy and begin to follow the databases that there are, and those that are made later. Returns when the
         copies are open, so `positions` tells where they stood.
 
         Args:
-            address: ``host:port`` of the PostgreSQL server in front, told to other nodes' clients; default: the setting.
+            address: host and port of the PostgreSQL server in front, told to other nodes' clients unless the setting says another.
         """
-        self._address = self._settings.advertised_address or address or ""
+        self._address = self._settings.advertised_address or ("{}:{}".format(*address) if address else "")
         self._watch = self._client.metadata.tree.watch(own.databases_path(self._client.metadata.own_root))
         await self._look()
         for hosted in list(self._hosted.values()):
@@ -137,7 +137,7 @@ class DatabaseNode:
         names = await database_names(self._client)
         for name in names:
             if name not in self._hosted:
-                await self._host_database(await database_info(self._client, name))
+                await self._host_database(await read_info(self._client, name))
 
     async def _host_database(self, info: DatabaseInfo) -> None:
         path = str(database_file(self._settings.directory, info.name))

@@ -36,7 +36,7 @@ class Cluster:
 
     def client(self, name: str) -> Client:
         self.logs[name] = self.stage.logs()
-        return cast(Client, self.logs[name].client)
+        return cast("Client", self.logs[name].client)
 
     async def create(self, name: str = "db") -> None:
         await create_database(self.client("admin"), name, LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1))
@@ -45,7 +45,7 @@ class Cluster:
         client = self.client(name)
         settings = replace(settings, node_id=name, directory=str(self.folder / name))
         node = self.nodes[name] = DatabaseNode(client.host, client, self.logs[name], settings)
-        await node.start(f"{name}:5432")
+        await node.start((name, 5432))
         return node
 
     def database(self, node: str, name: str = "db") -> SqlDatabase:
@@ -67,7 +67,7 @@ class Cluster:
 
     async def expire(self, node: str) -> None:
         """End a node's metadata session, as if the store had declared it dead; the process lives on."""
-        tree = cast(MemoryTree, self.nodes[node]._client.metadata.tree)
+        tree = cast("MemoryTree", self.nodes[node]._client.metadata.tree)
         self.stage.store.expire(tree.session_id)
 
     async def caught_up(self, node: str, position: int, name: str = "db") -> SqlDatabase:

@@ -1,0 +1,16 @@
+"""A follower applies a batch again that it has applied already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.apply import Applier
+
+TESTS = ["tests/unit/sql/test_rowlog.py::test_a_batch_is_applied_once"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def never(self: Applier, batch: object) -> bool:
+        return False
+
+    patch(Applier, "_is_applied", never)

@@ -1,0 +1,20 @@
+"""The leader commits, and shows to others, what the log has not acknowledged yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.leadership import Leadership
+from triplicate.sql.writer import Pending
+
+TESTS = ["tests/unit/sql/test_leadership.py::test_nothing_is_visible_before_the_log_has_acknowledged_it"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def commit_first(self: Leadership, pending: Pending) -> None:
+        end = self.writer.position + len(pending.records)
+        await self.on_writer(self.writer.commit, pending, end)
+        if pending.records:
+            await self._log.append_entry(pending.records, preamble=pending.preamble)
+
+    patch(Leadership, "_append_and_commit", commit_first)

@@ -1,0 +1,19 @@
+"""A transaction may write though the database has moved since it read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from triplicate.sql.leadership import Interactive, Leadership
+
+TESTS = ["tests/unit/sql/test_session.py::test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    original = Leadership.claim
+
+    async def claim(self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> Interactive:
+        return await original(self, None, number, interrupted)
+
+    patch(Leadership, "claim", claim)

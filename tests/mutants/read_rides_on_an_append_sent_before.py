@@ -1,0 +1,29 @@
+"""A read takes an append for proof that was sent before the read arrived."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from triplicate.sql.leadership import Leadership
+
+TESTS = ["tests/unit/sql/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    original = Leadership.run
+
+    async def run(self: Leadership) -> None:
+        noop = self._log.noop
+
+        async def also_those_that_came_meanwhile() -> None:
+            await noop()
+            waiting: list[asyncio.Future[None]] = self._waiting_reads
+            for proof in waiting:
+                if not proof.done():
+                    proof.set_result(None)
+
+        patch(self._log, "noop", also_those_that_came_meanwhile)
+        await original(self)
+
+    patch(Leadership, "run", run)

@@ -1,0 +1,16 @@
+"""A leader answers reads without making sure that it still leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.leadership import Leadership
+
+TESTS = ["tests/unit/sql/test_node.py::test_a_deposed_leader_serves_no_read"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def at_once(self: Leadership) -> None:
+        return
+
+    patch(Leadership, "barrier", at_once)

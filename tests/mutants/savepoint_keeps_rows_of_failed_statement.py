@@ -1,0 +1,18 @@
+"""Rows captured by a statement that failed are logged with the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.capture import Capture
+
+TESTS = ["tests/unit/sql/test_rowlog.py::test_a_failed_statement_leaves_none_of_its_rows"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    original = Capture.cut
+
+    def keep(self: Capture, mark: int) -> None:
+        original(self, len(self.events) if mark else 0)
+
+    patch(Capture, "cut", keep)

@@ -1,0 +1,219 @@
+"""Leading, with a log whose acknowledgements the test holds back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tests.unit.sql.cluster import SETTINGS, run, state_of
+from triplicate.errors import LogFenced
+from triplicate.runtime import real_host
+from triplicate.sql import SqlDatabase
+
+
+class HeldLog:
+    """A log that acknowledges when it is told to; counts what is sent."""
+
+    epoch = 1
+
+    def __init__(self) -> None:
+        self.next_offset = 0
+        self.held = False
+        self.entries = 0
+        self.noops = 0
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range:
+        start, self.next_offset = self.next_offset, self.next_offset + len(values)
+        self.entries += 1
+        await self._acknowledged()
+        return range(start, start + len(values))
+
+    async def noop(self) -> None:
+        self.noops += 1
+        await self._acknowledged()
+
+    async def _acknowledged(self) -> None:
+        if self.held:
+            self._waiting.append(asyncio.get_running_loop().create_future())
+            await self._waiting[-1]
+
+    def release(self, error: Exception | None = None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+    def release_first(self) -> None:
+        self._waiting.pop(0).set_result(None)
+
+    async def sent(self, count: int) -> None:
+        """Return when so many appends wait for their acknowledgement."""
+        while len(self._waiting) < count:
+            await asyncio.sleep(0.001)
+
+
+def play(folder: Path, scene: Callable[[SqlDatabase, HeldLog], Coroutine[Any, Any, None]]) -> None:
+    async def body() -> None:
+        async with asyncio.timeout(20):
+            log = HeldLog()
+            database = SqlDatabase(real_host("test", seed=1), "db", b"i" * 16, str(folder / "main.db"), SETTINGS)
+            await database.open()
+            await database.follow()
+            leading = asyncio.get_running_loop().create_task(database._lead(log))
+            while not database.is_leader:
+                await asyncio.sleep(0.001)
+            session = await database.session()
+            await run(session, "create table t(a)")
+            await run(session, "insert into t values(1)")
+            await session.close()
+            try:
+                await scene(database, log)
+            finally:
+                leading.cancel()
+                await asyncio.wait([leading])
+                await database.close()
+
+    asyncio.run(body())
+
+
+def visible(database: SqlDatabase) -> list[Any]:
+    """What any other connection to the file sees now."""
+    connection = apsw.Connection(database.path)
+    rows = connection.execute("select a from t order by a").fetchall()
+    connection.close()
+    return [row[0] for row in rows]
+
+
+def test_nothing_is_visible_before_the_log_has_acknowledged_it(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session = await database.session()
+        log.held = True
+        writing = asyncio.get_running_loop().create_task(run(session, "insert into t values(2)"))
+        await log.sent(1)
+        await asyncio.sleep(0.02)
+        assert not writing.done()
+        assert visible(database) == [1]
+        assert database.position == 2
+        log.release()
+        await writing
+        assert visible(database) == [1, 2]
+        assert database.position == 3
+
+    play(tmp_path, scene)
+
+
+def test_what_waits_during_an_append_shares_the_next(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        log.held = True
+        sessions = [await database.session() for _ in range(20)]
+        prepared = await sessions[0].prepare("insert into t values($1)")
+        loop = asyncio.get_running_loop()
+        writing = [loop.create_task(sessions[0].start(prepared, (0,)))]
+        await log.sent(1)
+        writing += [loop.create_task(session.start(prepared, (10,))) for session in sessions[1:]]
+        await asyncio.sleep(0.01)
+        entries = log.entries
+        log.release()
+        await log.sent(1)
+        log.release()
+        for task in writing:
+            assert (await task).rows_affected == 1
+        assert log.entries == entries + 1
+
+    play(tmp_path, scene)
+
+
+def test_a_read_waits_for_an_append_sent_after_it_arrived(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        early, late, later = [await database.session() for _ in range(3)]
+        prepared = await early.prepare("select a from t")
+        log.held = True
+        loop = asyncio.get_running_loop()
+        noops = log.noops
+        first = loop.create_task(early.start(prepared, ()))
+        await log.sent(1)
+        others = [loop.create_task(session.start(prepared, ())) for session in (late, later)]
+        await asyncio.sleep(0.01)
+        log.release()
+        await first
+        await log.sent(1)
+        assert not any(task.done() for task in others)
+        log.release()
+        for task in others:
+            await task
+        assert log.noops == noops + 2
+
+    play(tmp_path, scene)
+
+
+def test_a_read_rides_on_a_batch_that_is_sent_after_it(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        one, two, writer = [await database.session() for _ in range(3)]
+        prepared = await one.prepare("select a from t")
+        insert = await writer.prepare("insert into t values(2)")
+        log.held = True
+        loop = asyncio.get_running_loop()
+        first = loop.create_task(one.start(prepared, ()))
+        await log.sent(1)
+        riding = loop.create_task(two.start(prepared, ()))
+        await asyncio.sleep(0.01)
+        writing = loop.create_task(writer.start(insert, ()))
+        await log.sent(2)
+        noops = log.noops
+        log.release()
+        for task in (first, riding, writing):
+            await task
+        assert log.noops == noops
+
+    play(tmp_path, scene)
+
+
+def test_a_failed_append_tells_each_client_what_is_known(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        changing, unchanging, queued, reading, holding = [await database.session() for _ in range(5)]
+        log.held = True
+        loop = asyncio.get_running_loop()
+        tasks = [loop.create_task(state_of(run(changing, "insert into t values(2)")))]
+        await log.sent(1)
+        tasks += [
+            loop.create_task(state_of(run(queued, "insert into t values(3)"))),
+            loop.create_task(state_of(run(unchanging, "delete from t where a = 99"))),
+            loop.create_task(state_of(run(reading, "select a from t"))),
+            loop.create_task(state_of(run(holding, "begin immediate"))),
+        ]
+        await log.sent(2)
+        log.release(LogFenced("another leads"))
+        assert [await task for task in tasks] == ["08007", "57P01", "57P01", "57P01", "57P01"]
+        for session in (changing, unchanging, queued, reading, holding):
+            assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
+        assert not database.is_leader
+        assert visible(database) == [1]
+
+    play(tmp_path, scene)
+
+
+def test_an_unknown_outcome_is_in_progress_until_recovery_has_decided(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session = await database.session()
+        await run(session, "begin")
+        identity = (await run(session, "select pg_current_xact_id()"))[0][0]
+        await run(session, "insert into t values(2)")
+        log.held = True
+        commit = asyncio.get_running_loop().create_task(state_of(run(session, "commit")))
+        await log.sent(1)
+        log.release(LogFenced("another leads"))
+        assert await commit == "08007"
+        await asyncio.wait_for(session.ended, 5)
+        await database.follow()
+        again = await database.session()
+        assert await run(again, "select pg_xact_status($1)", (identity,)) == [("in progress",)]
+        assert await run(again, "select pg_xact_status($1)", ((1 << 40) + 1,)) == [("committed",)]
+
+    play(tmp_path, scene)
