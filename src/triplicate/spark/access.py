@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from types import TracebackType
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
-from triplicate.errors import HandleClosed, NoSuchLedger, OffsetGap, SessionExpired, TriplicateError
+from triplicate.errors import HandleClosed, NoSuchLedger, SessionExpired, TriplicateError
 from triplicate.ledger import Entry
 from triplicate.log import (
     Columns,
@@ -31,9 +30,6 @@ from triplicate.spark.offsets import Span, limited_by_bytes
 TAKE_ENTRIES = 64
 TAKE_BYTES = 2 * 1024 * 1024
 """Entries cross from the client's thread at most so many, or so many bytes, at a time."""
-BEHIND_ATTEMPTS = 8
-BEHIND_WAIT_S = 0.05
-"""Waits grow from this by doubling: about 13 s in all."""
 
 
 @contextmanager
@@ -89,29 +85,18 @@ class LogAccess:
         return self._loop.call(self._logs.plan(log, start, end, max_records))
 
     def entries(self, part: Range) -> Iterator[EntryRange]:
-        """The records of a planned range, entry by entry.
-
-        A bookie may know less of an open ledger than the one that told the planner how far it is confirmed. What was planned is
-        confirmed, so it is waited for.
-        """
-        position, attempt = part.first_offset, 0
-        while position < part.end_offset:
-            reader = self._logs.read_range(replace(part, first_offset=position))
-            try:
-                while position < part.end_offset:
-                    taken, error = self._loop.call(_take(reader))
-                    for entry in taken:
-                        yield _entry_range(entry)
-                        position, attempt = entry.end_offset, 0
-                    if error is not None:
-                        raise error
-            except OffsetGap:
-                if part.last_entry is not None or attempt >= BEHIND_ATTEMPTS:
-                    raise
-                time.sleep(BEHIND_WAIT_S * 2**attempt)
-                attempt += 1
-            finally:
-                self._loop.call(reader.aclose())
+        """The records of a planned range, entry by entry. Raises as `RangeReader`."""
+        reader = self._logs.read_range(part)
+        try:
+            error: TriplicateError | None = None
+            while error is None:
+                taken, error = self._loop.call(_take(reader))
+                if not taken and error is None:
+                    return
+                yield from map(_entry_range, taken)
+            raise error
+        finally:
+            self._loop.call(reader.aclose())
 
     def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
         """An end about `max_bytes` after the beginning, in all logs together."""

@@ -45,9 +45,7 @@ class Stand:
         """All that the log holds, read as a task reads it."""
         first, end = self.access.bounds(LOG)
         batches = [
-            batch
-            for part in self.access.plan(LOG, first, end, 1_000)
-            for batch in record_batches(LOG, self.access.entries(part), SCHEMA)
+            batch for part in self.access.plan(LOG, first, end, 1_000) for batch in record_batches(LOG, self.access.entries(part), SCHEMA)
         ]
         table = pa.Table.from_batches(batches, SCHEMA)
         assert table["offset"].to_pylist() == list(range(first, end))

@@ -64,7 +64,9 @@ def test_records_come_back_as_they_were_written() -> None:
 def test_any_slice_of_a_batch_round_trips(records: list[tuple[bytes | None, bytes | None]], data: st.DataObject, codec: str) -> None:
     low = data.draw(st.integers(0, len(records) - 1))
     high = data.draw(st.integers(low + 1, len(records)))
-    batch = pa.record_batch({"value": pa.array([v for v, _ in records], pa.binary()), "key": pa.array([k for _, k in records], pa.binary())})
+    batch = pa.record_batch(
+        {"value": pa.array([v for v, _ in records], pa.binary()), "key": pa.array([k for _, k in records], pa.binary())}
+    )
     table = through(batch.slice(low, high - low), codec)
     assert list(zip(table["value"].to_pylist(), table["key"].to_pylist(), strict=True)) == records[low:high]
 

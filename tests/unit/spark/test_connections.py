@@ -1,0 +1,66 @@
+"""One client for each process and cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from triplicate.errors import SessionExpired
+from triplicate.spark import access, connections
+
+
+class FakeClient:
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.process_id = os.getpid()
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeClient]]:
+    made: list[FakeClient] = []
+
+    def connect(uri: str) -> FakeClient:
+        made.append(FakeClient(uri))
+        return made[-1]
+
+    monkeypatch.setattr(connections, "connect", connect)
+    yield made
+    connections.close_all()
+
+
+def test_tasks_of_one_process_share_a_client(opened: list[FakeClient]) -> None:
+    first = connections.client("a")
+    assert connections.client("a") is first
+    assert connections.client("b") is not first
+    assert [client.uri for client in opened] == ["a", "b"]
+
+
+def test_a_forked_process_opens_its_own_client_and_leaves_the_parents_alone(opened: list[FakeClient]) -> None:
+    parents = connections.client("a")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = connections.client("a")
+        connections.close_all()
+        is_own = own is not parents and own.process_id == os.getpid()  # type: ignore[attr-defined]
+        os.write(write, b"own" if is_own and not parents.closed else b"parents")  # type: ignore[attr-defined]
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 10) == b"own"
+    os.close(read)
+    os.close(write)
+    assert connections.client("a") is parents
+
+
+def test_a_client_whose_session_is_over_is_not_used_again(opened: list[FakeClient]) -> None:
+    with pytest.raises(SessionExpired), access._connected("a"):
+        raise SessionExpired("over")
+    assert opened[0].closed
+    connections.client("a")
+    assert len(opened) == 2
