@@ -75,6 +75,26 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
     raise LogOwned(f"log {name!r}: others become its owner all the time; try again later")
 
 
+async def keep(store: HeadStore, name: str, owner: Owner) -> None:
+    """Claim again whenever the node is gone, as it is when the session was lost and renewed; ends when the log has another owner.
+
+    Raises:
+        SessionExpired: the client is closed. NoSuchLog: the log is deleted.
+    """
+    path = _path(store, name)
+    watch = store.tree.watch(path)
+    try:
+        while (await store.read(name)).head.owner == owner:
+            if await store.persist(lambda: store.tree.exists(path)) is None:
+                try:
+                    await store.persist(lambda: store.tree.create(path, encode_owner(owner), ephemeral=True))
+                except NodeExists:
+                    continue
+            await watch.changed()
+    finally:
+        watch.close()
+
+
 async def release(store: HeadStore, name: str, owner: Owner) -> None:
     """Give up ownership; harmless if somebody else has it by now."""
 

@@ -17,6 +17,7 @@ from triplicate.errors import (
     LogError,
     LogFenced,
     NoSuchLedger,
+    NoSuchLog,
     OutcomeUnknown,
     SessionExpired,
     TriplicateError,
@@ -25,11 +26,13 @@ from triplicate.errors import (
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Owner, Segment
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
-from triplicate.log.ownership import release
+from triplicate.log.ownership import keep, release
 from triplicate.log.segments import create_ledger, recover_segment
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.truncation import tidy
 from triplicate.runtime import sleep
+
+OWNER_RETRY_S = 1.0
 
 
 async def take_over(
@@ -167,6 +170,19 @@ class Succession:
             await tidy(self.client, self._store, self.name)
         except TriplicateError as error:
             self.client.host.trace("log.tidy_failed", log=self.name, error=repr(error))
+
+    async def keep_ownership(self, owner: Owner) -> None:
+        """Stay visible as the log's owner for as long as the log is ours. For messages only, so an error ends no writer."""
+        while True:
+            try:
+                await keep(self._store, self.name, owner)
+            except (SessionExpired, NoSuchLog):
+                return
+            except TriplicateError as error:
+                self.client.host.trace("log.owner_not_kept", log=self.name, error=repr(error))
+                await sleep(self.client.host.clock, OWNER_RETRY_S)
+            else:
+                return
 
     async def release(self, owner: Owner) -> None:
         """Give up ownership. If the store cannot be reached now, the end of the session does it."""

@@ -392,8 +392,7 @@ class LogWriter:
             self._spawn_advance(broken=True)
 
     def _fenced(self, cause: BaseException) -> LogFenced:
-        what = "taken over" if isinstance(cause, LedgerFenced) else "deleted"
-        error = LogFenced(f"log {self.name!r} was {what} under its writer {self.owner.name!r} (epoch {self.epoch})")
+        error = LogFenced(f"log {self.name!r} was taken over or deleted under its writer {self.owner.name!r} (epoch {self.epoch})")
         error.__cause__ = cause
         return error
 
@@ -481,6 +480,7 @@ class LogWriter:
             await self._begin(ledger)
         except LOST as error:
             raise self._fenced(error) from error
+        self._scope.spawn(self._succession.keep_ownership(self.owner), name="owner")
         await self._succession.tidy()
 
     async def _begin(self, ledger: LedgerAppender) -> None:
@@ -508,7 +508,7 @@ class LogWriter:
         """Wait until everything is acknowledged, close the segment and give the log up. Idempotent.
 
         Raises:
-            LogFenced, OutcomeUnknown: something could not be acknowledged; the writer is closed nevertheless.
+            LogFenced, OutcomeUnknown: something could not be acknowledged, or the segment not be closed; the writer is closed nevertheless.
         """
         if self._failure is not None:
             await self.abandon()
@@ -521,9 +521,10 @@ class LogWriter:
                 await self._wait_drained()
             ledger, self._ledger = self._ledger, None
             assert ledger is not None, "a writer that neither rolls nor failed has a segment"
-            await self._succession.retry(partial(self._leave_once, ledger), broken=False)
-        except LOST as error:
-            raise self._fenced(error) from error
+            try:
+                await self._succession.retry(partial(self._leave_once, ledger), broken=False)
+            except (LogFenced, *LOST) as error:
+                self._fail(self._fenced(error))  # Everything was acknowledged before: nothing is lost, and nobody need be told.
         finally:
             await self.abandon()
 

@@ -174,6 +174,26 @@ def test_the_owner_vanishes_with_its_session() -> None:
     play(scene)
 
 
+def test_a_living_writer_claims_again_what_its_session_lost_until_it_is_fenced() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        first = await logs.writer("l", owner="one")
+        for _ in range(3):
+            await stage.client_of(others).metadata.tree.delete("/triplicate/test/logs/l/owner")
+            await asyncio.sleep(0.02)
+            living = await others.owner("l")
+            assert living is not None
+            assert living.name == "one"
+        async with await others.writer("l", owner="two"):
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)
+        assert await others.owner("l") is None
+        await first.close()
+
+    play(scene)
+
+
 def test_a_log_is_created_once_also_after_an_unknown_outcome() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
