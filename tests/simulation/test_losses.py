@@ -17,6 +17,9 @@ def calm(seed: int) -> Plan:
     plan = plan_of(seed)
     return replace(
         plan,
+        ensemble_size=3,
+        write_quorum=3,
+        ack_quorum=2,
         entries=120,
         pause_mean_s=0.01,
         window_entries=100,
@@ -28,6 +31,7 @@ def calm(seed: int) -> Plan:
         power_loss=False,
         link_faults=(),
         sync_high_s=0.030,
+        expiries=(),
         metadata_loss_rate=0.0,
     )
 

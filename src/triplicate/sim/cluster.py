@@ -87,6 +87,13 @@ class Node:
         self._tree = MemoryTree(self.cluster.store)
         return await ClusterMetadata.open(self._tree, host, create=create)
 
+    def expire_session(self) -> bool:
+        """End the node's session with the metadata store although it lives; false when it has none."""
+        if not self.alive or self._tree is None or self._tree.session_id not in self.cluster.store.sessions:
+            return False
+        self.cluster.store.expire(self._tree.session_id)
+        return True
+
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
         """Kill the node; see `SimulatedHost.crash`. Its session ends some time later."""
         if self.host is None or not self.host.alive:
@@ -110,24 +117,29 @@ class BookieNode(Node):
         Raises:
             NodeDied: it was crashed meanwhile.
         """
+        self.bookie = None
         host = self.power_on()
         await host.call(self._boot(host.port), name="start bookie")
 
     async def stop(self) -> None:
-        """End it in order."""
-        if self.host is not None and self.host.alive:
-            await self.host.call(self._shut(), name="stop bookie")
+        """End the bookie in order. Its node lives on, empty, until it is crashed: so what it leaves behind can be seen.
+
+        Raises:
+            NodeDied: it was crashed meanwhile.
+        """
+        if self.host is not None and self.host.alive and self.bookie is not None:
+            await self.host.call(self._shut(self.bookie), name="stop bookie")
 
     async def _boot(self, host: Host) -> None:
         async with asyncio.timeout(self.cluster.options.restart_patience_s):
             self._metadata = await self.open_metadata(host)
-            self.bookie = Bookie(host, self.cluster.options.bookie_settings(self.name), self._metadata)
-            await self.bookie.start()
+            bookie = Bookie(host, self.cluster.options.bookie_settings(self.name), self._metadata, reopen=lambda: self.open_metadata(host))
+            await bookie.start()
+            self.bookie = bookie
 
-    async def _shut(self) -> None:
-        assert self.bookie is not None
+    async def _shut(self, bookie: Bookie) -> None:
         assert self._metadata is not None
-        await self.bookie.stop()
+        await bookie.stop()
         await self._metadata.aclose()
 
 

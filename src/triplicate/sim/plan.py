@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BookieCrash:
-    """A bookie crashes and comes back."""
+    """A bookie goes down and comes back.
+
+    `manner`: ``power`` (what was not synced is lost), ``process`` (the kernel still writes what it holds), ``stop`` (in order).
+    """
 
     bookie: str
     at_s: float
@@ -22,6 +25,7 @@ class BookieCrash:
     """How many such operations to let pass first."""
     silent: bool
     down_s: float
+    manner: str = "power"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Plan:
     link_faults: tuple[LinkFault, ...]
     sync_high_s: float
     """A disk's sync takes up to this long. On slow disks much is under way at any moment."""
+    expiries: tuple[tuple[str, float], ...]
+    """Bookies whose session with the metadata store ends though they live, and when."""
     metadata_loss_rate: float
     """Share of metadata operations whose connection is lost, before or after they were applied."""
 
@@ -92,10 +98,12 @@ def draw_plan(chance: random.Random, bookies: list[str]) -> Plan:
                 source, target = target, source
             if source != target:
                 faults.append(LinkFault(kind, source, target, duration_s * chance.random(), chance.choice([0.05, 0.5, 2.0, 8.0])))
+    # Mostly the default; sometimes striped over all four bookies (which leaves none to replace one that fails), or with other quorums.
+    ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2)] * 6 + [(4, 3, 2), (3, 2, 2)])
     return Plan(
-        ensemble_size=3,
-        write_quorum=3,
-        ack_quorum=2,
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=ack_quorum,
         entries=entries,
         pause_mean_s=pause_mean_s,
         payload_high_bytes=chance.choice([100, 1000, 5000]),
@@ -110,6 +118,7 @@ def draw_plan(chance: random.Random, bookies: list[str]) -> Plan:
         power_bookie=chance.choice(bookies),
         link_faults=tuple(faults),
         sync_high_s=chance.choice([0.004, 0.004, 0.030]),
+        expiries=tuple((bookie, duration_s * chance.random()) for bookie in bookies if chance.random() < 0.1),
         metadata_loss_rate=chance.choice([0.0, 0.0, 0.01, 0.05]),
     )
 
@@ -124,4 +133,5 @@ def _draw_crash(chance: random.Random, bookie: str, duration_s: float) -> Bookie
         after_operations=chance.randrange(12 if operation == "flush" else 30),
         silent=chance.random() < 0.5,
         down_s=chance.choice([0.05, 0.5, 2.0, 6.0]),
+        manner=chance.choice(["power", "power", "process", "stop"]),
     )

@@ -172,6 +172,7 @@ class Scenario:
         faults += [
             loop.begin(self._disturb(began, fault), name=f"{fault.kind} {fault.source} {fault.target}") for fault in plan.link_faults
         ]
+        faults += [loop.begin(self._expire(began, name, at_s), name=f"expire {name}") for name, at_s in plan.expiries]
         faults.append(loop.begin(self._crash_writer(began), name="crash writer"))
         recoveries = [
             loop.begin(self._recover(began, f"recoverer-{number + 1}"), name=f"recoverer-{number + 1}") for number in range(plan.recoverers)
@@ -212,6 +213,13 @@ class Scenario:
                     f"no progress: {task.get_name()} is not done {PROGRESS_S:.0f} s after faults have stopped ({unknown})"
                 )
 
+    async def _expire(self, began: float, name: str, at_s: float) -> None:
+        await self._sleep_until(began + at_s)
+        bookie = self.cluster.bookies[name]
+        # One that is still starting would, rightly, give up; whoever supervises processes would start it again.
+        if bookie.bookie is not None and bookie.expire_session():
+            self._strike("session_expired")
+
     async def _until_death(self, node: ClientNode, program: Writer | Prober) -> None:
         with suppress(NodeDied):
             await node.run(program)
@@ -249,11 +257,18 @@ class Scenario:
         def strike() -> None:
             if bookie.alive:
                 self._strike("bookie_crash_at_" + crash.operation if crash.operation else "bookie_crash")
-                bookie.crash(silent=crash.silent)
+                bookie.crash(silent=crash.silent, keep_unsynced=crash.manner == "process")
 
-        if crash.operation:
+        if crash.manner == "stop":
+            self._strike("bookie_stop")
+            with suppress(NodeDied):
+                await bookie.stop()
+            bookie.crash(keep_unsynced=True)
+        elif crash.operation:
             await self._at_operation(bookie, crash.operation, crash.after_operations, strike)
-        strike()
+            strike()
+        else:
+            strike()
         await asyncio.sleep(crash.down_s)
         await self._start(bookie)
 

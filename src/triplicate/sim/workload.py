@@ -20,10 +20,11 @@ from triplicate.errors import (
     LedgerFenced,
     MetadataError,
     NoSuchEntry,
+    NotEnoughBookies,
     OutcomeUnknown,
     WindowFull,
 )
-from triplicate.ledger import absent_answers_needed, write_set
+from triplicate.ledger import Entry, absent_answers_needed, write_set
 from triplicate.sim.checkers import Acknowledged, Copy, Ended, History, Read, Sent, Tailed
 from triplicate.sim.plan import Plan
 
@@ -70,9 +71,13 @@ class Writer:
 
     async def __call__(self, client: Client) -> None:
         plan, stage = self._stage.plan, self._stage
-        writer = await client.create(
-            ensemble_size=plan.ensemble_size, write_quorum=plan.write_quorum, ack_quorum=plan.ack_quorum, password=PASSWORD
-        )
+        try:
+            writer = await client.create(
+                ensemble_size=plan.ensemble_size, write_quorum=plan.write_quorum, ack_quorum=plan.ack_quorum, password=PASSWORD
+            )
+        except (NotEnoughBookies, MetadataError) as error:
+            stage.note_unknown(error)
+            return
         stage.ledger_id = writer.ledger_id
         stage.writer = writer
         stage.ledger_known.set()
@@ -248,8 +253,17 @@ class FinalReader:
                 history.add(Read(started_s, stage.time(), self.NAME, ledger_id, entry.entry_id, entry.payload))
             for entry_id in range(last + 1):
                 for bookie_id in holders(reader, entry_id):
-                    copy = await reader.read_from(bookie_id, entry_id)
+                    copy = await self._read_copy(reader, bookie_id, entry_id)
                     history.add(Copy(bookie_id, ledger_id, entry_id, None if copy is None else copy.payload))
+
+    async def _read_copy(self, reader: LedgerReader, bookie_id: str, entry_id: int) -> Entry | None:
+        """Ask until there is an answer: a bookie whose session was lost may have to register again."""
+        while True:
+            try:
+                return await reader.read_from(bookie_id, entry_id)
+            except BookieError as error:
+                self._stage.note_unknown(error)
+                await asyncio.sleep(0.5)
 
 
 def holders(reader: LedgerReader, entry_id: int) -> list[str]:
