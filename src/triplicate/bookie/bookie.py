@@ -54,6 +54,7 @@ class Bookie:
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
         self._scope: TaskScope | None = None
+        self._withdrawal = TaskScope("bookie withdrawal", on_failure=self._withdrawal_failed)
         self._failed: asyncio.Future[OSError] | None = None
         self._bookie_id = ""
         self._stopping = False
@@ -185,6 +186,7 @@ class Bookie:
     async def _close(self, *, flush: bool) -> None:
         if self._listener is not None:
             await self._listener.close()
+        await self._withdrawal.aclose()
         if self._scope is not None:
             self._scope.cancel()
         if self._storage is not None:
@@ -225,6 +227,20 @@ class Bookie:
         self._failed.set_result(reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
         for connection in list(self._connections.values()):
             connection.close()
+        if not self._stopping and not self._withdrawal.closing:
+            self._withdrawal.spawn(self._withdraw(), name="withdraw")
+
+    def _withdrawal_failed(self, error: BaseException) -> None:
+        self._host.trace("bookie.withdrawal_failed", error=repr(error))
+
+    async def _withdraw(self) -> None:
+        """Leave the lists of bookies, so that no writer chooses this one; the process is ended by whoever awaits `wait_failed`."""
+        if self._scope is not None:
+            self._scope.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+        if self._registration is not None:
+            await self._registration.unregister()
 
     def _count_group(self, items: list[JournalItem]) -> None:
         metrics, storage = self._metrics, self.storage

@@ -40,6 +40,8 @@ class Registration:
         self._metrics = metrics
         self._reopen = reopen
         self._on_metadata = on_metadata
+        self._opened_here = False
+        """Whether `_metadata` came from `reopen` and not from the bookie's owner, who closes his own."""
         self._bookie_id = ""
         self._info: BookieServiceInfo | None = None
         self._announced: bool | None = None
@@ -132,8 +134,11 @@ class Registration:
         if self._reopen is None:
             return
         try:
+            if self._opened_here:
+                await self._metadata.aclose()
             self._metadata = await self._reopen()
-        except (MetadataError, OSError) as error:
+        except (MetadataError, OSError) as error:  # The next check finds the old session over and comes back here.
             self._host.trace("bookie.metadata_unreachable", error=str(error))
             return
+        self._opened_here = True
         self._on_metadata(self._metadata)

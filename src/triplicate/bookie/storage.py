@@ -183,16 +183,22 @@ class Storage:
     @property
     def crowded(self) -> bool:
         """Past the first bound: connections are not read until `when_room` calls."""
-        return self.cache.active_bytes >= self._half_bytes or any(
-            journal.waiting_bytes >= self._settings.journal_queue_bytes for journal in self.journals
-        )
+        return self._beyond(1)
 
     @property
     def full(self) -> bool:
         """Past the second bound: adds are refused."""
-        return self.cache.active_bytes >= 2 * self._half_bytes or any(
-            journal.waiting_bytes >= 2 * self._settings.journal_queue_bytes for journal in self.journals
-        )
+        return self._beyond(2)
+
+    def _beyond(self, times: int) -> bool:
+        if self.cache.active_bytes >= times * self._half_bytes:
+            return True
+        limit = times * self._settings.journal_queue_bytes
+        # A plain loop: this is asked for every run of adds, and with many ledgers a run is one entry.
+        for journal in self.journals:  # noqa: SIM110
+            if journal.waiting_bytes >= limit:
+                return True
+        return False
 
     def when_room(self, callback: Callable[[], None]) -> None:
         """Call back once there may be room again."""

@@ -333,6 +333,9 @@ def test_a_journal_that_cannot_sync_acknowledges_nothing_more() -> None:
             await client.answer(timeout_s=5)
         assert client.closed
         assert "sync failed" in str(await rig.bookie.wait_failed())
+        await asyncio.sleep(3)
+        assert await rig.bookie._metadata.bookies.writable() == {}
+        await rig.node.stop()
         await rig.restart()
         await check_all(await rig.connect(), 5, 2)
 
@@ -405,6 +408,37 @@ def test_metadata_out_of_reach_deletes_nothing() -> None:
         with pytest.raises(MetadataError):
             await garbage.collect()
         assert (await client.read(2, 0)).status is Status.OK
+
+    run_rig(body)
+
+
+def test_a_session_that_is_over_is_opened_again_where_the_bookie_is_told_how() -> None:
+    async def body(rig: Rig) -> None:
+        from triplicate.bookie import Bookie
+        from triplicate.metadata import ClusterMetadata, MemoryTree
+
+        await rig.node.stop()
+        host = rig.node.host
+        assert host is not None
+        trees: list[MemoryTree] = []
+
+        async def open_metadata() -> ClusterMetadata:
+            trees.append(MemoryTree(rig.cluster.store))
+            return await ClusterMetadata.open(trees[-1], host.port)
+
+        async def live() -> None:
+            bookie = Bookie(host.port, rig.bookie.settings, await open_metadata(), reopen=open_metadata)
+            await bookie.start()
+            for _ in range(2):
+                rig.cluster.store.expire(trees[-1].session_id)
+                await asyncio.sleep(8)
+                metadata = await open_metadata()
+                assert list(await metadata.bookies.writable()) == ["bookie-1"]
+                trees.pop()
+                await metadata.aclose()
+            await bookie.stop()
+
+        await host.call(live())
 
     run_rig(body)
 
