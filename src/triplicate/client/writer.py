@@ -302,7 +302,8 @@ class LedgerWriter:
     def adds_settled(self, lane: AddLane) -> None:
         """A chunk of answers is through."""
         lane.settle(self._tracker.reach_of(lane.bookie_id))
-        self.confirm()
+        if self._frames:  # Otherwise these were the last copies of entries that are confirmed already.
+            self.confirm()
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
         """A fence or a wrong key ends the writer, anything else is that bookie's failure."""
