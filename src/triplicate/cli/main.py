@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,6 +16,9 @@ COMMANDS: dict[str, str] = {
     "bookie": "triplicate.cli.bookie:bookie",
     "ledger": "triplicate.cli.ledger:ledger",
     "log": "triplicate.cli.log:log",
+    "node": "triplicate.cli.node:node",
+    "database": "triplicate.cli.database:database",
+    "sql": "triplicate.cli.sql:sql",
     "demo": "triplicate.demo.command:demo",
 }
 """Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
@@ -63,10 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does; the interpreter must not complain while it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except (TriplicateError, OSError) as error:
         click.echo(f"triplicate: {one_line(error)}", err=True)
         sys.exit(1)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from triplicate.config import ProcessSettings
-from triplicate.errors import EnvironmentFault
+from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.runtime import Host, Listener, Metrics, real_host, serve_metrics
 
 Result = TypeVar("Result")
@@ -117,7 +117,13 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
 
     Args:
         start: starts the server on the host with the registry of metrics, both of this process.
+
+    Raises:
+        ConfigError: Python was told to leave out assertions.
     """
+    if not __debug__:
+        # A broken invariant must stop a server before it acknowledges anything.
+        raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
     configure_log(settings.log_level)
     watch_parent(parent_pipe)
 
