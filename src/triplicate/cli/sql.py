@@ -111,7 +111,7 @@ def run_statement(connection: psycopg.Connection[Any], statement: str) -> None:
     try:
         cursor = connection.execute(statement.encode())
     except psycopg.Error as error:
-        remarks.print(f"[red]{error.sqlstate or ''}[/red] {error}", markup=True)
+        remarks.print(f"{error.sqlstate or ''} {error}")
         return
     if cursor.description is not None:
         print_table([column.name for column in cursor.description], cursor.fetchall())

@@ -1,7 +1,8 @@
-"""SQL functions of PostgreSQL that need the engine: ``pg_current_xact_id()`` and ``pg_xact_status(id)``."""
+"""SQL functions of PostgreSQL: ``pg_current_xact_id()``, ``pg_xact_status(id)``, and those that client libraries call by themselves."""
 
 from __future__ import annotations
 
+import os.path
 from itertools import count
 
 import apsw
@@ -12,6 +13,22 @@ from .core.columns import Value
 from .store import committed, read_state, transaction_id
 
 _REMEMBERED = 100_000
+SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_lib_version()})"
+
+
+def _register_constants(connection: apsw.Connection) -> None:
+    """What client libraries ask when they connect or give a connection back to a pool."""
+    # A node keeps each database's file in a folder of the database's name.
+    name = os.path.basename(os.path.dirname(connection.db_filename("main") or ""))
+    answers: dict[str, Value] = {
+        "version": SERVER,
+        "current_database": name,
+        "current_schema": "public",
+        # There are no advisory locks: all of them are unlocked.
+        "pg_advisory_unlock_all": None,
+    }
+    for function, answer in answers.items():
+        connection.create_scalar_function(function, lambda *_, answer=answer: answer, 0, flags=apsw.SQLITE_DIRECTONLY)
 
 
 class Numbers:
@@ -70,6 +87,8 @@ class TransactionContext:
 
         connection.create_scalar_function("pg_current_xact_id", current, 0, flags=apsw.SQLITE_DIRECTONLY)
         connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
+        _register_constants(connection)
 
     def take_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""

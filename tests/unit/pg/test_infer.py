@@ -8,7 +8,7 @@ from triplicate.sql.pg import types
 from triplicate.sql.pg.infer import parameter_types, result_types
 from triplicate.sql.pg.lexer import split_statements, strip_catalog_prefix
 
-TABLES = {"t": [("a", "INTEGER"), ("b", "TEXT"), ("c", "REAL"), ("d", "TIMESTAMP")], "u": [("a", "UUID"), ("e", "BOOLEAN")]}
+TABLES = {"t": [("a", "INTEGER"), ("b", "TEXT"), ("c", "REAL"), ("d", "TIMESTAMP")], "u": [("a", "UUID"), ("e", "BOOLEAN"), ("x", "")]}
 I, T, F, D = types.INT8, types.TEXT, types.FLOAT8, types.TIMESTAMP  # noqa: E741
 
 
@@ -47,6 +47,7 @@ def test_a_parameter_has_the_type_of_the_column_it_meets(sql: str, expected: lis
         ("select cast(a as text), a = 1, (a), coalesce(b, 'x') from t", [T, I, I, T]),
         ("select case when a then 1 else 2.5 end from t", [None]),
         ("values (1)", [None]),
+        ("select x, e from u", [None, types.BOOL]),
     ],
 )
 def test_an_expression_has_the_type_its_functions_and_operators_give(sql: str, expected: list[int | None]) -> None:

@@ -85,7 +85,7 @@ class _Scope:
         return self._tables.get(self._aliases.get(table.lower(), table).lower(), ())
 
     def declared(self, tokens: Sequence[Token], end: int) -> str | None:
-        """Declared type of the column reference whose last token is at `end`."""
+        """Declared type of the column reference whose last token is at `end`; None where there is none, as SQLite allows."""
         name = tokens[end].name if 0 <= end < len(tokens) else None
         if name is None:
             return None
@@ -94,7 +94,7 @@ class _Scope:
         for table in candidates:
             for column, declared in self.columns(table):
                 if column.lower() == name.lower():
-                    return declared or "BLOB"
+                    return declared or None
             if name.lower() in ("rowid", "_rowid_", "oid") and self.columns(table):
                 return "INTEGER"
         return None
