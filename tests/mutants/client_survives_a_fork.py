@@ -1,0 +1,14 @@
+"""A forked worker goes on with its parent's client, whose threads it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.spark import connections
+
+TESTS = ["tests/unit/spark/test_connections.py::test_a_forked_process_opens_its_own_client_and_leaves_the_parents_alone"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    kept = connections._own
+    patch(connections, "_connections", lambda: kept)
