@@ -1,0 +1,168 @@
+"""Batch reads and writes of logs and ledgers through Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+
+from tests.spark.conftest import Bench
+from triplicate.client import Client
+from triplicate.log import Logs
+
+
+def test_what_is_written_is_read_back(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(1000))
+    frame = bench.reader(log, recordsPerPartition="300").load()
+    table = frame.selectExpr("*", "spark_partition_id() AS part").toArrow().sort_by("offset")
+    assert table.column_names == ["log", "offset", "timestamp", "key", "value", "part"]
+    assert sorted(set(table["part"].to_pylist())) == [0, 1, 2, 3]
+    assert table["offset"].to_pylist() == list(range(1000))
+    assert table["value"].to_pylist() == [b"%d" % number for number in range(1000)]
+    assert table["key"].to_pylist() == [None if number % 3 == 0 else b"%d" % (number // 2) for number in range(1000)]
+    assert table["timestamp"][7].as_py() == dt.datetime(1970, 1, 1, microsecond=7, tzinfo=dt.UTC)
+    assert set(table["log"].to_pylist()) == {log}
+
+
+def test_a_version_that_is_written_twice_is_there_once(bench: Bench) -> None:
+    log = bench.new_log()
+    for _ in range(2):
+        bench.write(log, range(100), txnAppId="ingest", txnVersion="1")
+    assert bench.values(log) == list(range(100))
+    assert bench.staging_ledgers(log) == []
+    bench.write(log, range(100, 110), txnAppId="ingest", txnVersion="2")
+    assert bench.values(log) == list(range(110))
+
+
+def test_options_are_read_in_any_case(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(10))
+    reader = bench.spark.read.format("triplicate").option("METADATAserviceURI", bench.uri).option("LOG", log)
+    assert reader.option("StartingOffsets", f'{{"{log}": 4}}').option("endingoffsets", f'{{"{log}": 7}}').load().count() == 3
+
+
+def test_a_start_after_the_end_gives_nothing(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(10))
+    frame = bench.reader(log, startingOffsets=f'{{"{log}": 8}}', endingOffsets=f'{{"{log}": 3}}').load()
+    assert frame.collect() == []
+
+
+def test_a_schema_of_the_users_own_leaves_columns_out(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(10))
+    rows = bench.reader(log).schema("value string, offset long").load().orderBy("offset").collect()
+    assert [tuple(row) for row in rows] == [(str(number), number) for number in range(10)]
+
+
+def test_headers_and_places_are_read_where_asked_for(bench: Bench) -> None:
+    log = bench.new_log()
+
+    async def write(client: Client) -> None:
+        writer = await Logs(client).writer(log, owner="test")
+        await writer.append_entry([b"a", b"b"], headers=[[("source", b"x")], []])
+        await writer.close()
+
+    bench.run(write)
+    rows = bench.reader(log, includeHeaders="true", includeMetadata="true").load().orderBy("offset").collect()
+    assert [row["headers"] for row in rows] == [[("source", b"x")], []]
+    assert rows[0]["_ledger_id"] == rows[1]["_ledger_id"]
+    assert rows[0]["_entry_id"] == 1, "the entry after the segment's header"
+
+
+def test_an_open_log_is_read_up_to_what_is_confirmed(bench: Bench) -> None:
+    log = bench.new_log()
+
+    async def write(client: Client) -> int:
+        writer = await Logs(client).writer(log, owner="test")
+        for number in range(5):
+            await writer.append_entry([b"%d" % number])
+        await writer.noop()
+        counted = await asyncio.to_thread(bench.reader(log).load().count)
+        await writer.close()
+        return counted
+
+    assert bench.run(write) == 5
+
+
+def test_ledgers_are_read_as_they_are(bench: Bench) -> None:
+    async def write(client: Client) -> list[int]:
+        ids = []
+        for number in range(2):
+            async with await client.create(password=b"secret") as writer:
+                await writer.append_many([b"%d-%d" % (number, entry) for entry in range(5)])
+                ids.append(writer.ledger_id)
+        return ids
+
+    ids = bench.run(write)
+    source = bench.spark.read.format("triplicate").option("metadataServiceUri", bench.uri)
+    source = source.option("ledgers", f"{ids[0]},{ids[1]}").option("ledgerPassword", "secret").option("recordsPerPartition", "2")
+    rows = source.load().orderBy("ledger_id", "entry_id").collect()
+    assert [(row["ledger_id"], row["entry_id"], row["value"], row["length"]) for row in rows] == [
+        (ids[number], entry, b"%d-%d" % (number, entry), 3) for number in range(2) for entry in range(5)
+    ]
+
+
+def test_truncated_records_are_missed_unless_loss_is_allowed(bench: Bench) -> None:
+    log = bench.new_log()
+    bench.write(log, range(10))
+    bench.write(log, range(10, 20))
+    bench.run(lambda client: Logs(client).truncate(log, 10))
+    from_zero = {"startingOffsets": f'{{"{log}": 0}}'}
+    with pytest.raises(PySparkException, match="failOnDataLoss=false"):
+        bench.reader(log, **from_zero).load().count()
+    assert bench.reader(log, **from_zero, failOnDataLoss="false").load().count() == 10
+    assert bench.reader(log).load().agg({"offset": "min"}).collect()[0][0] == 10
+
+
+def test_the_default_save_mode_is_refused_with_what_to_do(bench: Bench) -> None:
+    log = bench.new_log()
+    with pytest.raises(AnalysisException, match="Append"):
+        bench.numbers(range(5)).write.format("triplicate").options(**bench.named(log)).save()
+
+
+MISTAKES: list[tuple[Callable[[Bench, str], object], str]] = [
+    (lambda bench, log: bench.reader(log, maxOffsetPerTrigger="1").load(), "did you mean 'maxOffsetsPerTrigger'"),
+    (lambda bench, log: bench.reader("nowhere").load().count(), "nowhere"),
+    (lambda bench, log: bench.spark.read.format("triplicate").option("log", log).load(), "'metadataServiceUri' is missing"),
+    (lambda bench, log: bench.reader(log).schema("payload binary").load().count(), "there is no column 'payload'"),
+    (lambda bench, log: bench.reader(log).load("flights"), "no paths here"),
+    (
+        lambda bench, log: bench.spark.range(3).write.format("triplicate").mode("append").options(**bench.named(log)).save(),
+        "a column 'value'",
+    ),
+    (
+        lambda bench, log: bench.numbers(range(3)).write.format("triplicate").mode("overwrite").options(**bench.named(log)).save(),
+        "only appended to",
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "complaint"), MISTAKES)
+def test_a_mistake_is_told_before_anything_is_done(bench: Bench, job: Callable[[Bench, str], object], complaint: str) -> None:
+    log = bench.new_log()
+    with pytest.raises(PySparkException, match=complaint):
+        job(bench, log)
+
+
+def test_a_task_that_fails_once_is_tried_again_and_its_records_are_there_once(bench: Bench) -> None:
+    log = bench.new_log()
+    marker = str(bench.folder / "failed")
+
+    def fail_once(batches: object) -> object:
+        import os
+
+        for batch in batches:  # type: ignore[attr-defined]
+            yield batch
+            if not os.path.exists(marker):
+                open(marker, "w").close()
+                raise ValueError("a task fails after it has staged records")
+
+    frame = bench.numbers(range(100)).select("value").mapInArrow(fail_once, "value string")
+    frame.write.format("triplicate").mode("append").options(**bench.named(log)).save()
+    assert bench.values(log) == list(range(100))
+    assert bench.staging_ledgers(log) == []
