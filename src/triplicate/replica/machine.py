@@ -25,6 +25,10 @@ class Role(Enum):
 class StateMachine(Protocol):
     """A deterministic state, changed only by the log. The runtime calls one method at a time."""
 
+    @property
+    def position(self) -> int:
+        """Offset after the last record that is part of the state."""
+
     async def open(self) -> int:
         """Open the local state; returns its position: the offset after the last record applied.
 

@@ -68,14 +68,17 @@ class Replica:
         self._on_role = on_role
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, host.entropy.stream(f"replica.retry.{log}"))
         self.role = Role.STARTING
-        self.position = 0
-        """Offset after the last record applied."""
         self.start_position = 0
         """Where the local copy stood when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the local state is open, or cannot be."""
         self.reason: str | None = None
         """Why the copy has diverged."""
+
+    @property
+    def position(self) -> int:
+        """Offset after the last record applied."""
+        return self._machine.position
 
     async def run(self) -> None:
         """Live until cancelled. Returns when the copy has diverged.
@@ -84,7 +87,7 @@ class Replica:
             SessionExpired: this process was declared dead by the metadata store and must start anew.
         """
         try:
-            self.position = self.start_position = await self._machine.open()
+            self.start_position = await self._machine.open()
             self._opened()
             while True:
                 await self._follow()
@@ -122,7 +125,7 @@ class Replica:
 
     async def _follow(self) -> None:
         """Tail the log until this node is elected."""
-        self.position = await self._machine.follow()
+        await self._machine.follow()
         self._become(Role.FOLLOWER)
         while True:
             try:
@@ -167,11 +170,8 @@ class Replica:
             entries.append(entry)
             size += _size(entry)
         # An apply that has begun is waited for: the local copy must not change behind whoever opens it next.
-        await shielded(self._apply(entries))
+        await shielded(self._machine.apply(entries))
         return True
-
-    async def _apply(self, entries: list[LogEntry]) -> None:
-        self.position = await self._machine.apply(entries)
 
     async def _pause(self, what: str, error: BaseException) -> None:
         self._host.trace("replica.retry", log=self._log, during=what, error=repr(error))

@@ -28,6 +28,7 @@ def _actions(*prefixes: str) -> frozenset[int]:
 
 _SCHEMA_ACTIONS = _actions("SQLITE_CREATE_", "SQLITE_DROP_", "SQLITE_ALTER_TABLE", "SQLITE_REINDEX", "SQLITE_ANALYZE")
 _TEMPORARY_ACTIONS = _actions("SQLITE_CREATE_TEMP_", "SQLITE_DROP_TEMP_")
+_UPKEEP_ACTIONS = frozenset((apsw.SQLITE_ANALYZE, apsw.SQLITE_REINDEX))
 _CHANGE_ACTIONS = frozenset((apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE))
 _READ_ACTIONS = frozenset((apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE))
 _PRAGMAS_WITH_ARGUMENT = frozenset(
@@ -99,9 +100,13 @@ class Gate:
         connection.authorizer = self._authorize
 
     @contextmanager
-    def running(self, kind: StatementKind) -> Iterator[None]:
-        """While a user's statement of this kind is prepared and runs. An action beyond it becomes the SqlError that says why."""
-        self._mode, self._kind, self._refusal = _MODES[kind], kind, None
+    def running(self, kind: StatementKind, *, explain: bool = False) -> Iterator[None]:
+        """While a user's statement of this kind is prepared and runs. An action beyond it becomes the SqlError that says why.
+
+        Args:
+            explain: it is EXPLAIN, which prepares any statement and runs none.
+        """
+        self._mode, self._kind, self._refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
         try:
             yield
         except apsw.AuthError as error:
@@ -156,7 +161,7 @@ class Gate:
             return Prepared("", StatementKind.EMPTY, (), (), "")
         description, names, readonly, explain = facts[0]
         kind = StatementKind.READ if explain else self._kind
-        if kind is StatementKind.READ and not readonly:
+        if kind is StatementKind.READ and not readonly and not explain:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
         markers = scan.parameter_markers(text)
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
@@ -201,7 +206,7 @@ class Gate:
     def _schema(self, mode: Mode, action: int, first: str, second: str) -> int:
         name = second if action == apsw.SQLITE_ALTER_TABLE else first
         subject = second if action in (apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_TRIGGER) else name
-        if is_internal(name) or is_internal(subject):
+        if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
             return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
         if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
             return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os.path
 
 from triplicate.client import Client
@@ -63,7 +64,8 @@ class DatabaseNode:
         self._address = settings.advertised_address
         self._hosted: dict[str, HostedDatabase] = {}
         self._watch: Watch | None = None
-        self._failure: TriplicateError | None = None
+        self._failure: BaseException | None = None
+        self._failed_event: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._scope = TaskScope(f"node {settings.node_id}", on_failure=self._failed)
 
     @property
@@ -71,9 +73,13 @@ class DatabaseNode:
         return self._settings.node_id
 
     @property
-    def failure(self) -> TriplicateError | None:
+    def failure(self) -> BaseException | None:
         """Why the node stopped working by itself (its session with the metadata ended); it must be started anew."""
         return self._failure
+
+    async def failed(self) -> BaseException:
+        """Return when the node has stopped working by itself, with the reason; its process should end then."""
+        return await asyncio.shield(self._failed_event)
 
     @property
     def hosted(self) -> dict[str, HostedDatabase]:
@@ -115,8 +121,9 @@ class DatabaseNode:
         self._hosted.clear()
 
     def _failed(self, error: BaseException) -> None:
-        if isinstance(error, TriplicateError):
-            self._failure = error
+        self._failure = error
+        if not self._failed_event.done():
+            self._failed_event.set_result(error)
         self._host.trace("node.failed", node=self.node_id, error=repr(error))
 
     async def _follow_list(self, watch: Watch) -> None:

@@ -100,7 +100,7 @@ class Reader:
         self.stop = stop
         cursor = self.connection().cursor()
         try:
-            with self.gate().running(StatementKind.READ):
+            with self.gate().running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
                 cursor.execute(prepared.sql, tuple(parameters))
                 check_width(cursor, prepared)
                 rows = _take(cursor, FIRST_ROWS)

@@ -268,7 +268,7 @@ class Writer:
         """Start a reading statement inside the transaction; the caller fetches from the cursor and closes it."""
         cursor = self._connection.cursor()
         try:
-            with self.gate.running(StatementKind.READ):
+            with self.gate.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
                 cursor.execute(prepared.sql, tuple(parameters))
                 check_width(cursor, prepared)
         except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.property.rowlog_workload import contents
 from tests.unit.sql.cluster import Cluster, affected, play, run, state_of
-from triplicate.errors import SqlError
+from triplicate.errors import SessionExpired, SqlError
 from triplicate.metadata import own
 from triplicate.replica import Role
 from triplicate.sql import database_info
@@ -187,3 +187,18 @@ def test_databases_made_later_are_hosted_too(tmp_path: Path) -> None:
         assert await state_of(database_info(cluster.client("other"), "third")) == "3D000"
 
     play(tmp_path, scene)
+
+
+def test_a_node_that_was_declared_dead_stops_and_says_so(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        first = cluster.leader_name()
+        session = await cluster.database(first).session()
+        await cluster.expire(first)
+        error = await asyncio.wait_for(cluster.nodes[first].failed(), 5)
+        assert isinstance(error, SessionExpired)
+        assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
+        again = await (await cluster.leader(besides=first)).session()
+        assert await run(again, "select count(*) from t") == [(3,)]
+
+    play(tmp_path, scene, nodes=2)

@@ -22,6 +22,8 @@ def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:
         assert (await session.prepare("select a from t")).columns[0].declared_type == "TEXT"
         assert await session.table_columns("t") == [("id", "INTEGER"), ("a", "TEXT")]
         assert await session.table_columns("none") is None
+        assert await run(session, "explain delete from t") != []
+        assert await run(session, "select count(*) from t") == [(3,)]
 
     play(tmp_path, scene)
 

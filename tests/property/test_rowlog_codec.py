@@ -1,0 +1,172 @@
+"""The row log's bytes: whatever SQLite can hold comes back the same, and damage is refused or harmless."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplicate.errors import FormatError
+from triplicate.sql import (
+    BatchHeader,
+    RowKind,
+    RowRun,
+    SchemaChange,
+    SettingChange,
+    StatementResult,
+    TableShape,
+    Transaction,
+    decode_header,
+    decode_transaction,
+)
+from triplicate.sql.core.columns import Value, decode_column, encode_column
+from triplicate.sql.core.records import Operation, TableDictionary, encode_header, encode_transaction
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+REAL = st.floats(allow_nan=False)
+VALUES = st.one_of(st.none(), INT64, st.integers(-200, 200), REAL, TEXT, st.binary(max_size=20))
+COLUMNS = st.one_of(
+    st.lists(VALUES, min_size=1, max_size=20),
+    st.lists(st.one_of(st.none(), INT64), min_size=1, max_size=20),
+    st.lists(TEXT, min_size=1, max_size=20),
+    st.lists(st.one_of(st.none(), TEXT), min_size=1, max_size=40),
+    st.lists(REAL, min_size=1, max_size=20),
+    st.lists(st.binary(max_size=300), min_size=1, max_size=5),
+)
+
+
+def exactly(values: Sequence[Value]) -> list[tuple[str, object]]:
+    """Values told apart by type and by bits: -0.0 is not 0.0, and 1 is not 1.0."""
+    return [(type(value).__name__, struct.pack(">d", value) if isinstance(value, float) else value) for value in values]
+
+
+@given(COLUMNS)
+@settings(max_examples=200)
+def test_a_column_comes_back_the_same(values: list[Value]) -> None:
+    out = bytearray(b"before")
+    encode_column(out, values)
+    decoded, position = decode_column(bytes(out) + b"after", 6, len(values))
+    assert exactly(decoded) == exactly(values)
+    assert position == len(out)
+
+
+def test_extreme_values_keep_their_width() -> None:
+    for values, size in (([127, -128], 3), ([128], 3), ([2**31 - 1], 5), ([2**63 - 1, -(2**63)], 17), ([math.inf, -math.inf], 17)):
+        out = bytearray()
+        encode_column(out, values)
+        assert len(out) == size
+        assert list(decode_column(bytes(out), 0, len(values))[0]) == values
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> TableShape:
+    count = draw(st.integers(1, 4))
+    columns = tuple(f"c{index}" for index in range(count))
+    without_rowid = draw(st.booleans())
+    key = tuple(draw(st.lists(st.integers(0, count - 1), min_size=1 if without_rowid else 0, max_size=count, unique=True)))
+    rowid_column = draw(st.integers(-1, count - 1)) if not without_rowid and len(key) == 1 else -1
+    types = tuple(draw(st.sampled_from(["", "INTEGER", "text", "Numeric(5, 2)"])) for _ in columns)
+    return TableShape(draw(TEXT), columns, types, key, rowid_column, without_rowid)
+
+
+@st.composite
+def runs(draw: st.DrawFn, table: TableShape) -> RowRun:
+    kind = draw(st.sampled_from(list(RowKind)))
+    count = draw(st.integers(1, 4))
+
+    def column() -> list[Value]:
+        return draw(st.lists(VALUES, min_size=count, max_size=count))
+
+    def image(rowids: Sequence[int] | None) -> list[Sequence[Value]]:
+        return [rowids if index == table.rowid_column and rowids is not None else column() for index in range(len(table.columns))]
+
+    run = RowRun(table, kind, count)
+    if not table.without_rowid:
+        run.rowids = draw(st.lists(INT64, min_size=count, max_size=count))
+        if kind is RowKind.UPDATE and draw(st.booleans()):
+            run.new_rowids = draw(st.lists(INT64, min_size=count, max_size=count))
+    if kind is not RowKind.INSERT and (table.without_rowid or (table.key and draw(st.booleans()))):
+        run.keys = [column() for _ in table.key]
+    if kind is not RowKind.DELETE:
+        run.new = image(run.new_rowids or run.rowids)
+    if kind is not RowKind.INSERT and draw(st.booleans()):
+        run.old = image(run.rowids)
+    return run
+
+
+@st.composite
+def transactions(draw: st.DrawFn) -> Transaction:
+    tables = draw(st.lists(shapes(), min_size=1, max_size=3))
+    some_operation: st.SearchStrategy[Operation] = st.one_of(
+        st.sampled_from(tables).flatmap(runs),
+        st.builds(SchemaChange, TEXT, st.binary(min_size=16, max_size=16)),
+        st.builds(SettingChange, TEXT, VALUES),
+    )
+    operations = draw(st.lists(some_operation, max_size=4))
+    rows = st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[VALUES] * width), max_size=3))
+    results = draw(st.lists(st.builds(StatementResult, st.integers(0, 2**40), rows.map(tuple)), max_size=3))
+    return Transaction(draw(st.integers(1, 2**40 - 1)), operations, draw(TEXT), tuple(results))
+
+
+def facts(transaction: Transaction) -> list[object]:
+    """Everything of a transaction in a form that can be compared."""
+    found: list[object] = [transaction.number, transaction.request_id]
+    found += [(result.rows_affected, [exactly(row) for row in result.rows], result.rows_dropped) for result in transaction.results]
+    for operation in transaction.operations:
+        if isinstance(operation, RowRun):
+            parts = (operation.keys, operation.new, operation.old)
+            images = [None if part is None else [exactly(column) for column in part] for part in parts]
+            rowids = [None if ids is None else list(ids) for ids in (operation.rowids, operation.new_rowids)]
+            found.append((operation.table, operation.kind, operation.count, rowids, images))
+        elif isinstance(operation, SettingChange):
+            found.append((operation.name, exactly([operation.value])))
+        else:
+            found.append(operation)
+    return found
+
+
+@given(st.lists(transactions(), min_size=1, max_size=3), st.binary(min_size=16, max_size=16), INT64)
+@settings(max_examples=60, deadline=None)
+def test_a_batch_comes_back_the_same(batch: list[Transaction], digest: bytes, number: int) -> None:
+    dictionary = TableDictionary()
+    records = [encode_transaction(transaction, dictionary) for transaction in batch]
+    header = BatchHeader(digest, abs(number), 7, 1, 2, digest, bytes(16), tuple(dictionary.shapes))
+    decoded = decode_header(encode_header(header))
+    assert decoded == header
+    assert [facts(decode_transaction(record, decoded.tables)) for record in records] == [facts(transaction) for transaction in batch]
+
+
+@given(transactions(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_damage_is_refused_or_read_as_something_else(transaction: Transaction, data: st.DataObject) -> None:
+    dictionary = TableDictionary()
+    record = bytearray(encode_transaction(transaction, dictionary))
+    place = data.draw(st.integers(0, len(record) * 8 - 1))
+    record[place // 8] ^= 1 << place % 8
+    with suppress(FormatError):
+        decode_transaction(bytes(record), dictionary.shapes)
+    with pytest.raises(FormatError):
+        decode_transaction(bytes(record[: len(record) // 2]), dictionary.shapes)
+
+
+def test_what_this_release_does_not_know_is_refused_by_name() -> None:
+    record = bytearray(encode_transaction(Transaction(1), TableDictionary()))
+    for index, value, words in ((0, 2, "version 2"), (1, 2, "snapshot pointer"), (1, 9, "kind 9"), (3, 2, "part 1 of 2")):
+        changed = bytearray(record)
+        changed[index] = value
+        with pytest.raises(FormatError, match=words):
+            decode_transaction(bytes(changed), ())
+    header = bytearray(encode_header(BatchHeader(bytes(16), 1, 1, 0, 0, bytes(16), bytes(16))))
+    for index, value, words in ((0, 0, "TB"), (2, 9, "version 9"), (3, 1, "flags 0x1")):
+        changed = bytearray(header)
+        changed[index] = value
+        with pytest.raises(FormatError, match=words):
+            decode_header(bytes(changed))
+    with pytest.raises(FormatError, match="too many"):
+        decode_header(bytes(header) + b"x")

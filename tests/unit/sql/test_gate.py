@@ -1,0 +1,188 @@
+"""The statement gate, SQLSTATEs, and telling statements apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from triplicate.errors import SqlError
+from triplicate.sql.core import scan
+from triplicate.sql.gate import Gate, change_images, savepoint_name
+from triplicate.sql.interface import StatementKind
+from triplicate.sql.sqlstates import from_sqlite
+
+SCHEMA = """
+create table t(id integer primary key autoincrement, a text unique, b numeric(5, 2) not null default 0 check (b < 100));
+create table child(p references t(id));
+create view v as select a from t;
+create table triplicate_state(a);
+create table s(a integer) strict;
+create trigger stop before delete on t begin select raise(abort, 'not this one'); end;
+create trigger meddle after insert on child begin update sqlite_sequence set seq = 1; end;
+"""
+
+
+@pytest.fixture
+def connection() -> Iterator[apsw.Connection]:
+    made = apsw.Connection(":memory:")
+    made.execute("pragma foreign_keys = on")
+    made.execute(SCHEMA)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "tag"),
+    [
+        ("select 1", StatementKind.READ, "SELECT"),
+        ("values (1)", StatementKind.READ, "SELECT"),
+        ("with x as (select 1) select * from x", StatementKind.READ, "SELECT"),
+        ("explain delete from t", StatementKind.READ, "EXPLAIN"),
+        ("pragma table_info(t)", StatementKind.READ, "PRAGMA"),
+        ("select * from pragma_table_info('t')", StatementKind.READ, "SELECT"),
+        ("pragma user_version", StatementKind.READ, "PRAGMA"),
+        ("insert into t(a) values($1)", StatementKind.WRITE, "INSERT"),
+        ("replace into t(a) values(1)", StatementKind.WRITE, "INSERT"),
+        ("with x as (select 1) update t set a = 1", StatementKind.WRITE, "UPDATE"),
+        ("delete from t returning id", StatementKind.WRITE, "DELETE"),
+        ("create table u(a)", StatementKind.SCHEMA, "CREATE TABLE"),
+        ("create unique index i on t(b)", StatementKind.SCHEMA, "CREATE INDEX"),
+        ("create virtual table f using fts5(x)", StatementKind.SCHEMA, "CREATE TABLE"),
+        ("alter table t rename column b to c", StatementKind.SCHEMA, "ALTER TABLE"),
+        ("alter table t set (change_images = full)", StatementKind.SCHEMA, "ALTER TABLE"),
+        ("drop view v", StatementKind.SCHEMA, "DROP VIEW"),
+        ("analyze", StatementKind.SCHEMA, "ANALYZE"),
+        ("pragma user_version = 3", StatementKind.SCHEMA, "PRAGMA"),
+        ("begin", StatementKind.BEGIN, "BEGIN"),
+        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE", StatementKind.BEGIN, "BEGIN"),
+        ("begin immediate", StatementKind.BEGIN_IMMEDIATE, "BEGIN"),
+        ("end transaction;", StatementKind.COMMIT, "COMMIT"),
+        ("abort", StatementKind.ROLLBACK, "ROLLBACK"),
+        ('rollback transaction to savepoint "A b"', StatementKind.ROLLBACK_TO, "ROLLBACK"),
+        ("release s", StatementKind.RELEASE, "RELEASE"),
+        ("savepoint s", StatementKind.SAVEPOINT, "SAVEPOINT"),
+        ("-- nothing", StatementKind.EMPTY, ""),
+        (" ; ", StatementKind.EMPTY, ""),
+    ],
+)
+def test_statements_are_told_apart(connection: apsw.Connection, sql: str, kind: StatementKind, tag: str) -> None:
+    prepared = Gate(connection).examine(sql)
+    assert (prepared.kind, prepared.tag) == (kind, tag)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("selec 1", "42601"),
+        ("select 1; select 2", "42601"),
+        ("select", "42601"),
+        ("begin nonsense", "42601"),
+        ("savepoint a b", "42601"),
+        ("select * from nowhere", "42P01"),
+        ("select nosuch from t", "42703"),
+        ("select nofunction(1)", "42883"),
+        ("create table t(a)", "42P07"),
+        ("create index i on t(nosuch)", "42703"),
+        ("drop index nosuch", "42704"),
+        ("insert into t values(1)", "42601"),
+        ("attach 'x' as y", "0A000"),
+        ("vacuum", "0A000"),
+        ("vacuum into 'x'", "0A000"),
+        ("pragma journal_mode = delete", "0A000"),
+        ("pragma writable_schema = on", "0A000"),
+        ("pragma foreign_keys = off", "0A000"),
+        ("create temp table x(a)", "0A000"),
+        ("create temp trigger x after insert on t begin select 1; end", "0A000"),
+        ("create virtual table x using dbstat", "0A000"),
+        ("select load_extension('x')", "42501"),
+        ("update sqlite_sequence set seq = 9", "42501"),
+        ("delete from sqlite_schema", "42809"),
+        ("insert into child values(1)", "42501"),
+        ("delete from triplicate_state", "42501"),
+        ("drop table triplicate_state", "42501"),
+        ("create table triplicate_mine(a)", "42501"),
+        ("create index i on triplicate_state(a)", "42501"),
+        ("alter table triplicate_state rename to x", "42501"),
+        ("alter table t set (fillfactor = 3)", "22023"),
+        ("alter table t set (change_images = none)", "22023"),
+        ("select '" + "x" * 1_100_000 + "'", "54000"),
+    ],
+)
+def test_what_may_not_pass_is_refused_with_its_sqlstate(connection: apsw.Connection, sql: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        Gate(connection).examine(sql)
+    assert refused.value.sqlstate == sqlstate, refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("insert into t(id) values(1), (1)", "23505"),
+        ("insert into t(a) values('x'), ('x')", "23505"),
+        ("insert into t(b) values(null)", "23502"),
+        ("insert into t(b) values(1000)", "23514"),
+        ("update child set p = 77", "23503"),
+        ("delete from t", "P0001"),
+        ("insert into s values('x')", "22P02"),
+        ("insert into t(id) values('x')", "22P02"),
+        ("select abs(-9223372036854775808)", "22003"),
+        ("select json('{')", "22032"),
+        ("insert into v values(1)", "42809"),
+    ],
+)
+def test_failures_have_the_sqlstate_that_postgresql_users_expect(connection: apsw.Connection, sql: str, sqlstate: str) -> None:
+    connection.execute("drop trigger meddle; insert into t values(5, 'five', 5); insert into child values(5)")
+    with pytest.raises(apsw.Error) as failure:
+        connection.execute(sql).fetchall()
+    error = from_sqlite(failure.value, sql)
+    assert error.sqlstate == sqlstate, error.message
+
+
+def test_an_error_says_where_in_characters() -> None:
+    connection = apsw.Connection(":memory:")
+    with pytest.raises(SqlError) as refused:
+        Gate(connection).examine("select 'é', nosuch")
+    assert refused.value.position == 13
+    connection.close()
+
+
+def test_columns_and_parameters_are_described(connection: apsw.Connection) -> None:
+    prepared = Gate(connection).examine("select a as x, b, a || 'z' from t where id = $2 and a = $1 and b = ?")
+    assert [(column.name, column.declared_type, column.table, column.origin) for column in prepared.columns] == [
+        ("x", "TEXT", "t", "a"),
+        ("b", "numeric(5, 2)", "t", "b"),
+        ("a || 'z'", None, None, None),
+    ]
+    assert prepared.parameters == ("$2", "$1", None)
+
+
+def test_what_runs_is_held_to_its_kind(connection: apsw.Connection) -> None:
+    gate = Gate(connection)
+    for kind, sql, sqlstate in (
+        (StatementKind.READ, "insert into t(a) values(1)", "25006"),
+        (StatementKind.READ, "create table u(a)", "25006"),
+        (StatementKind.WRITE, "create table u(a)", "42501"),
+        (StatementKind.WRITE, "update triplicate_state set a = 1", "42501"),
+    ):
+        with pytest.raises(SqlError) as refused, gate.running(kind):
+            connection.execute(sql)
+        assert refused.value.sqlstate == sqlstate
+    connection.execute("update triplicate_state set a = 1")
+
+
+def test_texts_are_split_at_semicolons_that_end_statements() -> None:
+    trigger = "create trigger x after insert on t begin update t set a = ';'; select case when 1 then 2 end; end"
+    assert scan.split(f"select ';' -- ; no\n; {trigger}; /* ; */ select \"a;b\", $1;") == [
+        "select ';'",
+        trigger,
+        'select "a;b", $1',
+    ]
+    assert scan.split(trigger) == [trigger]
+    assert scan.split("  ;; -- nothing") == []
+    assert scan.parameter_markers("select $1, :two, @three, '$4' -- $5") == {"1": "$1", "two": ":two", "three": "@three"}
+    assert savepoint_name('release savepoint "Mixed ""Case"""') == 'Mixed "Case"'
+    assert savepoint_name("savepoint Abc") == "abc"
+    assert change_images("alter table \"T t\" set (change_images = 'full')") == ("T t", "full")
+    assert change_images("alter table t rename to u") is None
