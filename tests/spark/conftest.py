@@ -41,8 +41,23 @@ def cluster(place: Path) -> Iterator[LocalCluster]:
         yield running
 
 
+LITTER = ("spark-", "blockmgr-", "artifacts-", "liblz4", "metastore_db", "derby.log", "tri-", ".spark")
+
+
+def litter() -> set[Path]:
+    """What Spark is known to leave in the temporary and the working directory."""
+    folders = (Path(tempfile.gettempdir()), Path.cwd())
+    return {path for folder in folders for path in folder.iterdir() if path.name.startswith(LITTER)}
+
+
 @pytest.fixture(scope="session")
-def spark(place: Path) -> Iterator[SparkSession]:
+def litter_before() -> set[Path]:
+    """What was there before the session."""
+    return litter()
+
+
+@pytest.fixture(scope="session")
+def spark(place: Path, litter_before: set[Path]) -> Iterator[SparkSession]:
     made = session("tests", run_folder=place / "spark", cores=2)
     yield made
     made.stop()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
@@ -82,7 +83,7 @@ def test_an_open_log_is_read_up_to_what_is_confirmed(bench: Bench) -> None:
         for number in range(5):
             await writer.append_entry([b"%d" % number])
         await writer.noop()
-        counted = await asyncio.to_thread(bench.reader(log).load().count)
+        counted: int = await asyncio.to_thread(bench.reader(log).load().count)
         await writer.close()
         return counted
 
@@ -153,10 +154,10 @@ def test_a_task_that_fails_once_is_tried_again_and_its_records_are_there_once(be
     log = bench.new_log()
     marker = str(bench.folder / "failed")
 
-    def fail_once(batches: object) -> object:
+    def fail_once(batches: Iterator[Any]) -> Iterator[Any]:
         import os
 
-        for batch in batches:  # type: ignore[attr-defined]
+        for batch in batches:
             yield batch
             if not os.path.exists(marker):
                 open(marker, "w").close()

@@ -1,0 +1,123 @@
+"""A database's change feed through Spark, from real nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.conftest import Bench
+from triplicate.sql import create_database
+
+START_S = 30.0
+
+
+class Shop:
+    """A database with one table and its feed."""
+
+    def __init__(self, bench: Bench, name: str, connection: psycopg.Connection[Any]) -> None:
+        self.bench = bench
+        self.name = name
+        self.connection = connection
+
+    def execute(self, *statements: str) -> None:
+        """Run statements as one transaction."""
+        with self.connection.transaction():
+            for statement in statements:
+                self.connection.execute(statement)
+
+    def options(self, table: str = "orders") -> dict[str, str]:
+        return {"metadataServiceUri": self.bench.uri, "database": self.name, "table": table}
+
+    def feed(self, **options: str) -> list[tuple[Any, ...]]:
+        """Kind, id, amount and place of every change, in order."""
+        frame = self.bench.spark.read.format("triplicate-changes").options(**self.options(), **options).load()
+        rows = frame.orderBy("_commit_version", "_seq", "_change_type").collect()
+        return [(row["_change_type"], row["id"], row["amount"], row["_seq"]) for row in rows]
+
+    def versions(self) -> list[int]:
+        frame = self.bench.spark.read.format("triplicate-changes").options(**self.options()).load()
+        return [row[0] for row in frame.select("_commit_version").distinct().orderBy("_commit_version").collect()]
+
+
+@pytest.fixture(scope="module")
+def names() -> list[str]:
+    return [f"shop{number}" for number in range(9, 0, -1)]
+
+
+@pytest.fixture
+def shop(bench: Bench, names: list[str]) -> Iterator[Shop]:
+    name = names.pop()
+    bench.run(lambda client: create_database(client, name))
+    with connected(bench, name) as connection:
+        made = Shop(bench, name, connection)
+        made.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, amount REAL, paid BOOLEAN)")
+        yield made
+
+
+def connected(bench: Bench, name: str) -> psycopg.Connection[Any]:
+    """A connection to the leader, once there is one."""
+    deadline = time.monotonic() + START_S
+    place = f"host=127.0.0.1 port={bench.node_port} dbname={name} user=test target_session_attrs=read-write connect_timeout=3"
+    while True:
+        try:
+            return psycopg.connect(place, autocommit=True)
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def test_every_change_is_in_the_feed_with_the_tables_own_types(shop: Shop) -> None:
+    shop.execute("INSERT INTO orders VALUES (1, 'Ada', 10.5, true), (2, 'Bob', 20, false)")
+    shop.execute("UPDATE orders SET amount = 21 WHERE id = 2", "DELETE FROM orders WHERE id = 1")
+    assert shop.feed() == [("insert", 1, 10.5, 0), ("insert", 2, 20.0, 1), ("update_postimage", 2, 21.0, 0), ("delete", 1, None, 1)]
+    frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options("ORDERS")).load()
+    assert [(field.name, field.dataType.simpleString()) for field in frame.schema.fields] == [
+        ("id", "bigint"),
+        ("customer", "string"),
+        ("amount", "double"),
+        ("paid", "boolean"),
+        ("_change_type", "string"),
+        ("_commit_version", "bigint"),
+        ("_commit_timestamp", "timestamp"),
+        ("_seq", "int"),
+    ]
+    first, second = shop.versions()
+    assert [change[0] for change in shop.feed(startingVersion=str(second))] == ["update_postimage", "delete"]
+    assert [change[0] for change in shop.feed(endingVersion=str(first))] == ["insert", "insert"]
+    assert shop.feed(startingVersion=str(second + 1_000)) == []
+
+
+def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
+    bench = shop.bench
+    seen: list[list[tuple[str, int]]] = []
+
+    def run() -> None:
+        frame = bench.spark.readStream.format("triplicate-changes").options(**shop.options(), maxVersionsPerTrigger="2").load()
+        writer = frame.writeStream.foreachBatch(
+            lambda part, _: seen.append([(row["_change_type"], row["id"]) for row in part.orderBy("_commit_version", "_seq").collect()])
+        )
+        writer.option("checkpointLocation", str(bench.folder / "changes")).trigger(availableNow=True).start().awaitTermination()
+
+    for number in (1, 3, 5):
+        shop.execute(f"INSERT INTO orders (id) VALUES ({number}), ({number + 1})")
+    run()
+    assert [change for batch in seen for change in batch] == [("insert", number) for number in range(1, 7)]
+    assert all(len(batch) % 2 == 0 for batch in seen), "no batch cuts a transaction"
+    seen.clear()
+    shop.execute("DELETE FROM orders WHERE id = 3")
+    run()
+    assert [change for batch in seen for change in batch] == [("delete", 3)]
+
+
+def test_an_unknown_table_or_database_is_named(shop: Shop) -> None:
+    source = shop.bench.spark.read.format("triplicate-changes")
+    with pytest.raises(PySparkException, match="has no table 'invoices'"):
+        source.options(**shop.options("invoices")).load()
+    with pytest.raises(PySparkException, match="nowhere"):
+        source.options(**{**shop.options(), "database": "nowhere"}).load()
