@@ -6,7 +6,6 @@ from triplicate.ledger.recovery import Recovery, RecoveryAdd
 
 TESTS = [
     "tests/unit/ledger/test_recovery.py::test_copies_carry_the_last_add_confirmed_that_was_found",
-    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
 ]
 
 

@@ -152,7 +152,7 @@ def refuse_foreign(path: Path) -> None:
 
 DEFAULT_BOOKIES = 4
 """One more than a ledger needs by default, so that the cluster still takes new ledgers when one is down."""
-DEFAULT_NODES = 0
+DEFAULT_NODES = 3
 
 
 def read_folder(path: Path) -> ClusterFolder | None:
