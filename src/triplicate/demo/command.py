@@ -45,7 +45,7 @@ def demo(folder: str, parent_pipe: int | None) -> None:
         with findings.stage("unpack the input, ask pandas what to expect") as stage:
             dataset = unpack(place / "input")
             expected = expected_figures(dataset)
-            stage.records = expected.flights
+            stage.records, stage.bytes = expected.flights, dataset.flights.stat().st_size
         with local_cluster(place / "cluster", bookies=BOOKIES, nodes=NODES) as cluster:
             remarks.print(f"{BOOKIES} bookies and {NODES} database nodes are up")
             with findings.stage("start Spark"):

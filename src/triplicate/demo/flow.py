@@ -82,7 +82,7 @@ class Flow:
     def _ingest(self, spark: SparkSession) -> None:
         from triplicate.demo import jobs
 
-        with self._findings.stage("ingest: Spark to log") as stage:
+        with self._findings.stage("ingest: Spark to log") as stage, jobs.progress(spark, "ingest"):
             jobs.ingest(spark, self._uri, self._dataset, PARTITIONS)
             first, stage.bytes = self._log_state(jobs.LOG)
             stage.records = first
@@ -112,6 +112,7 @@ class Flow:
             for table, path in self._dataset.small.items():
                 count = load_small_table(self._dsn, table, small_table(spark, path))
                 stage.records += count
+                stage.bytes += path.stat().st_size
                 self._findings.check(f"table {table} is whole", count == self._expected.small[table], f"{count:,} rows")
 
     def _load_flights(self, spark: SparkSession) -> Saboteur:
@@ -125,6 +126,7 @@ class Flow:
             with self._findings.stage("load: log to database, servers killed") as stage:
                 load_stream(spark, self._uri, self._place / "checkpoint", RECORDS_PER_BATCH, loader.load)
                 stage.records = sum(one.flights for one in loader.report.acknowledged)
+                stage.bytes = loader.report.bytes
             if not saboteur.restarted_at:
                 saboteur.restart()
         finally:
@@ -156,12 +158,15 @@ class Flow:
         from triplicate.demo import jobs
 
         findings, expected = self._findings, self._expected
-        with findings.stage("change feed to Parquet") as stage:
-            findings.changes = jobs.archive_changes(spark, self._uri, self._place / "changes")
+        changes = self._place / "changes"
+        with findings.stage("change feed to Parquet") as stage, jobs.progress(spark, "change feed"):
+            findings.changes = jobs.archive_changes(spark, self._uri, changes)
             stage.records = sum(findings.changes.values())
-        with findings.stage("join and aggregate, compare with pandas") as stage:
-            found = jobs.aggregate(spark, self._place / "changes", self._uri)
-            stage.records = findings.rows = found["rows"]
+            stage.bytes = sum(file.stat().st_size for file in changes.glob("*.parquet"))
+        with findings.stage("join and aggregate, compare with pandas") as read, jobs.progress(spark, "aggregate"):
+            found = jobs.aggregate(spark, changes, self._uri)
+            read.records = findings.rows = found["rows"]
+            read.bytes = stage.bytes
         wanted = {"insert": expected.flights, "update_postimage": expected.late, "delete": expected.cancelled}
         findings.check("the feed has every insert, update and delete", findings.changes == wanted, f"{findings.changes}, not {wanted}")
         findings.check("as many flights remain as left", found["rows"] == expected.remaining, f"{found['rows']:,}")
@@ -192,7 +197,7 @@ class Flow:
         findings = self._findings
         with findings.stage("compare the log with the original file") as stage:
             table = read_log(spark, self._uri)
-            stage.records = table.num_rows
+            stage.records, stage.bytes = table.num_rows, table.nbytes
             offsets = table.column("offset").to_pylist()
             keys = [key.decode() for key in table.column("key").to_pylist()]
             flights = read_flights(self._dataset)
@@ -212,8 +217,9 @@ class Flow:
         findings.check("no two copies differ", copies.differing == 0, "; ".join(copies.details[:3]))
         findings.check("no entry is without a copy", copies.without_copy == 0, "; ".join(copies.details[:3]))
         with findings.stage("compare the three database copies") as stage:
-            complaints, copy = audit.compare_databases(self._database_files(), timeout_s=CATCH_UP_S)
-            stage.records = copy.rows
+            files = self._database_files()
+            complaints, copy = audit.compare_databases(files, timeout_s=CATCH_UP_S)
+            stage.records, stage.bytes = copy.rows * len(files), sum(file.stat().st_size for file in files)
         findings.check("the three database copies are equal, rowids and schema included", not complaints, "; ".join(complaints[:3]))
         cancelled = sum(int(row[-1]) for row in copy.tables.get("cancellations", []))
         findings.check("cancelled flights were counted", cancelled == self._expected.cancelled, f"{cancelled:,}")

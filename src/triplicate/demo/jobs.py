@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,37 @@ from triplicate.demo.dataset import FLIGHT_COLUMNS, FLIGHT_KEY, ROUTE_FLIGHTS_MI
 
 LOG = "flights"
 DATABASE = "flights"
+POLL_S = 0.3
 INGEST = "demo-ingest"
 """The ingest's name as an application: run again with the same version, it adds nothing."""
+
+
+@contextmanager
+def progress(spark: SparkSession, what: str) -> Iterator[None]:
+    """Show on a terminal how many tasks of Spark's jobs are done, while the block runs."""
+    tracker = spark.sparkContext.statusTracker()
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(POLL_S):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            tasks = [(info.numCompletedTasks, info.numTasks) for info in stages if info is not None]
+            if tasks:
+                done, total = sum(one for one, _ in tasks), sum(one for _, one in tasks)
+                sys.stderr.write(f"\r  {what}: {done} of {total} tasks of {len(tasks)} stages \x1b[K")
+                sys.stderr.flush()
+        sys.stderr.write("\r\x1b[K")
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
 
 
 def ingest(spark: SparkSession, metadata_uri: str, dataset: Dataset, partitions: int) -> None:

@@ -74,6 +74,8 @@ class LoadReport:
     """What the loader lived through."""
 
     acknowledged: list[Acknowledged] = field(default_factory=list)
+    bytes: int = 0
+    """Of the documents sent, each batch counted once."""
     skipped: int = 0
     reconnects: int = 0
     seconds_without_leader: float = 0.0
@@ -111,6 +113,7 @@ class Loader:
             psycopg.Error: the database refuses it, or no node led for `GIVE_UP_S`.
         """
         document = "[" + ",".join(flights) + "]"
+        self.report.bytes += len(document)
         deadline = time.monotonic() + GIVE_UP_S
         lost_at: float | None = None
         transaction: int | None = None
