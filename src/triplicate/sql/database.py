@@ -205,7 +205,8 @@ class SqlDatabase:
         if self._connection is not None:
             mark_epoch(self._connection, numbers.epoch)
         self._close_connection()
-        return Writer(self._path, numbers, self._setup)
+        limit_s = self.settings.transaction_limit_s
+        return Writer(self._path, numbers, self._setup, now=self._host.clock.monotonic, limit_s=limit_s)
 
     def _committed(self, position: int, schema_version: int) -> None:
         self._moved((position, schema_version))

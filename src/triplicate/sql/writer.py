@@ -6,7 +6,7 @@ and then calls `commit` with the offset reached, or `rollback`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,7 +126,19 @@ class _Savepoint:
 class Writer:
     """One SQLite transaction at a time on the leader's connection."""
 
-    def __init__(self, path: str, numbers: Numbers, setup: ConnectionSetup | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        numbers: Numbers,
+        setup: ConnectionSetup | None = None,
+        *,
+        now: Callable[[], float] = lambda: 0.0,
+        limit_s: float = float("inf"),
+    ) -> None:
+        """
+        Args:
+            now: a clock in seconds that never goes back. limit_s: how long a statement of a batch may run, as all others wait for it.
+        """
         self.context = TransactionContext()
         self.context.numbers = numbers
         self._numbers = numbers
@@ -146,6 +158,9 @@ class Writer:
         self._savepoints: list[_Savepoint] = []
         self._dictionary = TableDictionary()
         self.stop = StopFlag()
+        self._now = now
+        self._limit_s = limit_s
+        self._deadline = float("inf")
         connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
 
     def close(self) -> None:
@@ -173,7 +188,7 @@ class Writer:
 
     def rollback(self) -> None:
         """Undo the transaction; nothing happens when there is none."""
-        self.stop = StopFlag()
+        self.stop, self._deadline = StopFlag(), float("inf")
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._savepoints.clear()
@@ -396,6 +411,10 @@ class Writer:
     # Failures.
 
     def _must_stop(self) -> bool:
+        if self._now() > self._deadline and self.stop.reason is None:
+            self.stop.reason = SqlError(
+                "57014", f"the statement held the writer for {self._limit_s:g} s", hint="Change fewer rows at a time."
+            )
         return self.stop.reason is not None or self._capture.overflowing
 
     def _failure(self, error: Exception, sql: str | None) -> SqlError:
@@ -456,7 +475,7 @@ class Writer:
                         self._numbers.finish(number, committed=False)
                     break
             else:
-                self.stop = StopFlag()
+                self.stop, self._deadline = StopFlag(), float("inf")
                 pending.preamble = self._header()
                 return pending
 
@@ -469,6 +488,7 @@ class Writer:
         if stored is not None:
             return repeated(stored.results, 0)
         self.stop, self.context.number = request.stop, None
+        self._deadline = self._now() + self._limit_s
         self._connection.execute("savepoint triplicate_request")
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:

@@ -218,6 +218,24 @@ def test_a_running_statement_can_be_cancelled(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
+def test_a_statement_that_runs_too_long_fails_alone(tmp_path: Path) -> None:
+    endless = "with recursive c(x) as (select 1 union all select x + 1 from c) insert into t select max(x) from c"
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("strict", replace(SETTINGS, transaction_limit_s=0.1))
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        long, short = await one.prepare(endless), await other.prepare("insert into t values(1)")
+        async with asyncio.TaskGroup() as group:
+            failing = group.create_task(state_of(one.start(long, ())))
+            group.create_task(other.start(short, ()))
+        assert await failing == "57014"
+        assert await run(one, "select a from t") == [(1,)]
+
+    play(tmp_path, scene, nodes=0)
+
+
 def test_large_results_are_fetched_in_parts_and_survive_later_writes(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()

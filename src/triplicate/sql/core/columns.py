@@ -47,6 +47,10 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
     Raises:
         TypeError: a value is none of SQLite's five kinds.
     """
+    if len(values) == 1:
+        # Most transactions change one row.
+        _encode_kind(out, type(values[0]), values, 0)
+        return
     kinds = set(map(type, values))
     if len(kinds) == 1:
         _encode_kind(out, kinds.pop(), values, 0)
