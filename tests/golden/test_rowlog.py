@@ -1,0 +1,79 @@
+"""A batch of the row log as release 0.1 writes it, opened for ever."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from triplicate.sql import (
+    BatchHeader,
+    RowKind,
+    RowRun,
+    SchemaChange,
+    SettingChange,
+    StatementResult,
+    TableShape,
+    Transaction,
+    decode_header,
+    decode_transaction,
+)
+from triplicate.sql.core.records import TableDictionary, encode_header, encode_transaction
+
+SAMPLE = Path(__file__).with_name("rowlog") / "batch.json"
+FLIGHTS = TableShape("flights", ("id", "carrier", "delay"), ("INTEGER", "text", "real"), (0,), 0)
+PAIRS = TableShape("pairs", ("k", "v"), ("TEXT", ""), (0,), -1, without_rowid=True)
+
+
+def batch() -> tuple[BatchHeader, list[Transaction]]:
+    """What the sample holds."""
+    transactions = [
+        Transaction(
+            1,
+            [
+                SchemaChange("CREATE TABLE flights(id INTEGER PRIMARY KEY, carrier text, delay real)", bytes(range(16))),
+                RowRun(FLIGHTS, RowKind.INSERT, 3, rowids=(1, 2, 300), new=((1, 2, 300), ("UA", None, "ÅÄ"), (1.5, None, -0.0))),
+            ],
+            "request-1",
+            (StatementResult(0), StatementResult(3, ((1, "UA"), (2, None)))),
+        ),
+        Transaction(
+            2,
+            [
+                RowRun(FLIGHTS, RowKind.UPDATE, 1, (1,), (7,), new=((7,), ("AA",), (2.0,)), old=((1,), ("UA",), (1.5,))),
+                RowRun(FLIGHTS, RowKind.DELETE, 2, (2, 300)),
+                RowRun(PAIRS, RowKind.INSERT, 2, new=(("a", "b"), (b"\x00\xff", 2**40))),
+                RowRun(PAIRS, RowKind.DELETE, 1, keys=(("a",),)),
+                SettingChange("user_version", 3),
+            ],
+        ),
+    ]
+    return BatchHeader(b"\x11" * 16, 5, 9, 3, 4, bytes(16), bytes(range(16)), (FLIGHTS, PAIRS)), transactions
+
+
+def test_a_stored_batch_is_read_as_it_was_written() -> None:
+    sample = json.loads(SAMPLE.read_text())
+    header, transactions = batch()
+    decoded = decode_header(bytes.fromhex(sample["preamble"]))
+    assert decoded == header
+    for record, expected in zip(sample["records"], transactions, strict=True):
+        found = decode_transaction(bytes.fromhex(record), decoded.tables)
+        assert (found.number, found.request_id, found.results) == (expected.number, expected.request_id, expected.results)
+        assert [_plain(one) for one in found.operations] == [_plain(one) for one in expected.operations]
+
+
+def test_the_same_batch_is_still_written_so() -> None:
+    sample = json.loads(SAMPLE.read_text())
+    header, transactions = batch()
+    dictionary = TableDictionary()
+    assert [encode_transaction(one, dictionary).hex() for one in transactions] == sample["records"]
+    assert encode_header(header).hex() == sample["preamble"]
+
+
+def _plain(operation: object) -> object:
+    if not isinstance(operation, RowRun):
+        return operation
+    columns = [
+        None if part is None else [list(map(repr, column)) for column in part] for part in (operation.keys, operation.new, operation.old)
+    ]
+    rowids = [None if ids is None else list(ids) for ids in (operation.rowids, operation.new_rowids)]
+    return operation.table, operation.kind, operation.count, rowids, columns
