@@ -23,7 +23,7 @@ def refused(folder: Path) -> str:
 
 def test_a_second_start_is_quick_and_keeps_every_port(tmp_path: Path) -> None:
     with Up(tmp_path / "c") as first:
-        assert set(first.members) == {"bookie-1", "bookie-2", "bookie-3", "bookie-4"}
+        assert set(first.members) == {"bookie-1", "bookie-2", "bookie-3", "bookie-4", "node-1", "node-2", "node-3"}
         assert first.end(signal.SIGINT) == 0
         assert first.alive() == []
     assert not (tmp_path / "c" / "processes.json").exists()
@@ -36,7 +36,7 @@ def test_a_second_start_is_quick_and_keeps_every_port(tmp_path: Path) -> None:
 
 
 def test_every_process_serves_metrics_on_loopback(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "1") as up:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1") as up:
         for member in up.members.values():
             assert member["metrics"].startswith("http://127.0.0.1:")
             with urllib.request.urlopen(member["metrics"], timeout=10) as answer:
@@ -45,8 +45,8 @@ def test_every_process_serves_metrics_on_loopback(tmp_path: Path) -> None:
 
 
 def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "2") as up:
-        assert len(up.alive()) == 2
+    with Up(tmp_path / "c", "--bookies", "2", "--nodes", "1") as up:
+        assert len(up.alive()) == 3
         up.end(signal.SIGKILL)
         # At once: it waits for the orphans, which still hold their directories, and then starts.
         with Up(tmp_path / "c") as again:
@@ -55,13 +55,13 @@ def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path
 
 
 def test_the_children_of_a_killed_up_end_by_themselves(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "2") as up:
+    with Up(tmp_path / "c", "--bookies", "2", "--nodes", "0") as up:
         up.end(signal.SIGKILL)
         wait_until(lambda: up.alive() == [], 10.0, "no child is left")
 
 
 def test_a_second_up_on_the_same_folder_is_refused_in_one_line(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "1") as up:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         line = refused(tmp_path / "c")
         assert f"run by another triplicate (process {up.process.pid})" in line
         assert "stop that one, or name another --dir" in line
@@ -74,7 +74,7 @@ def test_a_folder_of_other_things_is_refused_and_left_alone(tmp_path: Path) -> N
 
 
 def test_a_port_in_use_is_named_in_one_line(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "1") as up:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         host, _, port = up.members["bookie-1"]["address"].rpartition(":")
         up.end(signal.SIGTERM)
     with socket.socket() as holder:
@@ -87,7 +87,7 @@ def test_a_port_in_use_is_named_in_one_line(tmp_path: Path) -> None:
 
 def test_the_directory_of_another_cluster_is_refused_in_one_line(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        with Up(tmp_path / name, "--bookies", "1") as up:
+        with Up(tmp_path / name, "--bookies", "1", "--nodes", "0") as up:
             up.end(signal.SIGTERM)
     shutil.copy(tmp_path / "b" / "metadata.db", tmp_path / "a" / "metadata.db")
     for leftover in ("metadata.db-wal", "metadata.db-shm"):
@@ -102,7 +102,7 @@ def test_the_directory_of_another_cluster_is_refused_in_one_line(tmp_path: Path)
 
 
 def test_lost_metadata_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "1") as up:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         up.end(signal.SIGTERM)
     for path in (tmp_path / "c").glob("metadata.db*"):
         path.rename(tmp_path / path.name)
@@ -110,7 +110,7 @@ def test_lost_metadata_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
 
 
 def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "1") as up:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         up.kill_member("bookie-1")
         assert up.process.stderr is not None
         line = up.process.stderr.readline()
@@ -122,7 +122,7 @@ def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Pat
 
 
 def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:
-    with started("up", "--dir", str(tmp_path / "c"), "--bookies", "1") as up:
+    with started("up", "--dir", str(tmp_path / "c"), "--bookies", "1", "--nodes", "0") as up:
         assert up.stderr is not None
         told = ""
         while "ready; Ctrl-C" not in told:

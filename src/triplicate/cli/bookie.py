@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 import click
 
 from triplicate.bookie import Bookie
 from triplicate.cli.options import existing, load_configuration, settings_options
-from triplicate.cli.running import serve_process
+from triplicate.cli.running import Serving, serve_process
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_tree
@@ -30,7 +30,7 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
     if not uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
 
-    async def start(host: Host, metrics: Metrics) -> tuple[dict[str, object], Callable[[], Awaitable[None]]]:
+    async def start(host: Host, metrics: Metrics) -> Serving:
         cluster = await ClusterMetadata.open(await open_tree(existing(uri), host), host)
         server = Bookie(host, settings, cluster, metrics)
         try:
@@ -45,7 +45,7 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
             finally:
                 await cluster.aclose()
 
-        return {"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}, stop
+        return Serving({"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}, stop, server.wait_failed)
 
     name = settings.bookie_id or "bookie"
     serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

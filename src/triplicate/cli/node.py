@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 import click
 
 from triplicate.cli.options import load_configuration, settings_options
-from triplicate.cli.running import serve_process
+from triplicate.cli.running import Serving, serve_process
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
@@ -34,7 +34,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     if not uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
 
-    async def start(host: Host, metrics: Metrics) -> tuple[dict[str, object], Callable[[], Awaitable[None]]]:
+    async def start(host: Host, metrics: Metrics) -> Serving:
         cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client), settings, metrics)
@@ -60,6 +60,8 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         except BaseException:
             await stop()
             raise
-        return {"node": settings.node_id, "address": "{}:{}".format(*server.address), "positions": databases.positions()}, stop
+        address = "{}:{}".format(*server.address)
+        facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
+        return Serving(facts, stop, databases.failed)
 
     serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from triplicate.config import ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.runtime import Host, Listener, Metrics, real_host, serve_metrics
+from triplicate.runtime import Host, Listener, Metrics, first_of, real_host, serve_metrics
 
 Result = TypeVar("Result")
 
@@ -108,8 +109,37 @@ async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings)
         raise EnvironmentFault(f"metrics port {port} cannot be opened ({error.strerror}); choose another process.metrics_port") from None
 
 
-Serve = Callable[[Host, Metrics], Awaitable[tuple[dict[str, object], Callable[[], Awaitable[None]]]]]
-"""Starts a server; returns facts for the parent and how to stop it."""
+@dataclass
+class Serving:
+    """A server that has been started."""
+
+    facts: dict[str, object]
+    """For the parent and the log."""
+    stop: Callable[[], Awaitable[None]]
+    failed: Callable[[], Awaitable[BaseException]]
+    """Waits until the server can serve no more and returns why; its process must end then, so that somebody notices."""
+
+
+Serve = Callable[[Host, Metrics], Awaitable[Serving]]
+"""Starts a server on the host with the registry of metrics."""
+
+
+async def until_end(name: str, serving: Serving) -> None:
+    """Wait for a signal, or for the server to fail by itself.
+
+    Raises:
+        EnvironmentFault: it failed.
+    """
+
+    async def failure() -> BaseException | int:
+        return await serving.failed()
+
+    async def told() -> BaseException | int:
+        return await until_signal()
+
+    _, what = await first_of([told(), failure()], name=f"{name} serves")
+    if isinstance(what, BaseException):
+        raise EnvironmentFault(f"{name} can serve no more and ends: {what}") from what
 
 
 def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -130,17 +160,17 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
     async def body() -> None:
         host = real_host(name, trace=LogTrace())
         metrics = Metrics()
-        facts, stop = await start(host, metrics)
+        serving = await start(host, metrics)
         try:
             listener = await start_metrics(host, metrics, settings)
             try:
-                facts = {**facts, "metrics": "http://{}:{}/metrics".format(*listener.address)}
+                facts = {**serving.facts, "metrics": "http://{}:{}/metrics".format(*listener.address)}
                 logging.getLogger("triplicate").info("%s serves%s", name, "".join(f" {key}={value}" for key, value in facts.items()))
                 report_ready(ready_pipe, facts)
-                await until_signal()
+                await until_end(name, serving)
             finally:
                 await listener.close()
         finally:
-            await stop()
+            await serving.stop()
 
     run_loop(body(), debug=settings.debug)
