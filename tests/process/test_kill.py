@@ -14,7 +14,7 @@ LINES = [f"{number:06d} " + "x" * 100 for number in range(60_000)]
 
 
 def test_a_bookie_killed_during_appends_costs_no_acknowledged_entry(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "4") as up:
+    with Up(tmp_path / "c", "--bookies", "4", "--nodes", "0") as up:
         ledger = run("ledger", "create", uri=up.uri).stdout.strip()
         victim = run_json("ledger", "show", ledger, uri=up.uri)["segments"][0]["ensemble"][0]
         with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
@@ -40,7 +40,7 @@ def feed(append: subprocess.Popen[str]) -> None:
 
 
 def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "3") as up:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         text = "\n".join(LINES[:3000])
         made = json.loads(run("ledger", "append", "new", "--leave-open", "--json", uri=up.uri, text=text).stdout)
         ledger = str(made["ledger_id"])
@@ -54,7 +54,7 @@ def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Pat
 
 
 def test_a_killed_writer_leaves_a_ledger_that_recovers_to_all_it_acknowledged(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "3") as up:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         ledger = run("ledger", "create", uri=up.uri).stdout.strip()
         with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
             feeder = threading.Thread(target=feed_until_broken, args=(append,))

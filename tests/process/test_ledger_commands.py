@@ -14,7 +14,7 @@ from tests.process.running import TIMEOUT_S, Up, run, run_json, started
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Up(tmp_path_factory.mktemp("ledger") / "c", "--bookies", "3") as up:
+    with Up(tmp_path_factory.mktemp("ledger") / "c", "--bookies", "3", "--nodes", "0") as up:
         yield up.uri
 
 

@@ -20,7 +20,7 @@ LINES = [f"{number:06d} " + "y" * 60 for number in range(100_000)]
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Up(tmp_path_factory.mktemp("log") / "c", "--bookies", "3") as up:
+    with Up(tmp_path_factory.mktemp("log") / "c", "--bookies", "3", "--nodes", "0") as up:
         yield up.uri
 
 
@@ -91,7 +91,7 @@ def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
 
 
 def test_a_killed_writer_and_a_killed_bookie_cost_no_acknowledged_record(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "4") as up:
+    with Up(tmp_path / "c", "--bookies", "4", "--nodes", "0") as up:
         run("log", "create", "l", "--roll-size-bytes", "65536", "--compression", "none", uri=up.uri)
         with started("log", "append", "l", "--offsets", uri=up.uri) as append:
             feeder = threading.Thread(target=feed_until_broken, args=(append,))

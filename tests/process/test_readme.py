@@ -17,7 +17,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert len(blocks) == 1
     program = tmp_path / "example.py"
     program.write_text(blocks[0])
-    with Up(tmp_path / "c", "--bookies", "3") as up:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         answer = subprocess.run(
             [sys.executable, "-W", "error", str(program)],
             env=environment(TRIPLICATE_METADATA=up.uri),
