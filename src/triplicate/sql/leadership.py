@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import apsw
 
 from triplicate.config.node import NodeSettings
-from triplicate.errors import EnvironmentFault, RecordTooLarge, ReplicaError, SqlError
+from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
 from triplicate.runtime import Host, TaskScope, Timer, Worker, shielded
 
 from .core.records import StatementResult
@@ -412,7 +412,7 @@ class Leadership:
         try:
             await shielded(self.on_writer(self.writer.commit, pending, end))
         except LateChanges as error:
-            raise ReplicaError(f"database {self._name}: {error}; this copy cannot be trusted") from error
+            raise Diverged(f"{error}: this copy holds what the log does not") from error
         self._settle_numbers(pending, committed=True)
         self.on_commit(self.writer.position, self.writer.schema_version)
 

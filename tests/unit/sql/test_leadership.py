@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
 from tests.unit.sql.cluster import SETTINGS, run, state_of
-from triplicate.errors import LogFenced
+from triplicate.errors import Diverged, LogFenced
 from triplicate.runtime import real_host
 from triplicate.sql import SqlDatabase
+from triplicate.sql.writer import LateChanges, Writer
 
 
 class HeldLog:
@@ -66,7 +68,7 @@ def play(folder: Path, scene: Callable[[SqlDatabase, HeldLog], Coroutine[Any, An
             database = SqlDatabase(real_host("test", seed=1), "db", b"i" * 16, str(folder / "main.db"), SETTINGS)
             await database.open()
             await database.follow()
-            leading = asyncio.get_running_loop().create_task(database._lead(log))
+            leading = asyncio.get_running_loop().create_task(database._lead(log), name="leading")
             while not database.is_leader:
                 await asyncio.sleep(0.001)
             session = await database.session()
@@ -215,5 +217,21 @@ def test_an_unknown_outcome_is_in_progress_until_recovery_has_decided(tmp_path: 
         again = await database.session()
         assert await run(again, "select pg_xact_status($1)", (identity,)) == [("in progress",)]
         assert await run(again, "select pg_xact_status($1)", ((1 << 40) + 1,)) == [("committed",)]
+
+    play(tmp_path, scene)
+
+
+def test_rows_changed_during_the_commit_make_the_copy_diverged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session = await database.session()
+
+        def late(self: Writer, pending: object, end: int) -> None:
+            raise LateChanges("rows were changed while the transaction committed")
+
+        monkeypatch.setattr(Writer, "commit", late)
+        leading = next(task for task in asyncio.all_tasks() if task.get_name() == "leading")
+        assert await state_of(run(session, "insert into t values(2)")) == "08007"
+        with pytest.raises(Diverged, match="holds what the log does not"):
+            await leading
 
     play(tmp_path, scene)
