@@ -123,6 +123,10 @@ class Connection(asyncio.Protocol):
     def takes_answers(self) -> bool:
         return self._transport is not None and "peer does not read" not in self._held
 
+    @property
+    def is_gone(self) -> bool:
+        return self._transport is None
+
     def _hold(self, reason: str) -> None:
         if self._transport is None or reason in self._held:
             return

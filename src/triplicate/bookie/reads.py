@@ -44,6 +44,10 @@ class Reader(Protocol):
     def takes_answers(self) -> bool:
         """False while the peer does not take what it was sent, or the connection is closed."""
 
+    @property
+    def is_gone(self) -> bool:
+        """The connection is closed: nobody waits for answers."""
+
     def respond(self, response: ReadingResponse) -> None: ...
 
     def reads_done(self) -> None:
@@ -114,7 +118,8 @@ class Reads:
             for (peer, _, _), response in zip(portion, answers, strict=False):
                 peer.respond(response)
             for peer, request, handle in reversed(portion[len(answers) :]):
-                if id(peer) in self._peers or peer.takes_answers:
+                # A peer that just does not take answers is owed them all the same.
+                if not peer.is_gone:
                     peer.reads.appendleft((request, handle))
                     self._peers[id(peer)] = peer
             for peer in {id(peer): peer for peer, _, _ in portion}.values():
