@@ -32,6 +32,8 @@ from triplicate.wire import (
 )
 
 SWEEPS_PER_TIMEOUT = 10
+OWED_TIMEOUTS = 6
+"""A connection on which a read is still not answered after so many time-outs is given up."""
 WRITE_BUFFER_BYTES = 1 << 24
 
 ReadCallback = Callable[[Any, ReadResponse | None, BookieError | None], None]
@@ -119,11 +121,24 @@ class AddLane:
         self._channel.close_lane(self)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _PendingRead:
     callback: ReadCallback
     token: Any
     sent_at: float
+
+
+@dataclass(slots=True)
+class _EntryReads:
+    """All reads of one entry. Answers to equal requests look alike, come late and overtake each other, so only one request is out
+    at a time, and those who come meanwhile share the next. Else a "no entry" from before an add would answer a read made after it.
+    """
+
+    frame: bytes
+    asked_at: float
+    asked: list[_PendingRead]
+    """For whom the request is out; empty once they all gave up."""
+    waiting: list[_PendingRead]
 
 
 class BookieChannel(asyncio.Protocol):
@@ -146,7 +161,7 @@ class BookieChannel(asyncio.Protocol):
         self._scope = scope
         self._loop = asyncio.get_running_loop()
         self._lanes: dict[int, AddLane] = {}
-        self._reads: dict[tuple[int, int], deque[_PendingRead]] = {}
+        self._reads: dict[tuple[int, int], _EntryReads] = {}
         self._room_waiters: dict[int, AddSink] = {}
         self._transport: asyncio.Transport | None = None
         self._connecting = False
@@ -194,12 +209,17 @@ class BookieChannel(asyncio.Protocol):
         Args:
             fence: fence the ledger on this bookie first; needs the master key.
         """
+        pending = _PendingRead(callback, token, self.now())
+        reads = self._reads.get((ledger_id, entry_id))
+        if reads is not None:
+            reads.waiting.append(pending)
+            return
         request = ReadRequest(ledger_id, entry_id, fence, master_key if fence else None, high_priority=fence)
-        pending = self._reads.get((ledger_id, entry_id))
-        if pending is None:
-            pending = self._reads[ledger_id, entry_id] = deque()
-        pending.append(_PendingRead(callback, token, self.now()))
-        self._out.append(encode_request(request))
+        self._ask((ledger_id, entry_id), encode_request(request), [pending])
+
+    def _ask(self, key: tuple[int, int], frame: bytes, asked: list[_PendingRead]) -> None:
+        self._reads[key] = _EntryReads(frame, self.now(), asked, [])
+        self._out.append(frame)
         self._schedule_flush()
 
     def write(self, frames: bytes) -> None:
@@ -285,8 +305,8 @@ class BookieChannel(asyncio.Protocol):
         for lane in list(self._lanes.values()):
             if lane.oldest is not None:
                 lane.sink.bookie_failed(self.bookie_id, error)
-        for pending in reads.values():
-            for read in pending:
+        for entry in reads.values():
+            for read in (*entry.asked, *entry.waiting):
                 read.callback(read.token, None, error)
         self._tell_room()
 
@@ -350,13 +370,13 @@ class BookieChannel(asyncio.Protocol):
     def _take_response(self, response: Response, touched: dict[int, AddLane]) -> None:
         if isinstance(response, ReadResponse):
             key = (response.ledger_id, response.entry_id)
-            pending = self._reads.get(key)
-            if pending is None:
-                return  # It was given up after its time-out.
-            read = pending.popleft()
-            if not pending:
-                del self._reads[key]
-            read.callback(read.token, response, None)
+            reads = self._reads.pop(key, None)
+            if reads is None:
+                return  # Nobody asked.
+            if reads.waiting:
+                self._ask(key, reads.frame, reads.waiting)
+            for read in reads.asked:
+                read.callback(read.token, response, None)
         elif isinstance(response, AddResponse):
             self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
 
@@ -383,16 +403,20 @@ class BookieChannel(asyncio.Protocol):
                 oldest_sent_at = min(oldest_sent_at, flight.sent_at)
                 what = f"add of entry {flight.last_entry_id} of ledger {lane.ledger_id}"
                 lane.sink.bookie_failed(self.bookie_id, timed_out(self.bookie_id, what, settings.add_timeout_s))
-        for key, pending in list(self._reads.items()):
-            while pending and pending[0].sent_at + settings.read_timeout_s <= now:
-                read = pending.popleft()
+        owed_since = min([reads.asked_at for reads in self._reads.values()], default=now)
+        for key, reads in list(self._reads.items()):
+            overdue = [read for read in (*reads.asked, *reads.waiting) if read.sent_at + settings.read_timeout_s <= now]
+            # The answer is still owed, so the request stays known: whenever it comes, it belongs to nobody who asks from now on.
+            reads.asked = [read for read in reads.asked if read not in overdue]
+            reads.waiting = [read for read in reads.waiting if read not in overdue]
+            for read in overdue:
                 oldest_sent_at = min(oldest_sent_at, read.sent_at)
                 what = f"read of entry {key[1]} of ledger {key[0]}"
                 read.callback(read.token, None, timed_out(self.bookie_id, what, settings.read_timeout_s))
-            if not pending:
-                self._reads.pop(key, None)
-        if self._transport is not None and self._received_at < oldest_sent_at < now:
-            # Not one byte since the overdue request was sent: this connection is dead, whatever the operating system thinks.
+        dead = self._received_at < oldest_sent_at < now or owed_since + OWED_TIMEOUTS * settings.read_timeout_s <= now
+        if self._transport is not None and dead:
+            # Not one byte since the overdue request was sent: this connection is dead, whatever the operating system thinks. Or an
+            # answer will never come, and whoever asks for the same waits behind it.
             self._transport.abort()
         elif self._reads or any(lane.oldest is not None for lane in self._lanes.values()):
             self._arm_sweep()

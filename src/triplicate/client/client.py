@@ -125,7 +125,8 @@ class Client:
             closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger takes no more entries; create a new one")
             closed.ledger_id = ledger_id
             raise closed
-        taken = replace(found.value, custom={**custom, "writer": self.host.name.encode()})
+        # A number of its own: after a lost answer, equal bytes in the metadata must mean that they are ours, whoever shares our name.
+        taken = replace(found.value, custom={**custom, "writer": f"{self.host.name} {self._rng.getrandbits(63):x}".encode()})
         try:
             if not awaited or found.value.state is not LedgerState.OPEN:
                 raise BadVersion("no writer is awaited")

@@ -80,6 +80,12 @@ class EnsembleChanger:
                 await self._change(patience)
         except TriplicateError as error:
             self._writer.fail(error)
+        except BaseException as error:
+            # A fault of ours, or the end of the client: without a change that ends nothing more would ever be confirmed.
+            unknown = OutcomeUnknown(f"the change of ensemble of ledger {self._writer.ledger_id} was broken off: {error!r}")
+            unknown.ledger_id = self._writer.ledger_id
+            self._writer.fail(unknown)
+            raise
         if self._writer.failure is None:
             self._failed.clear()
             self._tracker.end_change()

@@ -424,8 +424,10 @@ class LedgerWriter:
         """
         if self._closed is None:
             self._closing = True
-            self._closed = self._loop.create_future()
-            task = self._services.scope.spawn(self._close_into(self._closed, wait), name=f"close ledger {self.ledger_id}")
+            closed: asyncio.Future[int] = self._loop.create_future()
+            task = self._services.scope.spawn(self._close_into(closed, wait), name=f"close ledger {self.ledger_id}")
+            # Only now: had the client been closed before, whoever asks again must hear it again, not wait for nobody.
+            self._closed = closed
             task.add_done_callback(lambda _: self._closed_at_last())
         return await asyncio.shield(self._closed)
 
