@@ -159,6 +159,18 @@ def test_a_failed_transaction_refuses_everything_but_rollback() -> None:
     run(body)
 
 
+def test_commit_of_a_failed_transaction_says_rollback() -> None:
+    async def body(s: Served) -> None:
+        connection = await s.asyncpg()
+        await connection.execute("begin")
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await connection.execute("select * from nowhere")
+        assert await connection.execute("commit") == "ROLLBACK"
+        await connection.close()
+
+    run(body)
+
+
 def test_several_statements_in_one_simple_query_are_one_transaction() -> None:
     async def body(s: Served) -> None:
         connection = await s.asyncpg()

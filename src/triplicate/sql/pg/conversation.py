@@ -345,6 +345,8 @@ class Conversation:
         prepared = portal.statement.prepared
         if prepared is None or portal.cursor is not None or await self._transaction_control(prepared):
             return
+        if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
+            portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
         timer = self._arm_timeout()
         try:
             portal.cursor = await self._session.start(prepared, engine_parameters(portal))
@@ -391,7 +393,7 @@ class Conversation:
                 self._stream.write(wire.PORTAL_SUSPENDED)
                 return
         affected = portal.cursor.rows_affected if portal.cursor is not None else 0
-        self._stream.write(wire.command_complete(command_tag(prepared, portal.rows_sent, affected)))
+        self._stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent, affected)))
 
     # Session commands.
 

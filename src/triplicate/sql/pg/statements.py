@@ -40,6 +40,8 @@ class Portal:
     column_oids: tuple[int, ...] | None = None
     """Decided when the portal or its statement is described, or at the first row; fixed from then on."""
     rows_sent: int = 0
+    tag: str | None = None
+    """What completes the command instead of the statement's own tag."""
 
     def formats(self) -> list[int]:
         """One format per column: 0 text, 1 binary."""
