@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
+
 from tests.spark.conftest import Bench, litter
+from triplicate.log import Logs, LogSettings
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 
 
 def test_a_job_leaves_nothing_outside_the_run_folder(bench: Bench, place: Path, litter_before: set[Path]) -> None:
@@ -13,3 +19,14 @@ def test_a_job_leaves_nothing_outside_the_run_folder(bench: Bench, place: Path, 
     assert bench.values(log) == list(range(10))
     assert litter() <= litter_before
     assert any((place / "spark" / "local").iterdir())
+
+
+def test_the_documents_example_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    monkeypatch.chdir(bench.folder)
+    Path("flights.csv").write_text("carrier,flight\nAA,1\nUA,2\n")
+    bench.run(lambda client: Logs(client).create("flights", LogSettings()))
+    exec(found[1].replace("sqlite:///path/of/cluster/metadata.db", bench.uri), {})
+    rows = bench.spark.read.parquet("lake").orderBy("offset").collect()
+    assert [(row["offset"], row["key"]) for row in rows] == [(0, b"AA"), (1, b"UA")]

@@ -52,7 +52,9 @@ def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str,
 def session(
     application: str, *, run_folder: Path | None = None, cores: int | None = None, extra: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start (or get) a session in which ``format("triplicate")`` and ``format("triplicate-changes")`` work.
+    """Start a session in which ``format("triplicate")`` and ``format("triplicate-changes")`` work.
+
+    Where the process has a session already, that one is returned with its own settings: a process has one JVM.
 
     Args:
         application: its name.
@@ -68,6 +70,10 @@ def session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise ConfigError("pipelines need PySpark: pip install 'triplicate[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        register(active)
+        return active
     folder = _passing_folder("triplicate-spark-") if run_folder is None else run_folder.absolute()
     sockets = folder / "s"
     if len(os.fsencode(sockets)) > SOCKET_FOLDER_LIMIT_BYTES:
