@@ -5,9 +5,11 @@ Writing and reading happen on two workers at once: the writer touches only the l
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 
 from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.entry_log import (
@@ -76,22 +78,22 @@ class EntryLogWriter:
 
     def runs(self, flush_number: int, ledger_id: int, entries: dict[int, bytes]) -> Iterator[tuple[int, BlockInfo]]:
         """Write a ledger's entries as one run, or several where they span or weigh too much; yields (log, run)."""
-        part: list[tuple[int, Buffer]] = []
-        part_bytes = 0
-        for entry_id in sorted(entries):
-            entry = entries[entry_id]
-            if part and (entry_id - part[0][0] >= MAX_RUN_SPAN or part_bytes + len(entry) > MAX_RUN_BYTES):
-                yield self._run(flush_number, ledger_id, part)
-                part, part_bytes = [], 0
-            part.append((entry_id, entry))
-            part_bytes += len(entry) + SIZE.size
-        if part:
-            yield self._run(flush_number, ledger_id, part)
+        entry_ids = sorted(entries)
+        start = 0
+        while start < len(entry_ids):
+            part_ids = entry_ids[start : bisect_left(entry_ids, entry_ids[start] + MAX_RUN_SPAN, start)]
+            part = list(map(entries.__getitem__, part_ids))
+            if sum(map(len, part)) + SIZE.size * len(part) > MAX_RUN_BYTES:
+                ends = list(accumulate([SIZE.size + len(entry) for entry in part]))
+                most = max(1, bisect_right(ends, MAX_RUN_BYTES))
+                del part_ids[most:], part[most:]
+            yield self._run(flush_number, ledger_id, part_ids, part)
+            start += len(part)
 
-    def _run(self, flush_number: int, ledger_id: int, entries: list[tuple[int, Buffer]]) -> tuple[int, BlockInfo]:
+    def _run(self, flush_number: int, ledger_id: int, entry_ids: list[int], entries: list[bytes]) -> tuple[int, BlockInfo]:
         log = self._log()
-        buffers, info = encode_run(flush_number, ledger_id, entries, log.end)
-        self._append(log, buffers, info)
+        head, body, info = encode_run(flush_number, ledger_id, entry_ids, entries, log.end)
+        self._append(log, chain((head,), body), info)
         return log.number, info
 
     def states(self, flush_number: int, states: Sequence[LedgerState]) -> int:
@@ -149,14 +151,15 @@ class EntryLogWriter:
             self._open = _OpenLog(number, file, header, HEADER_BYTES, [])
         return self._open
 
-    def _append(self, log: _OpenLog, buffers: list[Buffer], info: BlockInfo) -> None:
-        self._waiting += buffers
-        size = info.end - info.offset
-        self._waiting_bytes += size
-        log.end += size
+    def _append(self, log: _OpenLog, buffers: Iterable[Buffer], info: BlockInfo) -> None:
+        for buffer in buffers:
+            self._waiting.append(buffer)
+            self._waiting_bytes += len(buffer)
+            log.end += len(buffer)
+            if self._waiting_bytes >= WRITE_BYTES:
+                self._write(log)
+        assert log.end == info.end, "a block is as long as its header says"
         log.blocks.append(info)
-        if self._waiting_bytes >= WRITE_BYTES:
-            self._write(log)
 
     def _write(self, log: _OpenLog) -> None:
         if self._waiting:

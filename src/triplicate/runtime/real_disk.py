@@ -45,24 +45,24 @@ class RealFile:
 
     def pwrite(self, buffers: Sequence[Buffer], offset: int) -> int:
         total = sum(map(len, buffers))
-        if len(buffers) <= BUFFERS_PER_WRITE_MAX and os.pwritev(self._descriptor, buffers, offset) == total:
-            return total
-        # Many buffers, or a short write (signal, nearly full disk): go on from the first byte not known to be written. Writing the
-        # same bytes again at the same place does no harm.
-        pending = deque(memoryview(buffer) for buffer in buffers if len(buffer))
-        while pending:
-            batch = [pending[index] for index in range(min(BUFFERS_PER_WRITE_MAX, len(pending)))]
-            written = os.pwritev(self._descriptor, batch, offset)
+        written = 0
+        for start in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
+            batch = buffers if len(buffers) <= BUFFERS_PER_WRITE_MAX else buffers[start : start + BUFFERS_PER_WRITE_MAX]
+            done = os.pwritev(self._descriptor, batch, offset + written)
+            if done != (total if batch is buffers else sum(map(len, batch))):
+                self._go_on(batch, done, offset + written)
+                done = sum(map(len, batch))
+            written += done
+        return total
+
+    def _go_on(self, buffers: Sequence[Buffer], done: int, offset: int) -> None:
+        """After a short write (a signal, a nearly full disk): the rest, from the first byte not known to be written."""
+        rest = memoryview(b"".join(buffers))
+        while done < len(rest):
+            written = os.pwritev(self._descriptor, [rest[done:]], offset + done)
             if written == 0:
                 raise OSError(errno.EIO, "the disk accepted no byte", self.path)
-            offset += written
-            while written:
-                head = pending.popleft()
-                if written < len(head):
-                    pending.appendleft(head[written:])
-                    break
-                written -= len(head)
-        return total
+            done += written
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         offset = os.fstat(self._descriptor).st_size

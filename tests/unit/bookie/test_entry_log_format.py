@@ -31,8 +31,8 @@ def join(buffers: list[bytes | bytearray | memoryview]) -> bytes:
 
 def log_of(*, footer: bool) -> tuple[bytes, list[BlockInfo]]:
     data = HEADER
-    run_buffers, run = encode_run(3, 42, list(ENTRIES), len(data))
-    data += join(run_buffers)
+    head, body, run = encode_run(3, 42, [entry_id for entry_id, _ in ENTRIES], [entry for _, entry in ENTRIES], len(data))
+    data += join([head, *body])
     state_buffers, states = encode_states_block(3, [STATE], len(data))
     data += join(state_buffers)
     if footer:

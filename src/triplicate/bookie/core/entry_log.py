@@ -30,6 +30,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 
 from triplicate.bookie.core.checksum import Buffer, crc32c
 from triplicate.bookie.core.file_header import HEADER_BYTES
@@ -45,6 +46,8 @@ TABLE_ROW = struct.Struct(">qq")
 FOOTER_ROW = struct.Struct(">QHQqqqIIQ")
 TRAILER = struct.Struct(">4sQII")
 SIZE = struct.Struct(">I")
+PIECE_BYTES = 64 * 1024
+"""About how much of a run's body is joined at a time."""
 MAX_RUN_SPAN = 16384
 """A run's last id is less than this above its first, so a lookup need not look far for runs that hold an id."""
 MAX_RUN_BYTES = 32 * 1024 * 1024
@@ -108,30 +111,39 @@ class RunTable:
         return self.offsets[index], end - self.offsets[index] - SIZE.size
 
 
-def encode_run(flush_number: int, ledger_id: int, entries: Sequence[tuple[int, Buffer]], offset: int) -> tuple[list[Buffer], BlockInfo]:
-    """One run.
+def encode_run(
+    flush_number: int, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes], offset: int
+) -> tuple[bytes, Iterator[Buffer], BlockInfo]:
+    """One run: its header and table, its body in pieces, and what it is. Work per entry is left to loops inside the interpreter.
 
     Args:
-        entries: (entry id, entry) by ascending id, ids distinct, not empty, within `MAX_RUN_SPAN`.
+        entry_ids: ascending, distinct, not empty, within `MAX_RUN_SPAN`.
+        entries: as many.
         offset: where the block will stand in the log.
     """
-    table: list[int] = []
-    buffers: list[Buffer] = [b"", b""]
-    position = 0
-    pack = SIZE.pack
-    for entry_id, entry in entries:
-        table.append(entry_id)
-        table.append(position)
-        size = len(entry)
-        buffers.append(pack(size))
-        buffers.append(entry)
-        position += 4 + size
+    count = len(entry_ids)
+    sizes = list(map(len, entries))
+    table: list[int] = [0] * (2 * count)
+    table[0::2] = entry_ids
+    table[1::2] = [position + SIZE.size * index for index, position in enumerate(accumulate(sizes[:-1], initial=0))]
+    body_bytes = sum(sizes) + SIZE.size * count
     packed = struct.pack(f">{len(table)}q", *table)
-    first, last, count = entries[0][0], entries[-1][0], len(entries)
-    info = BlockInfo(BlockType.RUN, offset, flush_number, ledger_id, first, last, count, len(packed), position)
-    buffers[0] = _header(info, packed)
-    buffers[1] = packed
-    return buffers, info
+    info = BlockInfo(BlockType.RUN, offset, flush_number, ledger_id, entry_ids[0], entry_ids[-1], count, len(packed), body_bytes)
+    return _header(info, packed) + packed, _body(sizes, entries, body_bytes // count), info
+
+
+def _body(sizes: list[int], entries: Sequence[bytes], mean_bytes: int) -> Iterator[Buffer]:
+    """A run's body, made while it is written: small entries are joined, since a write of many small buffers costs more than copying."""
+    step = max(1, PIECE_BYTES // mean_bytes)
+    for start in range(0, len(sizes), step):
+        part = sizes[start : start + step]
+        buffers: list[Buffer] = [b""] * (2 * len(part))
+        buffers[0::2] = map(SIZE.pack, part)
+        buffers[1::2] = entries[start : start + step]
+        if mean_bytes < PIECE_BYTES:
+            yield b"".join(buffers)
+        else:
+            yield from buffers
 
 
 def encode_states_block(flush_number: int, states: Iterable[LedgerState], offset: int) -> tuple[list[Buffer], BlockInfo]:
