@@ -270,6 +270,10 @@ class BookieChannel(asyncio.Protocol):
             self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s")
         except (OSError, TriplicateError) as error:
             self._connect_failed(str(error) or type(error).__name__)
+        except BaseException as error:
+            # A fault of ours, or the end of the client: whoever waits for this connection must hear that it will not come.
+            self._connect_failed(f"connecting was broken off: {error!r}")
+            raise
         else:
             self._connecting = False
             if self._closed:

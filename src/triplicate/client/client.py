@@ -159,7 +159,7 @@ class Client:
         self._check_usable()
         found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
         reader = self._reader(ledger_id, found)
-        await reader.read_last_confirmed()
+        await reader.ask_last_confirmed()
         self._services.metrics.ledgers_opened.inc()
         return reader
 

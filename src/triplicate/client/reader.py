@@ -57,6 +57,7 @@ class LedgerReader:
         Raises:
             ArgumentError: the range is empty or begins below 0. NoSuchEntry: it ends behind the last confirmed entry.
             ReadFailed: for an entry no replica delivered, also after the metadata was read again. NoSuchLedger: deleted meanwhile.
+            ConnectionLost: the metadata is away, so whether entries behind the last known one are confirmed cannot be told.
         """
         self._check_usable()
         if not 0 <= first_entry_id <= last_entry_id:
@@ -99,8 +100,16 @@ class LedgerReader:
 
         Raises:
             ReadFailed: too few bookies answered to exclude that more is confirmed; the message names the others.
+            NoSuchLedger: it was deleted. ConnectionLost: the metadata, which names the bookies to ask, is away.
         """
         self._check_usable()
+        if not self.is_closed:
+            # Bookies that were replaced since would in good faith answer with what they last heard, and nobody tells them of the end.
+            await self.refresh_metadata()
+        return await self.ask_last_confirmed()
+
+    async def ask_last_confirmed(self) -> int:
+        """`read_last_confirmed` with metadata that was just read."""
         while not self.is_closed:
             version = self._found.version
             try:

@@ -255,5 +255,9 @@ class _Attempt:
             self._step(machine.NoReplacement(str(error)))
         except TriplicateError as error:
             self._fail(error)
+        except BaseException as error:
+            # A fault of ours, or the end of the client: the answer that the machine waits for will not come.
+            self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was broken off: {error!r}; the ledger stays fenced"))
+            raise
         else:
             self._step(machine.EnsembleReplaced(ensemble))
