@@ -1,0 +1,44 @@
+"""One cluster for all tests of this folder; a database for all that only need tables, and one of its own for each that asks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.stand import Db, Stand, set_client_timeouts, unique
+from triplicate.cli import local_cluster
+
+
+@pytest.fixture(scope="session")
+def stand() -> Iterator[Stand]:
+    place = Path(tempfile.mkdtemp(prefix="tc-"))
+    try:
+        with local_cluster(place / "c", bookies=3, nodes=3, begin=lambda folder: set_client_timeouts(folder.path)) as cluster:
+            yield Stand(cluster)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def shared(stand: Stand) -> Db:
+    """For tests that make a table of their own and disturb nobody."""
+    return stand.create("shared")
+
+
+@pytest.fixture
+def database(stand: Stand) -> Db:
+    """For tests that depend on the position or the leader of their database."""
+    return stand.create(unique("db"))
+
+
+@pytest.fixture
+def table(shared: Db) -> Iterator[str]:
+    """The name of a table that does not exist yet in `shared`."""
+    name = unique("t")
+    yield name
+    with shared.writable() as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {name}".encode())
