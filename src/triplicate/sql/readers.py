@@ -80,7 +80,10 @@ class Reader:
         return self._gate
 
     def examine(self, sql: str) -> Prepared:
-        """What the gate says, by the schema that this connection sees."""
+        """What the gate says, by the schema as it is now."""
+        # Only a statement that runs notices that another connection has changed the schema; one that is merely prepared sees the old
+        # one, and takes DROP TABLE IF EXISTS for idle.
+        self.connection().execute("select 1 from sqlite_schema limit 1").fetchall()
         return self.gate().examine(sql)
 
     def begin(self) -> int:
