@@ -59,7 +59,8 @@ class DigestChecks:
                 self._settle(ledger_id, Verification.UNKNOWN, None)
             else:
                 value = found.value
-                if value.digest_type is DigestType.DUMMY:
+                if value.digest_type is DigestType.DUMMY or not value.credentials_stored:
+                    # Metadata of the oldest format names neither digest nor password; what stands in for them is only a default.
                     self._settle(ledger_id, Verification.IMPOSSIBLE, None)
                 else:
                     self._settle(ledger_id, Verification.KNOWN, DigestVerifier(value.digest_type, value.password))
