@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.spark.conftest import Bench, litter
 from triplicate.log import Logs, LogSettings
 
@@ -21,12 +19,15 @@ def test_a_job_leaves_nothing_outside_the_run_folder(bench: Bench, place: Path, 
     assert any((place / "spark" / "local").iterdir())
 
 
-def test_the_documents_example_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documents_example_runs(bench: Bench) -> None:
     found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
-    monkeypatch.chdir(bench.folder)
-    Path("flights.csv").write_text("carrier,flight\nAA,1\nUA,2\n")
+    example = found[1].replace("sqlite:///path/of/cluster/metadata.db", bench.uri)
+    for name in ("flights.csv", "lake", "lake-checkpoint"):
+        assert f'"{name}"' in example
+        example = example.replace(f'"{name}"', repr(str(bench.folder / name)))
+    (bench.folder / "flights.csv").write_text("carrier,flight\nAA,1\nUA,2\n")
     bench.run(lambda client: Logs(client).create("flights", LogSettings()))
-    exec(found[1].replace("sqlite:///path/of/cluster/metadata.db", bench.uri), {})
-    rows = bench.spark.read.parquet("lake").orderBy("offset").collect()
+    exec(example, {})
+    rows = bench.spark.read.parquet(str(bench.folder / "lake")).orderBy("offset").collect()
     assert [(row["offset"], row["key"]) for row in rows] == [(0, b"AA"), (1, b"UA")]
