@@ -162,6 +162,9 @@ class Journal:
             yield from scanner.groups(sequence, start)
             if scanner.torn is not None:
                 self.torn = scanner.torn
+            # Of a process that was killed the last group may stand in the operating system's memory only. The next group's number builds
+            # on it: were it lost later, it would be missing between others.
+            file.sync()
         finally:
             file.close()
 
