@@ -7,6 +7,8 @@ metadata cannot answer, nothing is deleted. Source: BookKeeper `ScanAndCompareGa
 
 from __future__ import annotations
 
+import errno
+
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.storage import Storage
 from triplicate.errors import CorruptionError, MetadataError
@@ -31,7 +33,12 @@ class GarbageCollector:
             await sleep(self._host.clock, self._interval_s)
             try:
                 await self.collect()
-            except (MetadataError, CorruptionError, OSError) as error:
+            except (MetadataError, CorruptionError) as error:
+                self._host.trace("bookie.gc_put_off", error=str(error))
+            except OSError as error:
+                # Anything but a full disk may be a sync that failed, and such a disk is not written on.
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
                 self._host.trace("bookie.gc_put_off", error=str(error))
 
     async def collect(self) -> int:

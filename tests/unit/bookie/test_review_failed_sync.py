@@ -1,0 +1,45 @@
+"""A sync that failed is never tried again: nobody knows what it left on the disk, so the bookie ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.bookie.bookie_rig import Rig, run_rig
+from triplicate.sim.cluster import LEDGER_DIRECTORY
+from triplicate.wire import Status
+
+
+async def flushed_ledger(rig: Rig) -> None:
+    codec = await rig.create_ledger(5)
+    client = await rig.connect()
+    assert await client.add(codec, 0) is Status.OK
+    while rig.bookie.storage.ledgers.any_dirty or rig.bookie.storage.cache.active or rig.bookie.storage.cache.frozen:
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["", "/current/index.db-commits"])
+def test_a_failed_sync_of_a_flush_ends_the_bookie(name: str) -> None:
+    async def body(rig: Rig) -> None:
+        codec = await rig.create_ledger(5)
+        client = await rig.connect()
+        rig.disk.failing_syncs.append(LEDGER_DIRECTORY + name)
+        assert await client.add(codec, 0) is Status.OK
+        async with asyncio.timeout(20):
+            assert "sync failed" in str(await rig.bookie.wait_failed())
+        await rig.restart()
+        assert (await (await rig.connect()).read(5, 0)).status is Status.OK
+
+    run_rig(body)
+
+
+def test_a_failed_sync_of_a_deletion_ends_the_bookie() -> None:
+    async def body(rig: Rig) -> None:
+        await flushed_ledger(rig)
+        await rig.delete_ledger(5)
+        rig.disk.failing_syncs.append(LEDGER_DIRECTORY + "/current/index.db-commits")
+        async with asyncio.timeout(20):
+            assert "sync failed" in str(await rig.bookie.wait_failed())
+
+    run_rig(body, gc_interval_s=3.0)
