@@ -11,3 +11,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.ledger import DigestVerifier
 
     patch(DigestVerifier, "verify", lambda self, body: True)
+    patch(DigestVerifier, "verify_all", lambda self, bodies: True)

@@ -30,6 +30,7 @@ def test_entries_round_trip(
     assert len(body) == codec.overhead + len(payload)
     assert codec.decode(body, entry_id) == Entry(ledger_id, entry_id, last_add_confirmed, length, payload)
     assert DigestVerifier(digest_type, password).verify(body)
+    assert DigestVerifier(digest_type, password).verify_all([body, body])
     assert codec.decode_lac(codec.encode_lac(last_add_confirmed)) == last_add_confirmed
 
 
@@ -45,6 +46,7 @@ def test_every_flipped_bit_is_refused(
         flipped = bytearray(body)
         flipped[index // 8] ^= 1 << index % 8
         assert not verifier.verify(bytes(flipped))
+        assert not verifier.verify_all([body, bytes(flipped), body])
         with pytest.raises(DigestMismatch):
             codec.decode(bytes(flipped), entry_id)
 

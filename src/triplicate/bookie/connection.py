@@ -255,8 +255,8 @@ class Connection(asyncio.Protocol):
             return
         entries = entries_of(self._buffer, run.offsets)
         checks = self._requests.checks
-        if handle.verify is not None:
-            if not all(map(handle.verify, entries)):
+        if handle.verifier is not None:
+            if not handle.verifier.verify_all(entries):
                 self._add_verified(run, handle, entries)
                 return
         elif checks.enabled:
@@ -279,9 +279,10 @@ class Connection(asyncio.Protocol):
 
     def _add_verified(self, run: AddRun, handle: LedgerHandle, entries: list[bytes]) -> None:
         """At least one digest is wrong: take the others one by one."""
-        assert handle.verify is not None
+        verifier = handle.verifier
+        assert verifier is not None
         for index, entry in enumerate(entries):
-            if not handle.verify(entry):
+            if not verifier.verify(entry):
                 self._metrics.digest_mismatches.inc()
                 self._host.trace(
                     "bookie.digest_mismatch", ledger_id=run.ledger_id, entry_id=run.entry_ids[index], peer=self.peer, size_bytes=len(entry)
@@ -319,7 +320,7 @@ class Connection(asyncio.Protocol):
             self.send(AddResponse(Status.BAD_REQUEST, request.ledger_id, request.entry_id))
             return
         status = self._requests.admit(handle, request.master_key, recovery=request.recovery, high_priority=request.high_priority)
-        if status is Status.OK and handle.verify is not None and not handle.verify(request.body):
+        if status is Status.OK and handle.verifier is not None and not handle.verifier.verify(request.body):
             self._metrics.digest_mismatches.inc()
             status = Status.IO_ERROR if self._requests.checks.refuses else Status.OK
         if status is not Status.OK:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from triplicate.bookie.core.state import LedgerState
+from triplicate.ledger import DigestVerifier
 
 ENTRY_OVERHEAD_BYTES = 160
 """Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
@@ -44,7 +45,7 @@ class LedgerHandle:
     dirty: bool = False
     """The state has changed since the last flush took it."""
     verification: Verification = Verification.UNKNOWN
-    verify: Callable[[bytes], bool] | None = None
+    verifier: DigestVerifier | None = None
 
     @property
     def exists(self) -> bool:

@@ -17,7 +17,7 @@ WAITING_MAX = 10_000
 
 
 class DigestChecks:
-    """Fills `LedgerHandle.verify`.
+    """Fills `LedgerHandle.verifier`.
 
     Args:
         mode: ``refuse``, ``count`` or ``off``.
@@ -69,4 +69,4 @@ class DigestChecks:
         handle = self._ledgers.get(ledger_id)
         if handle is not None:
             handle.verification = verification
-            handle.verify = verifier.verify if verifier is not None else None
+            handle.verifier = verifier

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -30,6 +30,7 @@ _LAC_RECORD = Struct(">qq")
 _pack_header = ENTRY_HEADER.pack
 _unpack_header = ENTRY_HEADER.unpack_from
 _pack_u32 = Struct(">I").pack
+_unpack_crc32c_head = Struct(">32sI").unpack_from
 _pack_u64 = Struct(">Q").pack
 
 Digest = Callable[[bytes, bytes], bytes]
@@ -216,3 +217,16 @@ class DigestVerifier:
         body = bytes(body)
         start = self._start
         return len(body) >= start and self._digest(body[:HEADER_BYTES], body[start:]) == body[HEADER_BYTES:start]
+
+    def verify_all(self, bodies: Sequence[bytes]) -> bool:
+        """True when `verify` holds for every one: one loop without calls between functions, since this is most of what an add costs."""
+        if self.digest_type is not DigestType.CRC32C:
+            return all(map(self.verify, bodies))
+        start, value, extend, unpack = self._start, _crc32c_value, _crc32c_extend, _unpack_crc32c_head
+        for body in bodies:
+            if len(body) < start:
+                return False
+            header, stored = unpack(body)
+            if extend(value(header), body[start:]) != stored:
+                return False
+        return True

@@ -53,6 +53,7 @@ def test_entries_cut_short_are_refused(digest_type: DigestType) -> None:
         with pytest.raises(DigestMismatch):
             codec.decode(whole[:size], 7)
         assert not DigestVerifier(digest_type, b"").verify(whole[:size])
+        assert not DigestVerifier(digest_type, b"").verify_all([whole, whole[:size]])
     with pytest.raises(DigestMismatch, match="shorter than its 32-byte header"):
         entry_header(whole[:31])
 
