@@ -116,6 +116,7 @@ class Bookie:
             on_full_disk=self._set_full,
         )
         self._storage = storage
+        self._show_memory(storage)
         try:
             await storage.open()
         except OSError as error:
@@ -243,16 +244,21 @@ class Bookie:
             await self._registration.unregister()
 
     def _count_group(self, items: list[JournalItem]) -> None:
-        metrics, storage = self._metrics, self.storage
-        entries = sum([item.count for item in items])
-        size = sum([item.size_bytes for item in items])
+        metrics = self._metrics
+        entries = size = 0
+        for item in items:
+            entries += item.count
+            size += item.size_bytes
         metrics.syncs.inc()
-        metrics.adds.labels("OK").inc(entries)
+        metrics.adds_ok.inc(entries)
         metrics.add_bytes.inc(size)
         metrics.group_entries.observe(entries)
         metrics.group_bytes.observe(size)
         metrics.add_latency.observe(self._host.clock.monotonic() - items[0].submitted_at)
-        metrics.journal_waiting.set(sum(journal.waiting_bytes for journal in storage.journals))
-        metrics.cache_bytes.set(storage.cache.size_bytes)
-        metrics.handles.set(len(storage.ledgers))
-        storage.tell_room()
+        self.storage.tell_room()
+
+    def _show_memory(self, storage: Storage) -> None:
+        metrics = self._metrics
+        metrics.journal_waiting.set_function(lambda: sum([journal.waiting_bytes for journal in storage.journals]))
+        metrics.cache_bytes.set_function(lambda: storage.cache.size_bytes)
+        metrics.handles.set_function(lambda: len(storage.ledgers))

@@ -221,15 +221,18 @@ class Journal:
         end = items[-1].end
         assert end is not None
         self.synced = end
-        self.waiting_bytes -= sum([item.size_bytes for item in items])
         answers: dict[int, tuple[Answered, list[bytes]]] = {}
+        size = 0
         for item in items:
-            if item.peer is not None:
-                known = answers.get(id(item.peer))
+            size += item.size_bytes
+            peer = item.peer
+            if peer is not None:
+                known = answers.get(id(peer))
                 if known is None:
-                    answers[id(item.peer)] = item.peer, [item.answers]
+                    answers[id(peer)] = peer, [item.answers]
                 else:
                     known[1].append(item.answers)
+        self.waiting_bytes -= size
         for peer, parts in answers.values():
             peer.answer(parts[0] if len(parts) == 1 else b"".join(parts))
         for item in items:

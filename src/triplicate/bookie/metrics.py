@@ -1,4 +1,7 @@
-"""The bookie's metrics: BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry."""
+"""The bookie's metrics: BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry.
+
+What the data path counts is tallied without locks, on the loop; what a scrape can find out by itself it finds out then.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,27 @@ class BookieMetrics:
 
     def __init__(self, metrics: Metrics | None) -> None:
         registry = metrics if metrics is not None else Metrics()
-        counter, gauge, histogram = registry.counter, registry.gauge, registry.histogram
-        self.add_requests = counter("bookkeeper_server_ADD_ENTRY_REQUEST", "Adds received.")
+        counter, gauge, tally, distribution = registry.counter, registry.gauge, registry.tally, registry.distribution
+        self.add_requests = tally("bookkeeper_server_ADD_ENTRY_REQUEST", "Adds received.")
         self.adds = counter("bookkeeper_server_ADD_ENTRY", "Adds answered, by outcome.", ("status",))
+        self.adds_ok = self.adds.labels("OK")
         self.adds_refused = counter("bookkeeper_server_ADD_ENTRY_REJECTED", "Adds refused because queues were full.")
-        self.read_requests = counter("bookkeeper_server_READ_ENTRY_REQUEST", "Reads received.")
+        self.read_requests = tally("bookkeeper_server_READ_ENTRY_REQUEST", "Reads received.")
         self.reads = counter("bookkeeper_server_READ_ENTRY", "Reads answered, by outcome.", ("status",))
         self.fences = counter("bookkeeper_server_READ_ENTRY_FENCE_REQUEST", "Fencing reads received.")
         self.other_requests = counter("bookkeeper_server_OTHER_REQUEST", "Other requests received.", ("kind",))
         self.blocked = counter("bookkeeper_server_ADD_ENTRY_BLOCKED", "Times that a connection was not read, by reason.", ("reason",))
         self.connections = gauge("bookkeeper_server_CONNECTIONS", "Open connections.")
-        self.add_latency = histogram(
+        self.add_latency = distribution(
             "bookie_BOOKIE_ADD_ENTRY", "Seconds between an add's arrival and its answer: the oldest of each group."
         )
-        self.add_bytes = counter("bookie_WRITE_BYTES", "Bytes of adds journaled.")
-        self.read_bytes = counter("bookie_READ_BYTES", "Bytes of entries in answers to reads.")
-        self.syncs = counter("bookie_journal_JOURNAL_SYNC", "Groups written and synced.")
-        self.group_entries = histogram("bookie_journal_JOURNAL_FORCE_WRITE_BATCH_ENTRIES", "Entries in a group.", buckets=ENTRIES_BUCKETS)
-        self.group_bytes = histogram("bookie_journal_JOURNAL_FORCE_WRITE_BATCH_BYTES", "Bytes in a group.", buckets=BYTES_BUCKETS)
+        self.add_bytes = tally("bookie_WRITE_BYTES", "Bytes of adds journaled.")
+        self.read_bytes = tally("bookie_READ_BYTES", "Bytes of entries in answers to reads.")
+        self.syncs = tally("bookie_journal_JOURNAL_SYNC", "Groups written and synced.")
+        self.group_entries = distribution(
+            "bookie_journal_JOURNAL_FORCE_WRITE_BATCH_ENTRIES", "Entries in a group.", buckets=ENTRIES_BUCKETS
+        )
+        self.group_bytes = distribution("bookie_journal_JOURNAL_FORCE_WRITE_BATCH_BYTES", "Bytes in a group.", buckets=BYTES_BUCKETS)
         self.journal_waiting = gauge("bookie_journal_JOURNAL_MEMORY_USED", "Bytes waiting for the journal.")
         self.cache_bytes = gauge("bookie_write_cache_size", "Bytes in the write cache, both halves.")
         self.flushes = counter("bookie_flush", "Flushes of the write cache.")
@@ -38,7 +44,7 @@ class BookieMetrics:
         self.handles = gauge("bookie_ledger_handles", "Ledgers whose state is in memory.")
         self.status = gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.")
         self.disk_used = gauge("bookie_ledger_dir_usage", "Fraction of the disk in use.", ("directory",))
-        self.unverified = counter("bookie_entries_unverified", "Entries accepted before their ledger's digest was known.")
+        self.unverified = tally("bookie_entries_unverified", "Entries accepted before their ledger's digest was known.")
         self.digest_mismatches = counter("bookie_digest_mismatches", "Entries that arrived with a digest that does not match.")
         self.damaged_reads = counter("bookie_damaged_reads", "Reads that met damaged files or a failing disk.")
         self.ledgers_deleted = counter("bookie_gc_DELETED_LEDGER", "Ledgers deleted because their metadata is gone.")

@@ -14,15 +14,15 @@ class ClientMetrics:
 
     def __init__(self, metrics: Metrics | None) -> None:
         registry = metrics if metrics is not None else Metrics()
-        self.add_seconds = registry.histogram(
+        self.add_seconds = registry.distribution(
             "bookkeeper_client_ADD_ENTRY", "Seconds from sending to confirmation; one observation for each batch of entries."
         )
-        self.added = registry.counter("bookkeeper_client_ADD_ENTRY_entries", "Entries confirmed.")
-        self.added_bytes = registry.counter("bookkeeper_client_ADD_ENTRY_bytes", "Bytes of the entries confirmed, with their headers.")
+        self.added = registry.tally("bookkeeper_client_ADD_ENTRY_entries", "Entries confirmed.")
+        self.added_bytes = registry.tally("bookkeeper_client_ADD_ENTRY_bytes", "Bytes of the entries confirmed, with their headers.")
         self.add_failures = registry.counter("bookkeeper_client_ADD_ENTRY_failed", "Entries whose outcome became unknown.")
-        self.read_seconds = registry.histogram("bookkeeper_client_READ_ENTRY", "Seconds of one reading of a range of entries.")
-        self.read = registry.counter("bookkeeper_client_READ_ENTRY_entries", "Entries read and verified.")
-        self.read_bytes = registry.counter("bookkeeper_client_READ_ENTRY_bytes", "Payload bytes read and verified.")
+        self.read_seconds = registry.distribution("bookkeeper_client_READ_ENTRY", "Seconds of one reading of a range of entries.")
+        self.read = registry.tally("bookkeeper_client_READ_ENTRY_entries", "Entries read and verified.")
+        self.read_bytes = registry.tally("bookkeeper_client_READ_ENTRY_bytes", "Payload bytes read and verified.")
         self.digest_mismatches = registry.counter(
             "bookkeeper_client_READ_ENTRY_digest_mismatches", "Copies whose digest failed; another replica was read.", labels=("bookie",)
         )

@@ -2,31 +2,72 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeVar, cast
 
 import prometheus_client
-from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.utils import floatToGoString
 
 from triplicate.errors import ArgumentError
 
-Kind = TypeVar("Kind", bound=MetricWrapperBase)
+Kind = TypeVar("Kind", bound=Collector)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
+class Tally(Collector):
+    """A counter for data paths: no lock, so only one thread may count."""
+
+    __slots__ = ("_help", "_name", "_value")
+
+    def __init__(self, name: str, help: str) -> None:
+        self._name = name
+        self._help = help
+        self._value = 0
+
+    def inc(self, amount: int = 1) -> None:
+        self._value += amount
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(self._name, self._help, value=self._value)
+
+
+class Distribution(Collector):
+    """A histogram for data paths: no lock, so only one thread may observe."""
+
+    __slots__ = ("_bounds", "_counts", "_help", "_name", "_sum")
+
+    def __init__(self, name: str, help: str, buckets: Sequence[float]) -> None:
+        self._name = name
+        self._help = help
+        self._bounds = tuple(buckets)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def collect(self) -> Iterator[Metric]:
+        names = [*map(floatToGoString, self._bounds), "+Inf"]
+        yield HistogramMetricFamily(self._name, self._help, list(zip(names, accumulate(self._counts), strict=True)), self._sum)
+
+
 class Metrics:
     """A registry of its own, never the library's global one, so two nodes in one process do not mix.
 
-    Asking twice for the same name gives the same metric. Increments take a lock: on a data path count per batch, not per entry.
+    Asking twice for the same name gives the same metric. Increments take a lock: a data path counts per batch, and with
+    `tally` and `distribution`.
     """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=True)
-        self._known: dict[str, tuple[MetricWrapperBase, tuple[str, ...]]] = {}
+        self._known: dict[str, tuple[Collector, tuple[str, ...]]] = {}
 
     def counter(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Counter:
         """Something that only grows. Prometheus adds ``_total`` to the name.
@@ -50,6 +91,14 @@ class Metrics:
             labels,
             lambda: prometheus_client.Histogram(name, help, labels, buckets=buckets, registry=None),
         )
+
+    def tally(self, name: str, help: str) -> Tally:
+        """A counter that one thread alone counts, without a lock; errors as for `counter`."""
+        return self._get(Tally, name, (), lambda: Tally(name, help))
+
+    def distribution(self, name: str, help: str, *, buckets: Sequence[float] = SECONDS_BUCKETS) -> Distribution:
+        """A histogram that one thread alone fills, without a lock; errors as for `counter`."""
+        return self._get(Distribution, name, (), lambda: Distribution(name, help, buckets))
 
     def expose(self) -> bytes:
         """Everything, in Prometheus' text format 0.0.4."""

@@ -447,6 +447,17 @@ def test_metrics_are_served_and_nothing_else(loop_factory: Callable[[], asyncio.
     run(body(), loop_factory)
 
 
+def test_tallies_and_distributions_read_as_counters_and_histograms() -> None:
+    metrics, plain = Metrics(), Metrics()
+    for value in (0.5, 1.0, 1.5, 7.0):
+        metrics.distribution("sizes", "x", buckets=(1.0, 4.0)).observe(value)
+        plain.histogram("sizes", "x", buckets=(1.0, 4.0)).observe(value)
+    metrics.tally("entries", "y").inc()
+    metrics.tally("entries", "y").inc(3)
+    plain.counter("entries", "y").inc(4)
+    assert metrics.expose() == plain.expose()
+
+
 def test_metrics_of_two_nodes_do_not_mix_and_asking_twice_gives_the_same() -> None:
     one, two = Metrics(), Metrics()
     one.gauge("size", "x").set(5)
