@@ -184,4 +184,4 @@ def sqlstate_of(action: Callable[[], object]) -> str | None:
 def set_client_timeouts(folder: Path) -> None:
     """Bookies that stop are given up sooner than by default, so that tests of lost answers stay short."""
     for config in folder.glob("node-*/node.toml"):
-        config.write_text(config.read_text() + "\n[client]\nadd_timeout_s = 2.0\n")
+        config.write_text(config.read_text() + "\n[client]\nadd_timeout_s = 2.0\n\n[log_client]\nrepair_timeout_s = 4.0\n")

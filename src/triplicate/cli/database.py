@@ -11,6 +11,8 @@ from triplicate.cli.output import print_json, print_table, remarks
 from triplicate.cli.running import run_loop
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings
+from triplicate.config.log import LogClientSettings
+from triplicate.log import Logs
 from triplicate.sql import DatabaseInfo, create_database, database_info, database_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -44,7 +46,7 @@ def create(metadata: str | None, name: str, as_json: bool) -> None:
     """Create an empty database; the nodes that run take it up by themselves."""
 
     async def work(client: Client) -> None:
-        info = await create_database(client, name)
+        info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)))
         if as_json:
             print_json(_facts(info))
         else:

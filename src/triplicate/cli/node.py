@@ -10,6 +10,7 @@ from triplicate.cli.options import load_configuration, settings_options
 from triplicate.cli.running import Serving, serve_process
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.config.log import LogClientSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_tree
@@ -18,7 +19,7 @@ from triplicate.sql import DatabaseNode, PostgresServer
 
 
 @click.command()
-@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings)
+@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -27,7 +28,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     PostgreSQL clients connect to its port and name the database; every node holds a copy of each. One node leads a database and takes its
     writes; a connection string that names all nodes with target_session_attrs=read-write finds it.
     """
-    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings)
+    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
     configuration = load_configuration(sections, config, flags)
     settings = configuration.get(NodeSettings)
     uri = configuration.get(MetadataSettings).uri
@@ -37,7 +38,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     async def start(host: Host, metrics: Metrics) -> Serving:
         cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
-        databases = DatabaseNode(host, client, Logs(client), settings, metrics)
+        databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
         server = PostgresServer(host, databases, (settings.host, settings.port))
 
         async def stop() -> None:
