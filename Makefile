@@ -3,10 +3,10 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test lint mutants bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test lint mutants bench-append times settings clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## Make .venv with everything from requirements.lock; Java 17 and psql where they are missing
 
@@ -21,6 +21,9 @@ demo: $(READY) ## Run the demonstration on real data; summary in build/demo/
 
 test: $(READY) ## Run every check and test; results in build/test/
 	@$(BIN)/python scripts/run_tests.py
+
+demo-kill-test: $(READY) ## Kill the demonstration during its load, and start it again (five minutes)
+	@$(BIN)/python scripts/run_tests.py demo-kill
 
 lint: $(READY) ## Check style, types and the rules of the house
 	@$(BIN)/python scripts/run_tests.py lint types house

@@ -1,6 +1,6 @@
 """Run the checks and tests in parts, each a process of its own, and close with one line of counts.
 
-Usage: run_tests.py [PART ...]   (all parts when none is named)
+Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
 Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
 time; parts that start servers run alone, so that one does not starve another's deadlines. A part whose folder holds no tests is left
@@ -37,6 +37,8 @@ class Part:
     alone: bool = False
     """Starts servers or Spark: run without a neighbour."""
     limit_s: float = 900.0
+    only_by_name: bool = False
+    """Too long for every run: left out unless it is named."""
 
 
 @dataclass
@@ -63,7 +65,12 @@ def parts() -> list[Part]:
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
+        Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
     ]
+
+
+def is_chosen(part: Part, names: list[str]) -> bool:
+    return part.name in names if names else not part.only_by_name
 
 
 def test_folders(part: Part) -> list[str]:
@@ -168,7 +175,7 @@ def main(names: list[str]) -> int:
         print(f"no part {unknown[0]!r}; there are: {', '.join(part.name for part in known)}", file=sys.stderr)
         return 2
     RESULTS.mkdir(parents=True, exist_ok=True)
-    chosen = [part for part in known if (not names or part.name in names) and (part.command or test_folders(part))]
+    chosen = [part for part in known if is_chosen(part, names) and (part.command or test_folders(part))]
     started = time.monotonic()
     outcomes = run_all(chosen)
     passed = sum(outcome.passed for outcome in outcomes)
