@@ -67,7 +67,7 @@ def test_asyncpg_finds_leader_and_follower(shared: Db) -> None:
 
 def test_no_leader_among_the_hosts_is_an_error(shared: Db) -> None:
     followers = shared.followers()
-    with pytest.raises(psycopg.OperationalError, match="read-only|hot standby"):
+    with pytest.raises(psycopg.OperationalError, match=r"read-only|hot standby"):
         psycopg.connect(shared.dsn("read-write", nodes=followers))
 
 
@@ -92,7 +92,7 @@ def test_a_session_keeps_what_it_was_told_and_forgets_it_on_reset(shared: Db) ->
         connection.execute("RESET application_name")
         assert connection.execute("SHOW application_name").fetchone() == ("mine",)
         connection.execute("SET TIME ZONE 'UTC'")
-        rows = dict(connection.execute("SHOW ALL").fetchall())
+        rows: dict[str, str] = dict(connection.execute("SHOW ALL").fetchall())
         assert rows["TimeZone"] == "UTC"
 
 
@@ -101,9 +101,13 @@ def test_the_small_prompt_and_psql_open_the_same_database(shared: Db, table: str
     make = [*command, "-c", f"CREATE TABLE {table} (a INTEGER)", "-c", f"INSERT INTO {table} VALUES (1), (2)"]
     assert subprocess.run(make, capture_output=True, text=True, timeout=60, check=True).returncode == 0
     small = subprocess.run(
-        [*command, "--small"], input=f"SELECT sum(a)\n FROM {table};\nSELECT * FROM nowhere;\nSELECT 'last'", capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [*command, "--small"],
+        input=f"SELECT sum(a)\n FROM {table};\nSELECT * FROM nowhere;\nSELECT 'last'",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert small.returncode == 0, small.stderr
     assert "3" in small.stdout
     assert "last" in small.stdout

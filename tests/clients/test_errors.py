@@ -56,7 +56,7 @@ def test_a_mistake_gets_postgresql_s_sqlstate_and_changes_nothing(shared: Db, ac
         try:
             await connection.fetch(text)
         except asyncpg.PostgresError as error:
-            return error.sqlstate
+            return str(error.sqlstate)
         finally:
             await connection.close()
         return None

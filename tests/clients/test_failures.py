@@ -178,11 +178,10 @@ def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: 
     reading.execute("INSERT INTO t VALUES (1, 'before')")
     writing.execute("BEGIN")
     writing.execute("UPDATE t SET b = 'never'")
-    with stand.stopped(leader):
-        with database.writable(2 * READY_S) as other:
-            assert database.leader() != leader
-            other.execute("UPDATE t SET b = 'after'")
-            other.execute("INSERT INTO t VALUES (2, 'after')")
+    with stand.stopped(leader), database.writable(2 * READY_S) as other:
+        assert database.leader() != leader
+        other.execute("UPDATE t SET b = 'after'")
+        other.execute("INSERT INTO t VALUES (2, 'after')")
     refusals = [refusal(lambda: reading.execute("SELECT b FROM t").fetchall()), refusal(lambda: writing.execute("COMMIT"))]
     assert set(refusals) <= {"57P01", None}, refusals
     assert "57P01" in refusals

@@ -25,6 +25,10 @@ def two(database: Db) -> Iterator[tuple[Connection, Connection]]:
         yield one, other
 
 
+def status(connection: Connection) -> TransactionStatus:
+    return connection.info.transaction_status
+
+
 def value(connection: Connection) -> int:
     row = connection.execute("SELECT b FROM t WHERE a = 1").fetchone()
     assert row is not None
@@ -57,7 +61,7 @@ def test_a_change_on_a_stale_snapshot_is_refused_and_only_rollback_helps(databas
         other.execute("UPDATE t SET b = b + 1")
         with pytest.raises(psycopg.errors.SerializationFailure):
             one.execute("UPDATE t SET b = %s", (seen + 5,))
-        assert one.info.transaction_status == TransactionStatus.INERROR
+        assert status(one) == TransactionStatus.INERROR
         assert sqlstate_of(lambda: value(one)) == "25P02"
         assert sqlstate_of(lambda: one.execute("ROLLBACK TO s")) == "25P02"
         assert sqlstate_of(lambda: value(one)) == "25P02"
@@ -120,11 +124,11 @@ def test_an_error_fails_the_transaction_and_commit_rolls_it_back(database: Db) -
         one.execute("BEGIN")
         one.execute("UPDATE t SET b = 99")
         assert sqlstate_of(lambda: one.execute("INSERT INTO t VALUES (1, 0)")) == "23505"
-        assert one.info.transaction_status == TransactionStatus.INERROR
+        assert status(one) == TransactionStatus.INERROR
         assert sqlstate_of(lambda: one.execute("SELECT 1")) == "25P02"
         assert sqlstate_of(lambda: one.execute("UPDATE t SET b = 98")) == "25P02"
         assert one.execute("COMMIT").statusmessage == "ROLLBACK"
-        assert one.info.transaction_status == TransactionStatus.IDLE
+        assert status(one) == TransactionStatus.IDLE
         assert value(one) == 10
 
 
@@ -136,7 +140,7 @@ def test_savepoints_undo_what_came_after_them(database: Db) -> None:
         one.execute("UPDATE t SET b = 30")
         assert sqlstate_of(lambda: one.execute("SELECT absent FROM t")) == "42703"
         one.execute("ROLLBACK TO SAVEPOINT s")
-        assert one.info.transaction_status == TransactionStatus.INTRANS
+        assert status(one) == TransactionStatus.INTRANS
         assert value(one) == 20
         one.execute("SAVEPOINT inner_one")
         one.execute("INSERT INTO t VALUES (2, 2)")
@@ -183,7 +187,8 @@ def test_statements_of_one_simple_query_are_one_transaction(database: Db) -> Non
     assert answer.returncode == 1
     assert "UNIQUE constraint failed: t.a" in answer.stderr
     assert "no such table" in database.psql("-c", "SELECT * FROM t").stderr
-    assert database.psql("-c", "CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2); SELECT count(*) FROM t").stdout == "2\n"
+    answer = database.psql("-c", "CREATE TABLE t (a INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2); SELECT count(*) FROM t")
+    assert answer.stdout == "2\n"
 
 
 def test_warnings_come_where_postgresql_gives_them(database: Db) -> None:

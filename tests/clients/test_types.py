@@ -18,11 +18,12 @@ COLUMNS = (
 )
 ROWS: list[tuple[Any, ...]] = [
     (
-        1, "x", 1.5, dt.datetime(2013, 1, 1, 5, 6, 7), True, Decimal("1.25"), b"\0\1\xff", dt.date(2013, 1, 2), uuid.UUID(int=7),
+        1, "x", 1.5,
+        dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Decimal("1.25"), b"\0\1\xff", dt.date(2013, 1, 2), uuid.UUID(int=7),
         dt.datetime(2013, 7, 1, 23, 59, 59, 123456, tzinfo=UTC), dt.time(4, 5, 6, 789), 2**63 - 1, "é'\"\\", b"", -0.1,
     ),
     (
-        -2, "", 0.0, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), False, Decimal("-100"), b"", dt.date(1900, 2, 28),
+        -2, "", 0.0, dt.datetime.fromisoformat("1969-12-31 23:59:59.999999"), False, Decimal(-100), b"", dt.date(1900, 2, 28),
         uuid.UUID(int=2**128 - 1), dt.datetime(1999, 12, 31, tzinfo=UTC), dt.time(0, 0), -(2**63), "日本語 🙂", bytes(range(256)), 1e300,
     ),
     (3, *([None] * 14)),
