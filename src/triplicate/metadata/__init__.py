@@ -1,7 +1,7 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
 from triplicate.metadata import own
-from triplicate.metadata.address import open_tree
+from triplicate.metadata.address import cluster_root, open_cluster, open_tree
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
@@ -45,6 +45,7 @@ __all__ = [
     "Watch",
     "bookie_service",
     "check_bookie_id",
+    "cluster_root",
     "decode_cookie",
     "decode_layout",
     "decode_service_info",
@@ -52,6 +53,7 @@ __all__ = [
     "encode_layout",
     "encode_service_info",
     "is_bookie_id",
+    "open_cluster",
     "open_tree",
     "own",
     "underreplicated_path",

@@ -12,8 +12,8 @@ SHORT_IDS_END = 2147483647
 
 LEDGER_ID_MAX = 2**63 - 1
 
-DATA_BYTES_MAX = 1024 * 1024
-"""The most that a node holds; ZooKeeper refuses packets beyond it."""
+DATA_BYTES_MAX = 1_000_000
+"""The most that a node holds. ZooKeeper's limit of 1,048,575 is that of a whole packet, path and all."""
 
 
 def check_path(path: str) -> str:

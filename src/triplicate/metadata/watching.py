@@ -75,6 +75,9 @@ class WatchTable:
     def __len__(self) -> int:
         return len(self._watches)
 
+    def __contains__(self, path: str) -> bool:
+        return path in self._watches
+
     def paths(self) -> list[str]:
         """The watched paths, each once, oldest first."""
         return list(self._watches)

@@ -8,14 +8,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.zookeeper.server import shared_server
 from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, SqliteTree, Tree
+from triplicate.metadata.zookeeper import ZooKeeperTree
 from triplicate.runtime import real_host
 
 Result = TypeVar("Result")
 
-DRIVERS = ("memory", "sqlite", "renewing")
+DRIVERS = ("memory", "sqlite", "renewing", "zookeeper")
 
 OpenSession = Callable[[], Awaitable[Tree]]
+
+
+async def fresh_servers() -> str:
+    """The shared ZooKeeper with a node of the test's own as its root: ``host:port/node``, as ZooKeeper's clients write it."""
+    address = shared_server().address
+    tree = await ZooKeeperTree.open(address, real_host("test", seed=1))
+    folder = await tree.create("/test-", sequential=True)
+    await tree.close()
+    return address + folder
 
 
 @asynccontextmanager
@@ -24,6 +35,7 @@ async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
     host = real_host("test", seed=1)
     memory = MemoryStore(host.clock)
     opened: list[Tree] = []
+    servers = await fresh_servers() if driver == "zookeeper" else ""
 
     async def in_memory() -> Tree:
         return MemoryTree(memory)
@@ -34,6 +46,8 @@ async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
             tree = await SqliteTree.open(str(folder / "metadata.db"), host)
         elif driver == "renewing":
             tree = RenewingTree(MemoryTree(memory), in_memory, host)
+        elif driver == "zookeeper":
+            tree = await ZooKeeperTree.open(servers, host)
         else:
             tree = MemoryTree(memory)
         opened.append(tree)
