@@ -1,9 +1,10 @@
 """The wire: frames, packets and messages of BookKeeper's protocol, as values. Pure: no I/O, no clock.
 
-`v2` is a module of functions (``v2.encode_request``, …); everything else is exported here by name.
+`v2` and `v3` are modules of functions (``v3.encode_request``, …); everything else is exported here by name. The functions without a
+number in their name are version 2's.
 """
 
-from triplicate.wire import v2
+from triplicate.wire import v2, v3
 from triplicate.wire.batch import (
     ADD_HEAD_BYTES,
     ADD_RESPONSE,
@@ -41,7 +42,7 @@ from triplicate.wire.messages import (
     WriteLacRequest,
     WriteLacResponse,
 )
-from triplicate.wire.status import V2_CODES, status_from_v2, status_to_v2
+from triplicate.wire.status import V2_CODES, status_from_v2, status_from_v3, status_to_v2
 from triplicate.wire.v2 import (
     FLAG_FENCE,
     FLAG_HIGH_PRIORITY,
@@ -52,6 +53,15 @@ from triplicate.wire.v2 import (
     encode_request,
     encode_response,
 )
+from triplicate.wire.v3_adds import (
+    V3AddAnswerRun,
+    V3AddEncoder,
+    V3AddRun,
+    encode_v3_add_responses,
+    scan_v3_add_responses,
+    scan_v3_adds,
+)
+from triplicate.wire.v3_envelope import V3Request, is_v3
 
 __all__ = [
     "ADD_HEAD_BYTES",
@@ -88,6 +98,10 @@ __all__ = [
     "StartTlsResponse",
     "Status",
     "UnsupportedVersion",
+    "V3AddAnswerRun",
+    "V3AddEncoder",
+    "V3AddRun",
+    "V3Request",
     "WriteLacRequest",
     "WriteLacResponse",
     "add_prefix",
@@ -97,10 +111,16 @@ __all__ = [
     "encode_frame",
     "encode_request",
     "encode_response",
+    "encode_v3_add_responses",
+    "is_v3",
     "next_frame",
     "scan_add_responses",
     "scan_adds",
+    "scan_v3_add_responses",
+    "scan_v3_adds",
     "status_from_v2",
+    "status_from_v3",
     "status_to_v2",
     "v2",
+    "v3",
 ]

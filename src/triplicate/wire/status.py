@@ -32,3 +32,11 @@ def status_to_v2(status: Status) -> int:
 def status_from_v2(code: int) -> Status:
     """The status of a v2 code. A code that this release does not know is an I/O error: it says nothing about the entry."""
     return _STATUSES.get(code, Status.IO_ERROR)
+
+
+_OF_V3 = {status.value: status for status in Status}
+
+
+def status_from_v3(code: int) -> Status:
+    """The status of a v3 code, which is its value. A code that this release does not know is an I/O error, as in v2."""
+    return _OF_V3.get(code, Status.IO_ERROR)
