@@ -29,7 +29,7 @@ import triplicate
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings, ClientSettings
 from triplicate.metadata import ClusterMetadata, open_tree
-from triplicate.runtime import real_host
+from triplicate.runtime import keep_freed_memory, real_host
 
 if TYPE_CHECKING:
     from benchmarks.driving import drive, run_loop
@@ -52,6 +52,7 @@ class Side:
 
 
 async def serve_bookie(uri: str, folder: str, bookie_id: str) -> None:
+    keep_freed_memory()
     host = real_host(bookie_id)
     tree = await open_tree(uri, host)
     metadata = await ClusterMetadata.open(tree, host, create=True)

@@ -12,7 +12,7 @@ from triplicate.cli.running import Serving, serve_process
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_tree
-from triplicate.runtime import Host, Metrics
+from triplicate.runtime import Host, Metrics, keep_freed_memory
 
 
 @click.command()
@@ -29,6 +29,8 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
     uri = configuration.get(MetadataSettings).uri
     if not uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
+
+    keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> Serving:
         cluster = await ClusterMetadata.open(await open_tree(existing(uri), host), host)

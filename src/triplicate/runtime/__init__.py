@@ -2,6 +2,7 @@
 
 from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.channel import BoundedChannel
+from triplicate.runtime.memory import keep_freed_memory
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import serve_metrics
 from triplicate.runtime.ports import (
@@ -43,6 +44,7 @@ __all__ = [
     "Worker",
     "deadline_after",
     "first_of",
+    "keep_freed_memory",
     "no_trace",
     "real_host",
     "serve_metrics",

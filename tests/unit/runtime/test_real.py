@@ -18,7 +18,7 @@ import pytest
 import uvloop
 
 from triplicate.errors import ArgumentError, HandleClosed
-from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, real_host, serve_metrics
+from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, keep_freed_memory, real_host, serve_metrics
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -470,3 +470,18 @@ def test_metrics_of_two_nodes_do_not_mix_and_asking_twice_gives_the_same() -> No
         one.counter("size", "x")
     with pytest.raises(ArgumentError, match="size"):
         one.gauge("size", "x", ("label",))
+
+
+def test_the_allocator_is_told_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+
+    class Library:
+        def mallopt(self, option: int, value: int) -> int:
+            told.append((option, value))
+            return 1
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Library())
+    assert keep_freed_memory()
+    assert told == [(-1, 64 * 1024 * 1024), (-3, 32 * 1024 * 1024)]
+    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
+    assert not keep_freed_memory()
