@@ -32,8 +32,9 @@ from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File, Trace
 
 SUFFIX = ".entries"
-WRITE_BYTES = 4 * 1024 * 1024
-"""Blocks are gathered up to this before they are written."""
+WRITE_BYTES = 1024 * 1024
+"""Blocks are gathered up to this before they are written and synced. One sync of a whole flush would keep the disk to itself for
+longer than the adds can wait whose journal shares it."""
 OPEN_FILES_MAX = 64
 READ_AHEAD_BYTES = 64 * 1024
 TABLES_SHARE = 4
@@ -158,6 +159,7 @@ class EntryLogWriter:
             log.end += len(buffer)
             if self._waiting_bytes >= WRITE_BYTES:
                 self._write(log)
+                log.file.sync()
         assert log.end == info.end, "a block is as long as its header says"
         log.blocks.append(info)
 
