@@ -82,7 +82,7 @@ class WriteTracker:
             and entry_ids[0] == reach + 1
             and reach + count <= self.last_add_pushed
             and not self._ahead[position]
-            and tuple(entry_ids) == tuple(range(reach + 1, reach + 1 + count))
+            and (count == 1 or tuple(entry_ids) == tuple(range(reach + 1, reach + 1 + count)))
         ):
             self._reaches[position] = reach + count
             return

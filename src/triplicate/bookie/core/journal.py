@@ -90,9 +90,8 @@ def encode_group(kind: GroupType, file_number: int, sequence: int, count: int, b
     if length > MAX_GROUP_BYTES:
         raise ValueError(f"a group of {length} bytes is over {MAX_GROUP_BYTES}")
     head = GROUP_HEADER.pack(GROUP_MAGIC, kind, 0, file_number, sequence, length, count)
-    crc = crc32c_of(body, crc32c_of((head,)))
-    size = GROUP_HEADER_BYTES + length
-    return [head + GROUP_CRC.pack(crc), *body, _ZEROS[: padded(size) - size]]
+    crc = crc32c_of((head, *body))
+    return [head + GROUP_CRC.pack(crc), *body, _ZEROS[: -(GROUP_HEADER_BYTES + length) % ALIGNMENT]]
 
 
 class GroupScanner:
