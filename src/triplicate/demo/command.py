@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BOOKIES = 4
 NODES = 3
+JVM_STOP_S = 10.0
 
 
 @click.command()
@@ -53,7 +55,7 @@ def demo(folder: str, parent_pipe: int | None) -> None:
             try:
                 Flow(cluster, place, dataset, expected, findings).run(spark)
             finally:
-                spark.stop()
+                stop_spark(spark)
     findings.peak_memory_bytes = memory.peak_bytes
     (place / "summary.json").write_text(json.dumps(findings.summary(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(findings, time.monotonic() - started)
@@ -67,6 +69,21 @@ def start_spark(place: Path) -> SparkSession:
     from triplicate.spark import session
 
     return session("triplicate-demo", run_folder=place / "spark")
+
+
+def stop_spark(spark: SparkSession) -> None:
+    """Stop Spark and wait for its JVM, which would outlive us by a moment: after the demo nothing runs."""
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    if gateway is None or gateway.proc is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(JVM_STOP_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def clear(place: Path) -> None:
