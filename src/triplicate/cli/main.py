@@ -14,6 +14,7 @@ from triplicate.errors import SqlError, TriplicateError
 COMMANDS: dict[str, str] = {
     "up": "triplicate.cli.up:up",
     "bookie": "triplicate.cli.bookie:bookie",
+    "cluster": "triplicate.cli.cluster:cluster",
     "ledger": "triplicate.cli.ledger:ledger",
     "log": "triplicate.cli.log:log",
     "node": "triplicate.cli.node:node",

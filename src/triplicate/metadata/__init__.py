@@ -5,6 +5,7 @@ from triplicate.metadata.address import cluster_root, open_cluster, open_tree
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
+from triplicate.metadata.copying import CopyReport, copy_metadata
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
 from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
@@ -23,6 +24,7 @@ __all__ = [
     "ClusterMetadata",
     "Cookie",
     "Cookies",
+    "CopyReport",
     "Create",
     "Delete",
     "Endpoint",
@@ -46,6 +48,7 @@ __all__ = [
     "bookie_service",
     "check_bookie_id",
     "cluster_root",
+    "copy_metadata",
     "decode_cookie",
     "decode_layout",
     "decode_service_info",

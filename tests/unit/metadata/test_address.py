@@ -1,0 +1,102 @@
+"""Addresses of clusters. Source: BookKeeper `ZKMetadataDriverBase`, `MetadataDrivers`, setting `metadataServiceUri`."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.metadata.stores import run
+from triplicate.errors import ConfigError, ConnectionLost
+from triplicate.metadata import cluster_root, open_cluster, open_tree
+from triplicate.metadata.address import ZooKeeperAddress, parse_zookeeper
+from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.runtime import real_host
+
+
+@pytest.mark.parametrize(
+    ("uri", "servers", "root", "manager"),
+    [
+        ("zk://localhost:2181/ledgers", "localhost:2181", "/ledgers", None),
+        ("zk://a:1;b:2;c:3/ledgers", "a:1,b:2,c:3", "/ledgers", None),
+        ("zk://a:1,b:2/deep/root", "a:1,b:2", "/deep/root", None),
+        ("zk://zoo-1.example;10.0.0.2/ledgers", "zoo-1.example,10.0.0.2", "/ledgers", None),
+        ("zk://[::1]:2181;[::2]/ledgers", "[::1]:2181,[::2]", "/ledgers", None),
+        ("zk+null://a:1/ledgers", "a:1", "/ledgers", None),
+        ("zk+hierarchical://a:1/ledgers", "a:1", "/ledgers", "hierarchical"),
+        ("zk+longhierarchical://a:1/ledgers", "a:1", "/ledgers", "longhierarchical"),
+        ("zk+flat://a:1/ledgers", "a:1", "/ledgers", "flat"),
+    ],
+)
+def test_an_address_of_zookeeper_is_read_as_bookkeeper_writes_it(uri: str, servers: str, root: str, manager: str | None) -> None:
+    assert parse_zookeeper(uri) == ZooKeeperAddress(servers, root, manager)
+    assert cluster_root(uri) == (root, manager)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "zk://",
+        "zk:///ledgers",
+        "zk://a:1",
+        "zk://a:1/",
+        "zk://a:1//ledgers",
+        "zk://a:1/ledgers/",
+        "zk://a:0/ledgers",
+        "zk://a:65536/ledgers",
+        "zk://a:x/ledgers",
+        "zk://a:1;/ledgers",
+        "zk://a b:1/ledgers",
+        "zk://a:1:2/ledgers",
+        "zk+ms://a:1/ledgers",
+        "zk+Hierarchical://a:1/ledgers",
+        "zookeeper://a:1/ledgers",
+        "zkx",
+    ],
+)
+def test_what_is_no_address_is_refused_before_anything_is_asked(uri: str) -> None:
+    with pytest.raises(ConfigError):
+        run(open_tree(uri, real_host_later()))
+
+
+def real_host_later() -> Any:
+    """A stand-in that breaks whoever uses it."""
+    return None
+
+
+def test_other_stores_keep_the_default_root(tmp_path: Path) -> None:
+    async def body() -> None:
+        uri = f"sqlite://{tmp_path}/metadata.db"
+        made = await open_cluster(uri, real_host("test"), create=True)
+        assert made.root == "/ledgers"
+        await made.aclose()
+        with pytest.raises(ConfigError, match="no cluster"):
+            await open_cluster("memory:", real_host("test"))
+
+    run(body())
+
+
+def test_without_kazoo_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_import = builtins.__import__
+
+    def without_kazoo(name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "triplicate.metadata.zookeeper":
+            raise ModuleNotFoundError("No module named 'kazoo'")
+        return real_import(name, *arguments, **options)
+
+    async def body() -> None:
+        monkeypatch.setattr(builtins, "__import__", without_kazoo)
+        with pytest.raises(ConfigError, match=r"pip install 'triplicate\[zookeeper\]'"):
+            await open_tree("zk://127.0.0.1:1/ledgers", real_host("test"))
+
+    run(body())
+
+
+def test_a_zookeeper_that_is_not_there_is_named() -> None:
+    async def body() -> None:
+        with pytest.raises(ConnectionLost, match=r"ZooKeeper at 127\.0\.0\.1:1 does not answer within 0\.3 s"):
+            await ZooKeeperTree.open("127.0.0.1:1", real_host("test"), limit_s=0.3)
+
+    run(body())

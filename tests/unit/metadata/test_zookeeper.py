@@ -1,0 +1,323 @@
+"""ZooKeeper as the other drivers cannot be: BookKeeper's layout on the real thing, its sessions, its outages.
+
+Source: BookKeeper `ZKRegistrationManager`, `ZkLedgerIdGenerator`, `AbstractZkLedgerManager`; ZooKeeper Programmer's Guide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from tests.unit.metadata.stores import fresh_servers, run
+from tests.unit.metadata.test_layout import INFO, new_metadata
+from tests.zookeeper.server import ZooKeeperServer, shared_server
+from triplicate.errors import ArgumentError, BadVersion, ConfigError, ConnectionLost, LedgerExists, NodeExists, NoSuchLedger, SessionExpired
+from triplicate.metadata import ClusterMetadata, Create, SetData, Tree, open_cluster
+from triplicate.metadata.renewing import RenewingTree
+from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.runtime import real_host
+
+HOST_NAME = "test"
+
+
+async def session(servers: str, timeout_s: float = 10.0) -> ZooKeeperTree:
+    return await ZooKeeperTree.open(servers, real_host(HOST_NAME), session_timeout_s=timeout_s)
+
+
+async def renewing(servers: str, timeout_s: float = 10.0) -> RenewingTree:
+    async def open_session() -> Tree:
+        return await session(servers, timeout_s)
+
+    return RenewingTree(await open_session(), open_session, real_host(HOST_NAME))
+
+
+def client_id(tree: ZooKeeperTree) -> tuple[int, bytes]:
+    found: tuple[int, bytes] = tree._session._client.client_id
+    return found
+
+
+async def end_session(tree: ZooKeeperTree, servers: str) -> None:
+    """End a session from outside: another client takes it up by its id and password, and closes it."""
+
+    def take_up_and_close() -> None:
+        other = KazooClient(hosts=servers, client_id=client_id(tree))
+        other.start(timeout=5)
+        other.stop()
+        other.close()
+
+    await asyncio.to_thread(take_up_and_close)
+
+
+async def wakes(waiting: asyncio.Future[None]) -> bool:
+    """Whether a watch woke, rather than being finished."""
+    try:
+        await waiting
+    except SessionExpired:
+        return False
+    return True
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """A server of the test's own, to be stopped and paused."""
+    own = ZooKeeperServer(tmp_path / "zookeeper")
+    own.start()
+    yield own
+    own.stop()
+
+
+async def fresh_root() -> str:
+    """An address of the shared server with a root that nobody has."""
+    return f"zk://{shared_server().address}/root-{uuid.uuid4().hex}/ledgers"
+
+
+def test_a_new_cluster_looks_as_bookkeepers_tools_make_it() -> None:
+    async def body() -> None:
+        uri = await fresh_root()
+        made = await open_cluster(uri, real_host(HOST_NAME), create=True)
+        tree, root = made.tree, made.root
+        assert (await tree.children(root))[0] == ["INSTANCEID", "LAYOUT", "available"]
+        assert (await tree.children(f"{root}/available"))[0] == ["readonly"]
+        layout, _ = await tree.get(f"{root}/LAYOUT")
+        assert layout == b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
+        instance_id, stat = await tree.get(f"{root}/INSTANCEID")
+        assert instance_id.decode() == str(uuid.UUID(made.instance_id))
+        # One transaction made them all.
+        raw = KazooClient(hosts=shared_server().address)
+        raw.start()
+        numbers = {raw.exists(path).czxid for path in (root, f"{root}/available", f"{root}/available/readonly", f"{root}/INSTANCEID")}
+        assert len(numbers) == 1
+        assert {acl.perms for acl in raw.get_acls(root)[0]} == {31}
+        raw.stop()
+        raw.close()
+        assert stat.ephemeral_owner == 0
+        again = await open_cluster(uri, real_host(HOST_NAME))
+        assert again.instance_id == made.instance_id
+        await again.aclose()
+        await made.aclose()
+
+    run(body())
+
+
+def test_an_address_that_insists_on_another_layout_is_refused() -> None:
+    async def body() -> None:
+        uri = await fresh_root()
+        long = uri.replace("zk://", "zk+longhierarchical://")
+        made = await open_cluster(long, real_host(HOST_NAME), create=True)
+        await made.ledgers.create(7, new_metadata())
+        assert await made.tree.exists(f"{made.root}/000/0000/0000/0000/L0007") is not None
+        await made.aclose()
+        for same in (uri, long, uri.replace("zk://", "zk+null://")):
+            await (await open_cluster(same, real_host(HOST_NAME))).aclose()
+        with pytest.raises(ConfigError, match="longhierarchical, not hierarchical"):
+            await open_cluster(uri.replace("zk://", "zk+hierarchical://"), real_host(HOST_NAME))
+
+    run(body())
+
+
+def test_ids_and_ledgers_are_kept_where_bookkeeper_keeps_them() -> None:
+    async def body() -> None:
+        uri = await fresh_root()
+        one, two = [await open_cluster(uri, real_host(HOST_NAME), create=True) for _ in range(2)]
+        assert [await cluster.ledgers.new_id() for cluster in (one, two, one)] == [0, 1, 2]
+        assert (await one.tree.children(f"{one.root}/idgen"))[0] == []
+        created = await one.ledgers.create(12345, new_metadata())
+        assert created.version == 0
+        assert await one.tree.exists(f"{one.root}/00/0001/L2345") is not None
+        with pytest.raises(LedgerExists):
+            await two.ledgers.create(12345, new_metadata())
+        watch = two.ledgers.watch(12345)
+        await two.ledgers.get(12345)
+        closed = await one.ledgers.update(12345, created.value.closed(9, 90), 0)
+        await watch.changed()
+        assert await two.ledgers.get(12345) == closed
+        with pytest.raises(BadVersion):
+            await two.ledgers.update(12345, created.value, 0)
+        await one.ledgers.create(2**40, new_metadata())
+        assert [ledger_id async for ledger_id in two.ledgers.ids()] == [12345, 2**40]
+        await two.ledgers.delete(12345)
+        assert await one.tree.exists(f"{one.root}/00") is None
+        with pytest.raises(NoSuchLedger):
+            await one.ledgers.get(12345)
+        await one.tree.create(f"{one.root}/idgen-long")
+        assert await two.ledgers.new_id() == 1 << 32
+        await one.aclose()
+        await two.aclose()
+
+    run(body())
+
+
+def test_a_bookie_waits_for_the_registration_of_its_previous_life() -> None:
+    async def body() -> None:
+        servers = await fresh_servers()
+        host = real_host(HOST_NAME)
+        dead = await ClusterMetadata.open(await session(servers), host, create=True)
+        alive = await ClusterMetadata.open(await session(servers), host)
+        await dead.bookies.register("b1", INFO)
+        with pytest.raises(NodeExists, match="b1"):
+            await alive.bookies.register("b1", INFO, stale_wait_s=0.1)
+        registering = asyncio.ensure_future(alive.bookies.register("b1", INFO))
+        await asyncio.sleep(0.1)
+        assert not registering.done()
+        await dead.aclose()
+        await registering
+        assert await alive.bookies.is_registered("b1")
+        assert list(await alive.bookies.writable()) == ["b1"]
+        await alive.aclose()
+
+    run(body())
+
+
+def test_a_session_that_is_over_finishes_the_tree_and_applies_nothing_more() -> None:
+    async def body() -> None:
+        servers = await fresh_servers()
+        tree, other = await session(servers), await session(servers)
+        await tree.create("/mine", ephemeral=True)
+        watch = tree.watch("/mine")
+        waiting = asyncio.ensure_future(watch.changed())
+        await end_session(tree, servers)
+        # The first wake-ups may be the loss of the connection and of the node; in the end there is the error.
+        while await wakes(waiting):
+            waiting = asyncio.ensure_future(watch.changed())
+        for operation in (tree.create("/after"), tree.get("/"), tree.multi([])):
+            with pytest.raises(SessionExpired):
+                await operation
+        with pytest.raises(SessionExpired):
+            await tree.watch("/").changed()
+        # kazoo by itself would have opened another session by now.
+        await asyncio.sleep(0.3)
+        assert (await other.children("/"))[0] == []
+        await tree.close()
+        await other.close()
+
+    run(body())
+
+
+def test_a_bookie_whose_session_is_lost_registers_again() -> None:
+    async def body() -> None:
+        servers = await fresh_servers()
+        tree = await renewing(servers)
+        cluster = await ClusterMetadata.open(tree, real_host(HOST_NAME), create=True)
+        keeping = asyncio.ensure_future(cluster.bookies.keep_registered("b1", INFO, lambda: False))
+        reader = await ClusterMetadata.open(await session(servers), real_host(HOST_NAME))
+        watch = reader.bookies.watch()
+        while "b1" not in await reader.bookies.writable():
+            await watch.changed()
+        first = tree.session_id
+        assert isinstance(tree._tree, ZooKeeperTree)
+        await end_session(tree._tree, servers)
+        while True:
+            stat = await reader.tree.exists("/ledgers/available/b1")
+            if stat is not None and stat.ephemeral_owner != first:
+                break
+            await watch.changed()
+        assert tree.session_id == stat.ephemeral_owner != first
+        keeping.cancel()
+        await cluster.aclose()
+        await reader.aclose()
+
+    run(body())
+
+
+def test_a_restart_of_zookeeper_keeps_sessions_nodes_and_watches(server: ZooKeeperServer) -> None:
+    async def body() -> None:
+        tree, other = await session(server.address), await session(server.address)
+        await tree.create("/mine", b"one", ephemeral=True)
+        await tree.create("/stays", b"one")
+        watch = tree.watch("/stays")
+        await tree.get("/stays")
+        first = tree.session_id
+        server.kill()
+        await watch.changed()  # The connection is lost: somebody must look again.
+        waiting = asyncio.ensure_future(tree.get("/stays"))
+        await asyncio.sleep(0.2)
+        assert not waiting.done(), "it waits for the connection"
+        server.start()
+        assert (await waiting)[0] == b"one"
+        await watch.changed()
+        assert tree.session_id == first
+        assert (await tree.get("/mine"))[1].ephemeral_owner == first
+        await other.set("/stays", b"two")
+        while (await tree.get("/stays"))[0] != b"two":
+            await watch.changed()
+        # Quiet again, and then armed again.
+        await asyncio.sleep(0.2)
+        if watch._happened:
+            await watch.changed()
+        await other.set("/stays", b"three")
+        await watch.changed()
+        await tree.close()
+        await other.close()
+
+    run(body(), limit_s=30)
+
+
+def test_a_zookeeper_that_does_not_answer_leaves_the_outcome_unknown(server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.metadata.zookeeper.ANSWER_LIMIT_S", 0.5)
+
+    async def body() -> None:
+        tree = await session(server.address)
+        await tree.create("/a", b"one")
+        server.pause()
+        with pytest.raises(ConnectionLost, match=r"/a: ZooKeeper at 127\.0\.0\.1:\d+ does not answer within 0\.5 s"):
+            await tree.set("/a", b"two", 0)
+        server.resume()
+        while (await tree.get("/a"))[1].version == 0:
+            await asyncio.sleep(0.02)
+        assert (await tree.get("/a"))[0] == b"two", "applied although nobody could tell"
+        await tree.close()
+
+    run(body())
+
+
+def test_a_write_whose_connection_breaks_is_not_sent_again(server: ZooKeeperServer) -> None:
+    async def body() -> None:
+        tree = await session(server.address)
+        await tree.create("/q")
+        server.pause()
+        writing = [asyncio.ensure_future(tree.create("/q/n-", sequential=True)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        server.kill()
+        for write in writing:
+            with pytest.raises(ConnectionLost):
+                await write
+        server.start()
+        assert (await tree.children("/q"))[0] == []
+        await tree.close()
+
+    run(body(), limit_s=30)
+
+
+def test_what_would_make_zookeeper_drop_the_connection_is_refused_here() -> None:
+    async def body() -> None:
+        tree = await session(await fresh_servers())
+        await tree.create("/a")
+        half = b"x" * 600_000
+        with pytest.raises(ArgumentError, match="/a and 1 more"):
+            await tree.multi([SetData("/a", half), Create("/b", half)])
+        with pytest.raises(ArgumentError, match="Unicode"):
+            await tree.create("/\ud800")
+        with pytest.raises(ArgumentError, match="/bell"):
+            await tree.create("/bell\x07")
+        await tree.create("/" + "long" * 10_000, b"x" * 1_000_000)
+        assert await tree.exists("/b") is None
+        await tree.close()
+
+    run(body())
+
+
+def test_more_requests_than_fit_at_once_are_sent_in_order() -> None:
+    async def body() -> None:
+        tree = await session(await fresh_servers())
+        await tree.create("/a")
+        sets = [asyncio.ensure_future(tree.set("/a", b"%d" % number, number)) for number in range(2500)]
+        await asyncio.gather(*sets)
+        assert (await tree.get("/a"))[0] == b"2499"
+        await tree.close()
+
+    run(body())
