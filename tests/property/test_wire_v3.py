@@ -101,7 +101,8 @@ def body_of(frame: bytes) -> bytes:
 
 
 def bodies_of(frames: bytes) -> list[bytes]:
-    found, position = [], 0
+    found: list[bytes] = []
+    position = 0
     while (place := next_frame(frames, position, len(frames))) is not None:
         found.append(frames[place[0] : place[1]])
         position = place[1]
@@ -196,7 +197,8 @@ def test_runs_of_answers_are_the_message_forms(
     expected = [(txn_id, AddResponse(status, ledger_id, entry_id)) for entry_id, txn_id in answers]
     assert frames == b"".join(v3.encode_response(response, txn_id) for txn_id, response in expected)
     buffer = bytes(skip) + frames + after
-    position, found = skip, []
+    found: list[tuple[int, AddResponse]] = []
+    position = skip
     while len(found) < len(answers):
         run = scan_v3_add_responses(buffer, position, len(buffer))
         if run is None:

@@ -1,0 +1,19 @@
+"""A status of version 3 that this release does not know counts as "no entry", an explicit no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.wire import Status, status, v3_responses
+
+TESTS = ["tests/unit/wire/test_v3.py::test_a_status_that_is_unknown_is_no_answer_about_the_entry"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    known = {one.value: one for one in Status}
+
+    def hasty(code: int) -> Status:
+        return known.get(code, Status.NO_ENTRY)
+
+    patch(status, "status_from_v3", hasty)
+    patch(v3_responses, "status_from_v3", hasty)
