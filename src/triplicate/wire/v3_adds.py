@@ -55,8 +55,12 @@ _FLAGS = {tail: flags for flags, tail in _TAILS.items()}
 
 # Varints. The low 7 bits first, each byte but the last with its top bit set.
 
-_SHORT = [bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7]) for value in range(1 << 14)]
-_LOW = [bytes([value & 127 | 128, value >> 7 | 128]) for value in range(1 << 14)]
+_LAST = [bytes([value]) for value in range(128)]
+_MORE = [bytes([value | 128]) for value in range(128)]
+_SHORT = _LAST + [low + high for high in _LAST[1:] for low in _MORE]
+"""The varints of all numbers below 2¹⁴."""
+_LOW = [low + high for high in _MORE for low in _MORE]
+"""The same 14 bits where more follow."""
 
 
 def _varint(value: int) -> bytes:
