@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.stand import Db, Stand, set_client_timeouts, unique
+from tests.clients.stand import Db, Stand, set_limits, unique
 from triplicate.cli import local_cluster
 
 
@@ -17,7 +17,7 @@ from triplicate.cli import local_cluster
 def stand() -> Iterator[Stand]:
     place = Path(tempfile.mkdtemp(prefix="tc-"))
     try:
-        with local_cluster(place / "c", bookies=3, nodes=3, begin=lambda folder: set_client_timeouts(folder.path)) as cluster:
+        with local_cluster(place / "c", bookies=3, nodes=3, begin=lambda folder: set_limits(folder.path)) as cluster:
             yield Stand(cluster)
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -181,7 +181,13 @@ def sqlstate_of(action: Callable[[], object]) -> str | None:
     raise AssertionError("it was not refused")
 
 
-def set_client_timeouts(folder: Path) -> None:
-    """Bookies that stop are given up sooner than by default, so that tests of lost answers stay short."""
+READERS = 8
+
+
+def set_limits(folder: Path) -> None:
+    """Bookies that stop are given up sooner than by default, so that tests of lost answers stay short; few readers, so that a lost one
+    is missed.
+    """
     for config in folder.glob("node-*/node.toml"):
-        config.write_text(config.read_text() + "\n[client]\nadd_timeout_s = 2.0\n\n[log_client]\nrepair_timeout_s = 4.0\n")
+        text = config.read_text().replace("[node]\n", f"[node]\nreader_connections = {READERS}\n")
+        config.write_text(text + "\n[client]\nadd_timeout_s = 2.0\n\n[log_client]\nrepair_timeout_s = 4.0\n")

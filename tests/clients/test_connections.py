@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.clients.stand import Db, run
+from tests.clients.stand import READY_S, Db, run, wait_until
 
 
 def port_of(connection: psycopg.Connection[Any]) -> int:
@@ -78,9 +78,9 @@ def test_a_follower_reads_at_its_own_position(shared: Db, table: str) -> None:
     for follower in shared.followers():
         shared.wait_for_value(follower, f"SELECT a FROM {table}", 42)
     leader = shared.leader()
+    wait_until(lambda: all(node.position > 0 for node in shared.info().nodes), READY_S, "every node has reported how far it is")
     for node in shared.info().nodes:
         assert node.address == f"127.0.0.1:{shared.stand.ports[node.node_id]}"
-        assert node.position > 0
     assert shared.info().leader == leader
 
 

@@ -178,17 +178,19 @@ def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: 
     reading.execute("INSERT INTO t VALUES (1, 'before')")
     writing.execute("BEGIN")
     writing.execute("UPDATE t SET b = 'never'")
-    with stand.stopped(leader), database.writable(2 * READY_S) as other:
-        assert database.leader() != leader
-        other.execute("UPDATE t SET b = 'after'")
-        other.execute("INSERT INTO t VALUES (2, 'after')")
-    refusals = [refusal(lambda: reading.execute("SELECT b FROM t").fetchall()), refusal(lambda: writing.execute("COMMIT"))]
-    assert set(refusals) <= {"57P01", None}, refusals
-    assert "57P01" in refusals
-    reading.close()
-    writing.close()
-    if stand.cluster.running[leader].process.poll() is not None:
-        stand.start(leader)
+    try:
+        with stand.stopped(leader), database.writable(2 * READY_S) as other:
+            assert database.leader() != leader
+            other.execute("UPDATE t SET b = 'after'")
+            other.execute("INSERT INTO t VALUES (2, 'after')")
+        assert refusal(lambda: reading.execute("SELECT b FROM t").fetchall()) == "57P01"
+        # The transaction said nothing for longer than one that holds the writer may.
+        assert refusal(lambda: writing.execute("COMMIT")) in ("57P01", "25P03", None)
+    finally:
+        reading.close()
+        writing.close()
+        if stand.cluster.running[leader].process.poll() is not None:
+            stand.start(leader)
     wait_for_copies(database, "SELECT group_concat(b) FROM t", "after,after")
 
 
@@ -226,7 +228,10 @@ def test_a_pool_of_asyncpg_finds_the_new_leader(stand: Stand, database: Db) -> N
     leader = database.leader()
 
     async def body() -> None:
-        async with asyncpg.create_pool(**database.addresses(), target_session_attrs="read-write", min_size=1, max_size=2) as pool:
+        # Without ssl=False asyncpg leaves a socket open where a node refuses it.
+        async with asyncpg.create_pool(
+            **database.addresses(), target_session_attrs="read-write", min_size=1, max_size=2, ssl=False
+        ) as pool:
             await pool.execute("INSERT INTO t VALUES (1, 'x')")
             stand.kill(leader)
             deadline = time.monotonic() + READY_S

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.lexer import Token, strip_catalog_prefix, tokenize
@@ -52,13 +53,23 @@ class Nothing:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAccess:
+    """Whether the transaction, or every later transaction of the session, may change anything; None where nothing is said of it."""
+
+    read_only: bool | None
+    for_session: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sql:
     """For the engine."""
 
     text: str
+    read_only: bool | None = None
+    """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
 
 
-Command = SetParameter | ShowParameter | ResetParameter | Deallocate | Nothing | Sql
+Command = SetParameter | ShowParameter | ResetParameter | Deallocate | SetAccess | Nothing | Sql
 
 
 def classify(sql: str) -> Command:
@@ -88,7 +99,7 @@ def classify(sql: str) -> Command:
         case "CLOSE":
             return Nothing("CLOSE CURSOR ALL")
         case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
-            return Sql(_transaction_control(tokens))
+            return Sql(_transaction_control(tokens), _access_mode(tokens) if first in ("BEGIN", "START") else None)
         case "COPY":
             raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
         case "DECLARE" | "FETCH" | "MOVE":
@@ -120,7 +131,7 @@ def _set(tokens: Sequence[Token], sql: str) -> Command:
         rest = rest[1:]
     words = [token.upper for token in rest]
     if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
-        return Nothing("SET")
+        return SetAccess(_access_mode(rest), for_session=words[0] == "SESSION")
     if words[:2] == ["TIME", "ZONE"]:
         return SetParameter("TimeZone", _set_value(rest[2:], sql), is_local)
     if words[:1] == ["NAMES"]:
@@ -142,6 +153,15 @@ def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
     return sql[tokens[0].start : tokens[-1].end]
 
 
+def _access_mode(tokens: Sequence[Token]) -> bool | None:
+    """True for READ ONLY, False for READ WRITE, None where neither is said; the last one counts."""
+    found: bool | None = None
+    for token, after in pairwise(tokens):
+        if token.upper == "READ" and after.upper in ("ONLY", "WRITE"):
+            found = after.upper == "ONLY"
+    return found
+
+
 def _transaction_control(tokens: Sequence[Token]) -> str:
     """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Isolation levels are accepted: every one is serializable here."""
     first = tokens[0].upper
@@ -153,5 +173,5 @@ def _transaction_control(tokens: Sequence[Token]) -> str:
     if first in ("END", "COMMIT"):
         return "COMMIT"
     if "TO" in words:
-        return f'ROLLBACK TO {tokens[-1].text}'
+        return f"ROLLBACK TO {tokens[-1].text}"
     return "ROLLBACK"

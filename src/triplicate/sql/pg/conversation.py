@@ -7,15 +7,17 @@ Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in 
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from triplicate.errors import ProtocolError, SqlError
-from triplicate.runtime import Clock, Timer
+from triplicate.runtime import Clock
 from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus
 from triplicate.sql.pg import types, wire
-from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetParameter, ShowParameter, Sql, classify
+from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetAccess, SetParameter, ShowParameter, Sql, classify
 from triplicate.sql.pg.lexer import split_statements
-from triplicate.sql.pg.settings import REQUEST_ID, Settings
+from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings
 from triplicate.sql.pg.statements import (
     Portal,
     Statement,
@@ -36,6 +38,7 @@ STATEMENTS_MAX = 10_000
 """Prepared statements, and portals, that one session may hold."""
 
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
+_ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,16 @@ class Conversation:
         self._reported: dict[str, str] = {}
         self._is_implicit = False
         """The open transaction was begun by us and ends with this query or at Sync."""
+        self._access: bool | None = None
+        """Whether the open transaction said that it is read-only; None when it said nothing."""
+        self._is_busy = False
+        self._is_cancelled = False
+        """The message being served was cancelled: also when it is not the engine that works, but the client that is slow to read."""
+
+    def cancel(self) -> None:
+        """Interrupt what runs; it fails with 57014. May be called at any time."""
+        self._is_cancelled = self._is_busy
+        self._session.cancel()
 
     # The loop.
 
@@ -76,7 +89,7 @@ class Conversation:
         """What follows AuthenticationOk."""
         self._report()
         self._stream.write(wire.backend_key_data(process_id, secret))
-        self._ready()
+        self._stream.write(wire.ready_for_query(self._session.status.value))
 
     async def run(self, ended: SessionEnd) -> None:
         """Serve until the client leaves.
@@ -97,30 +110,37 @@ class Conversation:
                 if self._stream.peek() is None:
                     await self._stream.wait()
                 continue
-            match message:
-                case wire.Terminate():
-                    return
-                case wire.Sync():
-                    skipping = False
-                    await self._sync()
-                case _ if skipping:
-                    continue
-                case wire.Query(sql):
-                    await self._simple_query(sql)
-                case wire.Flush():
-                    await self._stream.flush()
-                case wire.Unsupported(letter):
-                    self._refuse(letter)
-                case _:
-                    skipping = not await self._extended(message)
+            if isinstance(message, wire.Terminate):
+                return
+            self._is_busy, self._is_cancelled = True, False
+            skipping = await self._serve(message, skipping)
+            self._is_busy = False
             ended.check()
 
-    def _refuse(self, letter: str) -> None:
+    async def _serve(self, message: wire.ClientMessage, skipping: bool) -> bool:
+        """Serve one message; returns whether what follows is to be skipped up to the next Sync."""
+        match message:
+            case wire.Sync():
+                await self._sync()
+                return False
+            case _ if skipping:
+                return True
+            case wire.Query(sql):
+                await self._simple_query(sql)
+            case wire.Flush():
+                await self._stream.flush()
+            case wire.Unsupported(letter):
+                await self._refuse(letter)
+            case _:
+                return not await self._extended(message)
+        return False
+
+    async def _refuse(self, letter: str) -> None:
         if letter in ("d", "c", "f"):
             return  # Data of a COPY that was refused may still arrive; PostgreSQL ignores it too.
         if letter == "F":
             self._stream.write(wire.error_response(SqlError("0A000", "the function call protocol is not supported; use SELECT")))
-            self._ready()
+            await self._ready()
             return
         raise ProtocolError(f"message {letter!r} is not expected here")
 
@@ -131,7 +151,11 @@ class Conversation:
                 self._stream.write(wire.parameter_status(name, value))
         self._reported = now
 
-    def _ready(self) -> None:
+    async def _ready(self) -> None:
+        if self._session.status is TransactionStatus.IDLE:
+            self._access = None
+            self._settings.end_transaction()
+            await self._close_portals()
         self._report()
         self._stream.write(wire.ready_for_query(self._session.status.value))
 
@@ -145,6 +169,7 @@ class Conversation:
     async def _end_implicit(self, word: str) -> None:
         if self._is_implicit:
             self._is_implicit = False
+            await self._close_portals()
             await self._control(word)
 
     async def _control(self, sql: str) -> None:
@@ -190,8 +215,10 @@ class Conversation:
         except SqlError as error:
             self._stream.write(wire.error_response(error))
             await self._abandon_implicit()
-        self._portals.pop("", None)
-        self._ready()
+        unnamed = self._portals.pop("", None)
+        if unnamed is not None:
+            await self._close_portal(unnamed)
+        await self._ready()
 
     async def _begin_for(self, text: str) -> None:
         """Open the implicit transaction of a query with several statements, unless this one controls the transaction itself."""
@@ -324,15 +351,14 @@ class Conversation:
         except SqlError as error:
             self._stream.write(wire.error_response(error))
             await self._abandon_implicit()
-        if self._session.status is TransactionStatus.IDLE:
-            await self._close_portals()
-        self._ready()
+        await self._ready()
         await self._stream.flush()
 
-    async def _close_portals(self) -> None:
-        for portal in list(self._portals.values()):
-            await self._close_portal(portal)
-        self._portals.clear()
+    async def _close_portals(self, *, but: Portal | None = None) -> None:
+        for name, portal in list(self._portals.items()):
+            if portal is not but:
+                del self._portals[name]
+                await self._close_portal(portal)
 
     async def _close_portal(self, portal: Portal) -> None:
         if portal.cursor is not None:
@@ -343,26 +369,55 @@ class Conversation:
     async def _start(self, portal: Portal) -> None:
         """Start the portal's statement, once, and learn the types of its columns from its first rows."""
         prepared = portal.statement.prepared
-        if prepared is None or portal.cursor is not None or await self._transaction_control(prepared):
+        if prepared is None or portal.cursor is not None:
             return
-        if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
-            portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
-        timer = self._arm_timeout()
-        try:
-            portal.cursor = await self._session.start(prepared, engine_parameters(portal))
-            if prepared.columns:
-                portal.kept = await portal.cursor.fetch(FETCH_ROWS)
-                decide_types(portal)
-        finally:
-            if timer is not None:
-                timer.cancel()
+        if not await self._transaction_control(prepared):
+            if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
+                portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
+            self._check_access(prepared)
+            if prepared.kind in _ENDS:
+                await self._close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
+            async with self._in_time():
+                portal.cursor = await self._session.start(prepared, engine_parameters(portal))
+                if prepared.columns:
+                    portal.kept = await portal.cursor.fetch(FETCH_ROWS)
+                    decide_types(portal)
+        command = portal.statement.command
+        if isinstance(command, Sql) and command.read_only is not None:
+            self._access = command.read_only
 
-    def _arm_timeout(self) -> Timer | None:
-        text = self._settings.get("statement_timeout", is_leader=self._database.is_leader)
-        seconds = _duration_s(text)
+    @property
+    def _is_read_only(self) -> bool:
+        return self._settings.read_only if self._access is None else self._access
+
+    def _check_access(self, prepared: Prepared) -> None:
+        """Raises SqlError 25006 for a change where the client itself said that it will make none."""
+        if prepared.kind in _CHANGES and self._is_read_only and self._session.status is not TransactionStatus.FAILED:
+            raise SqlError("25006", f"cannot execute {prepared.tag} in a read-only transaction")
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        """Around what statement_timeout limits; it fails with 57014 when the time is over."""
+        seconds = _duration_s(self._settings.get("statement_timeout", is_leader=self._database.is_leader))
         if seconds <= 0:
-            return None
-        return self._clock.call_at(self._clock.monotonic() + seconds, self._session.cancel)
+            yield
+            return
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            self._session.cancel()
+
+        timer = self._clock.call_at(self._clock.monotonic() + seconds, end)
+        try:
+            yield
+        except SqlError as error:
+            if is_over and error.sqlstate == "57014":
+                raise SqlError("57014", "canceling statement due to statement timeout") from error
+            raise
+        finally:
+            timer.cancel()
 
     async def _execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
         """Send up to `max_rows` rows (0: all) and what completes the command.
@@ -379,8 +434,10 @@ class Conversation:
             formats = portal.formats()
             while left is None or left > 0:
                 take = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
-                rows = portal.kept[:take] or await portal.cursor.fetch(take)
-                portal.kept = portal.kept[take:]
+                rows, portal.kept = portal.kept[:take], portal.kept[take:]
+                if not rows:
+                    async with self._in_time():
+                        rows = await portal.cursor.fetch(take)
                 if not rows:
                     break
                 for row in encode_rows(rows, portal.column_oids or (), formats):
@@ -389,6 +446,8 @@ class Conversation:
                 left = None if left is None else left - len(rows)
                 if self._stream.wants_flush:
                     await self._stream.flush()
+                if self._is_cancelled or self._stream.is_lost:
+                    raise SqlError("57014", "canceling statement due to user request")
             if left == 0:
                 self._stream.write(wire.PORTAL_SUSPENDED)
                 return
@@ -403,16 +462,21 @@ class Conversation:
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command
+        if self._session.status is TransactionStatus.FAILED and not isinstance(command, Sql):
+            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         match command:
             case Sql():
                 self._stream.write(wire.EMPTY_QUERY)
                 return
-            case SetParameter(name, value):
-                await self._set(name, value)
+            case SetParameter(name, value, is_local):
+                await self._set(name, value, local=is_local)
+                tag = "SET"
+            case SetAccess():
+                self._set_access(command)
                 tag = "SET"
             case ResetParameter(name):
                 if name is None:
-                    self._settings.reset_all()
+                    await self._reset_all()
                 else:
                     await self._set(name, None)
                 tag = "RESET"
@@ -429,11 +493,27 @@ class Conversation:
                 tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
             case Nothing(tag, resets):
                 if resets:
-                    self._settings.reset_all()
+                    await self._reset_all()
                     self._statements.clear()
         self._stream.write(wire.command_complete(tag))
 
-    async def _set(self, name: str, value: str | None) -> None:
+    async def _reset_all(self) -> None:
+        self._settings.reset_all()
+        if self._session.status is TransactionStatus.IDLE:
+            # Pools reset a connection before they lend it again: the next user's transaction must not take this one's name.
+            await self._session.set_request_id(None)
+
+    def _set_access(self, command: SetAccess) -> None:
+        if command.read_only is None:
+            return  # An isolation level: every one is serializable.
+        if command.for_session:
+            self._settings.set(READ_ONLY, "on" if command.read_only else "off")
+        elif self._session.status is TransactionStatus.IDLE:
+            self._stream.write(wire.notice_response("25P01", "SET TRANSACTION can only be used in transaction blocks"))
+        else:
+            self._access = command.read_only
+
+    async def _set(self, name: str, value: str | None, *, local: bool = False) -> None:
         if name.lower() == REQUEST_ID:
             await self._session.set_request_id(value or None)
         elif value is None:
@@ -441,12 +521,18 @@ class Conversation:
         else:
             if name.lower() == "statement_timeout":
                 _duration_s(value)
-            self._settings.set(name, value)
+            if local and self._session.status is TransactionStatus.IDLE:
+                self._stream.write(wire.notice_response("25P01", "SET LOCAL can only be used in transaction blocks"))
+                return
+            self._settings.set(name, value, local=local)
 
     def _show(self, command: ShowParameter) -> None:
         is_leader = self._database.is_leader
         if command.name is not None:
-            self._stream.write(wire.data_row([self._settings.get(command.name, is_leader=is_leader).encode()]))
+            value = self._settings.get(command.name, is_leader=is_leader)
+            if command.name.lower() == "transaction_read_only" and is_leader:
+                value = "on" if self._is_read_only else "off"
+            self._stream.write(wire.data_row([value.encode()]))
             return
         for name, value in self._settings.all(is_leader=is_leader):
             self._stream.write(wire.data_row([name.encode(), value.encode()]))

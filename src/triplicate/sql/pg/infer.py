@@ -100,8 +100,6 @@ class _Scope:
         return None
 
 
-
-
 def parameter_types(sql: str, tables: Tables) -> dict[str, int]:
     """Type oids of the parameters, by the text of the parameter (``$1``); parameters of unknown type are left out (text).
 

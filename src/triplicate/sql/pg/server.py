@@ -43,8 +43,8 @@ class PostgresServer:
         self._limits = limits or ServerLimits()
         self._scope = TaskScope("postgres")
         self._listener: Listener | None = None
-        self._running: dict[int, tuple[int, Session]] = {}
-        """Process id to secret and session, for cancel requests."""
+        self._running: dict[int, tuple[int, Conversation]] = {}
+        """Process id to secret and conversation, for cancel requests."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._secrets = host.entropy.stream("postgres.secret")
@@ -151,13 +151,13 @@ class PostgresServer:
         database = self._database(startup)
         session = await database.session(settings.get("application_name", is_leader=False))
         secret = self._secrets.randrange(1, 2**31)
-        self._running[process_id] = (secret, session)
+        conversation = Conversation(stream, database, session, settings, self._host.clock)
+        self._running[process_id] = (secret, conversation)
         ended = SessionEnd()
         watcher = self._scope.spawn(_watch_end(session, ended, stream), name="client-end")
-        stream.on_lost = session.cancel
+        stream.on_lost = conversation.cancel
         try:
             stream.write(wire.AUTHENTICATION_OK)
-            conversation = Conversation(stream, database, session, settings, self._host.clock)
             conversation.greet(process_id, secret)
             stream.start()
             await conversation.run(ended)

@@ -6,6 +6,7 @@ back, so that client libraries which set theirs go on; one that would promise a 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from triplicate.errors import SqlError
@@ -51,6 +52,7 @@ _DEFAULTS = {
     "extra_float_digits": "1",
     "transaction_isolation": "serializable",
     "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "off",
     "statement_timeout": "0",
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
@@ -64,7 +66,9 @@ _MUST_BE: Mapping[str, tuple[str, ...]] = {
     "bytea_output": ("hex",),
     "standard_conforming_strings": ("on", "true", "1"),
 }
+_BOOLEANS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
 REQUEST_ID = "triplicate.request_id"
+READ_ONLY = "default_transaction_read_only"
 
 
 class Settings:
@@ -79,13 +83,20 @@ class Settings:
         self._user = user
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
+        self._local: dict[str, str] = {}
+        """What SET LOCAL said; forgotten when the transaction ends."""
+        for name, value in _options(startup.get("options", "")).items():
+            self.set(name, value)
         for name, value in startup.items():
             if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_."):
                 self.set(name, value)
         self._initial = dict(self._values)
 
-    def set(self, name: str, value: str) -> str:
+    def set(self, name: str, value: str, *, local: bool = False) -> str:
         """Set a parameter; returns its name as PostgreSQL spells it.
+
+        Args:
+            local: only until `end_transaction`.
 
         Raises:
             SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported.
@@ -96,14 +107,25 @@ class Settings:
         allowed = _MUST_BE.get(known)
         if allowed is not None and value.lower().strip("'\"") not in allowed:
             raise SqlError("22023", f'parameter "{known}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
+        if known == READ_ONLY:
+            if value.lower() not in _BOOLEANS:
+                raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
+            value = _BOOLEANS[value.lower()]
         if known not in _FIXED:
-            self._values[known] = "UTF8" if known == "client_encoding" else value
+            (self._local if local else self._values)[known] = "UTF8" if known == "client_encoding" else value
+            if not local:
+                self._local.pop(known, None)
             self._names.setdefault(known.lower(), known)
         return known
+
+    def end_transaction(self) -> None:
+        """Forget what was set for one transaction only."""
+        self._local.clear()
 
     def reset(self, name: str) -> str:
         """Back to the value at the start of the session."""
         known = self._names.get(name.lower(), name)
+        self._local.pop(known, None)
         if known in self._initial:
             self._values[known] = self._initial[known]
         else:
@@ -112,25 +134,54 @@ class Settings:
 
     def reset_all(self) -> None:
         self._values = dict(self._initial)
+        self._local.clear()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether transactions of this session may change nothing unless they say otherwise."""
+        return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
 
     def get(self, name: str, *, is_leader: bool) -> str:
         """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""
         lowered = name.lower()
-        if lowered in ("in_hot_standby", "default_transaction_read_only", "transaction_read_only"):
+        if lowered == "in_hot_standby":
             return "off" if is_leader else "on"
+        if lowered in (READ_ONLY, "transaction_read_only"):
+            return "on" if not is_leader or self.read_only else "off"
         if lowered == "session_authorization":
             return self._user
         known = self._names.get(lowered, name)
-        value = _FIXED.get(known, self._values.get(known))
+        value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
         if value is None:
             raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
         return value
 
     def all(self, *, is_leader: bool) -> list[tuple[str, str]]:
         """Every parameter and its value, by name."""
-        names = {**_FIXED, **self._values, "in_hot_standby": "", "transaction_read_only": "", "default_transaction_read_only": ""}
+        names = {*_FIXED, *self._values, *self._local, "in_hot_standby", "transaction_read_only"}
         return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
 
     def reported(self, *, is_leader: bool) -> dict[str, str]:
         """What ParameterStatus tells the client."""
         return {name: self.get(name, is_leader=is_leader) for name in REPORTED}
+
+
+def _options(text: str) -> dict[str, str]:
+    """The parameters in libpq's ``options``: ``-c name=value`` and ``--name=value``.
+
+    Raises:
+        SqlError: 22023, it is not made of these.
+    """
+    found: dict[str, str] = {}
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise SqlError("22023", f"options {text!r} cannot be read: {error}") from None
+    waiting = iter(words)
+    for word in waiting:
+        setting = next(waiting, "") if word == "-c" else word[2:] if word.startswith(("-c", "--")) else ""
+        name, equals, value = setting.partition("=")
+        if not name or not equals:
+            raise SqlError("22023", f"options {text!r} cannot be read: {word!r} is neither -c name=value nor --name=value")
+        found[name.replace("-", "_")] = value
+    return found
