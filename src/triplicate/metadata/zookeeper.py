@@ -287,7 +287,8 @@ class ZooKeeperTree:
             return
         failures = [self._ours(error, path) for error in errors if isinstance(error, Exception)]
         if not failures:
-            if max(stat.mzxid if stat is not None else 0, children.result()[1].pzxid) > since:
+            # A node that appeared after it was asked for has sent an event.
+            if since < 0 or (stat is not None and max(stat.mzxid, children.result()[1].pzxid) > since):
                 self._watches.wake([path])
         elif not isinstance(failures[0], SessionExpired | ConnectionLost):
             # A broken connection arms all watches when it is back; whoever watches learns of any other error by reading.

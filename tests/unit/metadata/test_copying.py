@@ -168,7 +168,7 @@ def test_a_copy_that_was_broken_off_is_no_cluster_and_can_be_made_again() -> Non
 
         def breaks(session_id: int, operation: str, path: str) -> Fault | None:
             writes[0] += operation in ("create", "multi", "set")
-            return Fault(raise_before=OSError("broken off")) if writes[0] == 6 else None
+            return Fault(raise_before=OSError("broken off")) if writes[0] == 10 else None
 
         store.fault = breaks
         with pytest.raises(OSError, match="broken off"):

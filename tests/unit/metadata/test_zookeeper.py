@@ -237,7 +237,7 @@ def test_a_restart_of_zookeeper_keeps_sessions_nodes_and_watches(server: ZooKeep
         waiting = asyncio.ensure_future(tree.get("/stays"))
         await asyncio.sleep(0.2)
         assert not waiting.done(), "it waits for the connection"
-        server.start()
+        await asyncio.to_thread(server.start)
         assert (await waiting)[0] == b"one"
         await watch.changed()
         assert tree.session_id == first
@@ -283,10 +283,10 @@ def test_a_write_whose_connection_breaks_is_not_sent_again(server: ZooKeeperServ
         writing = [asyncio.ensure_future(tree.create("/q/n-", sequential=True)) for _ in range(3)]
         await asyncio.sleep(0.1)
         server.kill()
+        await asyncio.to_thread(server.start)
         for write in writing:
             with pytest.raises(ConnectionLost):
                 await write
-        server.start()
         assert (await tree.children("/q"))[0] == []
         await tree.close()
 

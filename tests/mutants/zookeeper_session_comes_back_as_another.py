@@ -1,0 +1,17 @@
+"""kazoo opens another session under a tree whose session is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+from triplicate.metadata import zookeeper_session
+from triplicate.metadata.zookeeper import ZooKeeperTree
+
+TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_session_that_is_over_finishes_the_tree_and_applies_nothing_more"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(zookeeper_session._OneSession, "create_connection", SequentialThreadingHandler.create_connection)
+    patch(ZooKeeperTree, "_expire", lambda tree: None)

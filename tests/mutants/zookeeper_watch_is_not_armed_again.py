@@ -1,0 +1,13 @@
+"""A watch on ZooKeeper fires once and is not armed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import zookeeper
+
+TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_watch_wakes_for_its_node_and_its_children_only[zookeeper]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(zookeeper.ZooKeeperTree, "_fired", lambda tree, path: tree._watches.wake([path]))

@@ -1,0 +1,22 @@
+"""The ZooKeeper driver sends a request again when the connection broke before its answer came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import ConnectionLost
+from triplicate.metadata.zookeeper import Request, ZooKeeperTree
+
+TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_write_whose_connection_breaks_is_not_sent_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    run = ZooKeeperTree._run
+
+    async def twice(tree: ZooKeeperTree, path: str, request: Request) -> object:
+        try:
+            return await run(tree, path, request)
+        except ConnectionLost:
+            return await run(tree, path, request)
+
+    patch(ZooKeeperTree, "_run", twice)
