@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,6 +14,7 @@ ENTRY_OVERHEAD_BYTES = 160
 """Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
 LEDGER_OVERHEAD_BYTES = 400
 DELETED_FENCED_MAX = 100_000
+DROPPED_AT_ONCE = 4096
 
 
 class Verification(Enum):
@@ -73,6 +75,13 @@ class Frozen:
     size_bytes: int
     states: list[LedgerState] = field(default_factory=list)
 
+    def drop(self) -> None:
+        """Free the entries, some at a time. On a worker, after the release: all at once, it would hold up the loop for long."""
+        for table in self.tables.values():
+            entry_ids = list(table)
+            for start in range(0, len(entry_ids), DROPPED_AT_ONCE):
+                deque(map(table.pop, entry_ids[start : start + DROPPED_AT_ONCE]), maxlen=0)
+
 
 class WriteCache:
     """Entries by ledger and id, in two halves: the active one takes writes, the frozen one is being flushed."""
@@ -110,8 +119,10 @@ class WriteCache:
     def ids(self, ledger_id: int) -> set[int]:
         """Ids of all entries of a ledger in both halves."""
         found = set(self.active.get(ledger_id, ()))
-        if self.frozen is not None:
-            found.update(self.frozen.tables.get(ledger_id, ()))
+        # The reader's thread asks too, and the loop may release the frozen half meanwhile.
+        frozen = self.frozen
+        if frozen is not None:
+            found.update(frozen.tables.get(ledger_id, ()))
         return found
 
     def holds(self, ledger_id: int) -> bool:

@@ -277,6 +277,7 @@ class Storage:
         self._flushed(frozen)
         if full:
             self._on_full_disk(False)
+        await self._writer.run(frozen.drop)
 
     def _flushed(self, frozen: Frozen) -> None:
         self.cache.release()
