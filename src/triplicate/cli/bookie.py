@@ -11,7 +11,7 @@ from triplicate.cli.options import existing, load_configuration, settings_option
 from triplicate.cli.running import Serving, serve_process
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
 from triplicate.errors import ConfigError
-from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics, keep_freed_memory
 
 
@@ -33,7 +33,7 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await ClusterMetadata.open(await open_tree(existing(uri), host), host)
+        cluster = await open_cluster(existing(uri), host)
         server = Bookie(host, settings, cluster, metrics)
         try:
             await server.start()

@@ -13,7 +13,7 @@ from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, Pr
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
-from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics
 from triplicate.sql import DatabaseNode, PostgresServer
 
@@ -36,7 +36,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await ClusterMetadata.open(await open_tree(uri, host), host)
+        cluster = await open_cluster(uri, host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
         server = PostgresServer(host, databases, (settings.host, settings.port))

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from triplicate.client.client import Client
 from triplicate.config import ClientSettings
-from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.metadata import open_cluster
 from triplicate.runtime import Metrics, real_host
 
 
@@ -34,9 +34,7 @@ class connect:
     async def __aenter__(self) -> Client:
         async with AsyncExitStack() as stack:
             host = real_host(self._name)
-            tree = await open_tree(self._uri, host)
-            stack.push_async_callback(tree.close)
-            metadata = await ClusterMetadata.open(tree, host)
+            metadata = await open_cluster(self._uri, host)
             stack.push_async_callback(metadata.aclose)
             client = await stack.enter_async_context(Client(host, metadata, self._settings, self._metrics))
             self._stack = stack.pop_all()
