@@ -77,12 +77,13 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
     except psycopg.OperationalError as error:
         raise EnvironmentFault(f"no node answers as asked: {error}") from None
     with connection:
-        for command in commands:
-            run_statement(connection, command)
+        succeeded = [run_statement(connection, command) for command in commands]
         if not commands:
             remarks.print(f"connected: {target}")
             for statement in statements_from_input():
                 run_statement(connection, statement)
+    if not all(succeeded):
+        sys.exit(1)
 
 
 def statements_from_input() -> Any:
@@ -104,15 +105,16 @@ def statements_from_input() -> Any:
         yield waiting
 
 
-def run_statement(connection: psycopg.Connection[Any], statement: str) -> None:
-    """Run one statement and print its rows, or what it did, or its error."""
+def run_statement(connection: psycopg.Connection[Any], statement: str) -> bool:
+    """Run one statement and print its rows, or what it did, or its error; False when it failed."""
     import psycopg
 
     try:
         cursor = connection.execute(statement.encode())
     except psycopg.Error as error:
         remarks.print(f"{error.sqlstate or ''} {error}")
-        return
+        return False
     if cursor.description is not None:
         print_table([column.name for column in cursor.description], cursor.fetchall())
     remarks.print(cursor.statusmessage or "")
+    return True

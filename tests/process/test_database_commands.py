@@ -1,0 +1,98 @@
+"""The database commands and the small prompt against a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.process.running import Up, run, run_json, wait_until
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Up(tmp_path_factory.mktemp("database") / "c", "--bookies", "3", "--nodes", "2") as up:
+        yield up.uri
+
+
+@pytest.fixture(scope="module")
+def shop(uri: str) -> str:
+    made = run_json("database", "create", "shop", uri=uri)
+    assert (made["database"], made["nodes"]) == ("shop", [])
+    wait_until(lambda: led(uri, "shop"), 30.0, "a node leads the new database")
+    return "shop"
+
+
+def led(uri: str, name: str) -> bool:
+    shown = run_json("database", "show", name, uri=uri)
+    return shown["leader"] is not None and len(shown["nodes"]) == 2
+
+
+def prompt(uri: str, *arguments: str) -> list[str]:
+    """What the small prompt prints, word by word; nothing where it fails."""
+    return run("sql", "--small", *arguments, uri=uri, check=False).stdout.split()
+
+
+def test_a_database_is_listed_and_shown_with_its_nodes(uri: str, shop: str) -> None:
+    shown = run_json("database", "show", shop, uri=uri)
+    assert [one["node"] for one in shown["nodes"]] == ["node-1", "node-2"]
+    assert shown["leader"] in ("node-1", "node-2")
+    listed = run_json("database", "list", uri=uri)
+    assert [(one["database"], one["leader"], one["log"]) for one in listed] == [(shop, shown["leader"], shown["log"])]
+    assert "leader" in run("database", "show", shop, uri=uri).stdout
+    assert "shop" in run("database", "list", uri=uri).stdout
+
+
+def test_mistakes_are_told_in_one_line(uri: str, shop: str) -> None:
+    for arguments, words in (
+        (("database", "create", shop), 'database "shop" already exists'),
+        (("database", "show", "nothing"), 'database "nothing" does not exist'),
+        (("sql", "nothing", "-c", "SELECT 1"), 'database "nothing" does not exist'),
+        (("database", "create", "a/b"), "a/b"),
+    ):
+        answer = run(*arguments, uri=uri, check=False)
+        assert answer.returncode != 0
+        assert words in answer.stderr
+        assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+
+
+def test_the_small_prompt_runs_statements_and_goes_on_after_errors(uri: str, shop: str) -> None:
+    run(
+        "sql",
+        "--small",
+        shop,
+        "-c",
+        "CREATE TABLE items (a INTEGER PRIMARY KEY, b TEXT)",
+        "-c",
+        "INSERT INTO items VALUES (1, 'one')",
+        uri=uri,
+    )
+    script = "INSERT INTO items\nVALUES (2, 'two;');\nSELECT absent FROM items;\nSELECT b FROM items\n ORDER BY a DESC LIMIT 1"
+    answer = run("sql", "--small", shop, uri=uri, text=script)
+    assert "two;" in answer.stdout
+    assert "42703" in answer.stderr
+    assert "INSERT 0 1" in answer.stderr
+    ask = ("--any-node", "-c", "SELECT b FROM items WHERE a = 2")
+    wait_until(lambda: "two;" in prompt(uri, shop, *ask), 30.0, "whichever node answers has it")
+
+
+def test_psql_is_opened_where_it_is_installed(uri: str, shop: str) -> None:
+    answer = run("sql", shop, "-c", "SELECT 40 + 2 AS answer", "-c", "SHOW transaction_read_only", uri=uri)
+    assert "answer" in answer.stdout
+    assert "42" in answer.stdout
+    assert "off" in answer.stdout
+
+
+def test_a_failed_command_of_the_small_prompt_is_an_error(uri: str, shop: str) -> None:
+    answer = run("sql", "--small", shop, "-c", "SELECT * FROM nowhere", "-c", "SELECT 'after'", uri=uri, check=False)
+    assert answer.returncode == 1
+    assert "42P01" in answer.stderr
+
+
+def test_a_cluster_without_nodes_says_what_to_start(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
+        run("database", "create", "lonely", uri=up.uri)
+        answer = run("sql", "lonely", "-c", "SELECT 1", uri=up.uri, check=False)
+        assert answer.returncode != 0
+        assert "triplicate node" in answer.stderr
