@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
+import psutil
 import psycopg
 
 from triplicate.cli import LocalCluster, run_loop
@@ -72,9 +73,11 @@ class Stand:
     def stopped(self, *members: str) -> Iterator[None]:
         """Hold processes still, as a machine does that is suspended."""
         pids = [self.pid(member) for member in members]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
         try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            # The signal only asks: what runs on another processor goes on for a moment.
+            wait_until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids), 5.0, "they stand still")
             yield
         finally:
             for pid in pids:

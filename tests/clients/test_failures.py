@@ -174,7 +174,7 @@ def test_a_client_that_asks_after_each_loss_writes_everything_once(stand: Stand,
 def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: Stand, database: Db) -> None:
     make_table(database)
     leader = database.leader()
-    reading, writing = database.connect_to(leader), database.connect_to(leader)
+    reading, writing, parsing = (database.connect_to(leader) for _ in range(3))
     reading.execute("INSERT INTO t VALUES (1, 'before')")
     writing.execute("BEGIN")
     writing.execute("UPDATE t SET b = 'never'")
@@ -183,15 +183,32 @@ def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: 
             assert database.leader() != leader
             other.execute("UPDATE t SET b = 'after'")
             other.execute("INSERT INTO t VALUES (2, 'after')")
+            other.execute("CREATE TABLE made_meanwhile (a)")
+        # "No such table" would be an answer of the past as well.
+        assert refusal(lambda: parsing.execute("SELECT * FROM made_meanwhile")) == "57P01"
         assert refusal(lambda: reading.execute("SELECT b FROM t").fetchall()) == "57P01"
         # The transaction said nothing for longer than one that holds the writer may.
         assert refusal(lambda: writing.execute("COMMIT")) in ("57P01", "25P03", None)
     finally:
-        reading.close()
-        writing.close()
+        for connection in (reading, writing, parsing):
+            connection.close()
         if stand.cluster.running[leader].process.poll() is not None:
             stand.start(leader)
     wait_for_copies(database, "SELECT group_concat(b) FROM t", "after,after")
+
+
+def test_a_leader_that_nobody_asks_notices_that_it_was_replaced(stand: Stand, database: Db) -> None:
+    leader = database.leader()
+    with stand.stopped(leader):
+        database.writable(2 * READY_S).close()
+
+    def follows() -> bool:
+        if stand.cluster.running[leader].process.poll() is not None:
+            stand.start(leader)
+        with database.connect_to(leader) as connection:
+            return bool(one_value(connection, "SHOW transaction_read_only") == "on")
+
+    wait_until(follows, READY_S, "it follows, though no statement has told it to")
 
 
 def refusal(action: Callable[[], object]) -> str | None:

@@ -153,6 +153,18 @@ class Election:
         finally:
             watch.close()
 
+    async def lost(self) -> None:
+        """Return when the leader's sign is not ours."""
+        watch = self._tree.watch(self._leader_path)
+        try:
+            while True:
+                stat = await self._tree.exists(self._leader_path)
+                if stat is None or stat.ephemeral_owner != self._tree.session_id:
+                    return
+                await watch.changed()
+        finally:
+            watch.close()
+
     async def _let_others_first(self, position: int) -> None:
         delay_s = self._chance.random() * _SMALL_DELAY_S
         others = await candidates_of(self._tree, self._path)

@@ -197,6 +197,7 @@ class Replica:
             self._backoff.reset()
             async with TaskScope(f"lead {self._log}") as scope:
                 scope.spawn(self._report(), name="report")
+                scope.spawn(self._watch_sign(writer), name="watch sign")
                 await self._machine.lead(writer)
         except (Diverged, SessionExpired):
             raise
@@ -209,6 +210,22 @@ class Replica:
             await shielded(self._give_up(writer))
         if failure is not None:
             await self._pause("lead", failure)
+
+    async def _watch_sign(self, writer: LogWriter) -> None:
+        """A leader without its sign (it was held still until its session was dead) has been replaced or soon will be: ask the log.
+
+        Nothing else would tell a leader whom nobody asks for anything, and clients that look for the leader would go on finding it.
+
+        Raises:
+            LogFenced: another leads.
+        """
+        while True:
+            try:
+                await self._election.lost()
+                await writer.noop()
+            except ConnectionLost as error:
+                self._host.trace("replica.retry", log=self._log, during="watch sign", error=repr(error))
+            await sleep(self._host.clock, self._settings.report_interval_s)
 
     async def _give_up(self, writer: LogWriter) -> None:
         """Leave the log to the next: closed where nothing is open, abandoned where an outcome is."""

@@ -93,7 +93,12 @@ class SqlSession:
         async with self._call():
             if self._status is TransactionStatus.FAILED:
                 return _allowed_when_failed(sql)
-            prepared = await self._examine(sql)
+            try:
+                prepared = await self._examine(sql)
+            except SqlError:
+                if self._transaction is None:
+                    await self._confirm()  # "No such table" is an answer too: a leader that has been replaced must not give it.
+                raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
             return prepared
