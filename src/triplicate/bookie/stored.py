@@ -221,6 +221,8 @@ class StoredEntries:
     def dead_logs(self) -> tuple[list[int], list[int]]:
         """(logs in which nothing lives any more, ledgers whose newest state stands alone in a log without runs)."""
         used = set(self.index.logs_with_runs())
+        # The newest log ends with the flush that the journal's mark relies on: a rebuild without it would take a log for missing.
+        used.add(max(self._paths, default=-1))
         dead: list[int] = []
         stranded: list[int] = []
         for log in list(self._paths):

@@ -147,9 +147,7 @@ def test_a_lost_index_is_rebuilt_with_entries_and_fences() -> None:
         await rig.flushed()
         await client.add(codec(5), 10, b"10", recovery=True)
         await rig.node.stop()
-        for name in ("index.db", "index.db-commits"):
-            rig.disk.names.live.pop(f"{LEDGERS}/{name}")
-            rig.disk.names.durable.pop(f"{LEDGERS}/{name}", None)
+        lose_index(rig)
         rig.node.crash()
         await rig.node.start()
         assert rig.bookie.storage.stored.rebuilt
@@ -158,6 +156,31 @@ def test_a_lost_index_is_rebuilt_with_entries_and_fences() -> None:
         await check_all(client, 5, 10)
         assert await client.add(codec(5), 11) is Status.FENCED
         assert await client.add(codec(7), 0) is Status.FENCED
+
+    run_rig(body)
+
+
+def lose_index(rig: Rig) -> None:
+    for name in ("index.db", "index.db-commits"):
+        rig.disk.names.live.pop(f"{LEDGERS}/{name}")
+        rig.disk.names.durable.pop(f"{LEDGERS}/{name}", None)
+
+
+def test_a_lost_index_is_rebuilt_after_every_ledger_was_collected() -> None:
+    async def body(rig: Rig) -> None:
+        ledger = await rig.create_ledger(5)
+        assert await (await rig.connect()).add(ledger, 0) is Status.OK
+        await rig.flushed()
+        await rig.node.stop()
+        await rig.restart()
+        await rig.delete_ledger(5)
+        assert await rig.bookie.collect_garbage() == 1
+        await rig.bookie.collect_garbage()
+        await rig.node.stop()
+        lose_index(rig)
+        rig.node.crash()
+        await rig.node.start()
+        assert rig.bookie.storage.stored.rebuilt
 
     run_rig(body)
 
