@@ -25,10 +25,10 @@ def test_reads_that_were_taken_up_when_the_peer_stopped_reading_are_answered_lat
         while rig.bookie.storage.cache.active or rig.bookie.storage.cache.frozen:
             await asyncio.sleep(0.05)
         assert client.transport is not None
-        client.transport.pause_reading()  # type: ignore[attr-defined]
+        client.transport.pause_reading()
         client.send(*[ReadRequest(5, entry_id) for entry_id in range(ENTRIES)])
         await asyncio.sleep(2.0)
-        client.transport.resume_reading()  # type: ignore[attr-defined]
+        client.transport.resume_reading()
         answers = [await client.answer() for _ in range(ENTRIES)]
         assert sorted(answer.entry_id for answer in answers if isinstance(answer, ReadResponse)) == list(range(ENTRIES))
 
