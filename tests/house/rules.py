@@ -171,14 +171,14 @@ RULES: dict[str, Rule] = {
 
 
 _PLACES = re.compile(
-    # The brackets keep this file from naming what it forbids.
-    r"pypi[.]org|pythonhosted[.]org|npmjs[.]org|maven[.]org|[/]maven2|crates[.]io|proxy[.]golang[.]org|deb[.]debian[.]org"
+    # Only these web addresses are needed; any other, a package registry's above all, belongs into a machine's own configuration.
+    r"https?://(?!127[.]0[.]0[.]1|localhost|www[.]apache[.]org|semver[.]org|[{(])[\w.-]+"
     r"|(?<![\w.~-])/(?:work|home|root|Users)/[\w.]"
 )
 
 
 def text_names_no_place(text: str) -> Iterator[str]:
-    """Committed text names no package registry and no folder of one machine. Applies to every committed file, not only to Python."""
+    """Committed text names no web address but a few, so no package registry, and no folder of one machine. Applies to every committed file, not only to Python."""
     for number, line in enumerate(text.splitlines(), 1):
         found = _PLACES.search(line)
         if found:

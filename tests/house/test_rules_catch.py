@@ -109,7 +109,7 @@ def test_every_rule_has_an_offending_snippet() -> None:
     assert {row[0] for row in OFFENDING} == set(rules.RULES)
 
 
-PLACES = ["index-url = https://{}/simple".format(".".join(["pypi", "org"]))]
+PLACES = ["index-url = https:" + "//registry.example/simple"]
 PLACES += [f"see /{folder}/someone" for folder in ("work", "home", "root")]
 
 
