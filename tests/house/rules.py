@@ -178,7 +178,7 @@ _PLACES = re.compile(
 
 
 def text_names_no_place(text: str) -> Iterator[str]:
-    """Committed text names no web address but a few, so no package registry, and no folder of one machine. Applies to every committed file, not only to Python."""
+    """Committed text names no web address but a few, and no folder of one machine. Applies to every committed file, not only to Python."""
     for number, line in enumerate(text.splitlines(), 1):
         found = _PLACES.search(line)
         if found:
