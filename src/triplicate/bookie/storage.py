@@ -250,7 +250,7 @@ class Storage:
                 async with timeout_at(self._host.clock.monotonic() + self._settings.flush_interval_s):
                     await self._wanted.wait()
             except TimeoutError:
-                pass
+                pass  # Nobody asked within the interval: what gathered since is flushed all the same.
             self._wanted.clear()
             if self.cache.active or self.ledgers.any_dirty:
                 await self._flush_once()

@@ -151,7 +151,7 @@ class Gate:
         try:
             cursor.execute(text, apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
         except apsw.ExecTraceAbort:
-            pass
+            pass  # Our own trace stopped it before its first step: it was to be looked at, not run.
         except (apsw.Error, UnicodeError) as error:
             raise self._refusal or from_sqlite(error, text) from error
         finally:
