@@ -14,7 +14,7 @@ $(READY): requirements.lock pyproject.toml scripts/setup.sh
 	@scripts/setup.sh
 
 lock: $(READY) ## Make requirements.lock again from pyproject.toml
-	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.lock --custom-compile-command 'make lock'
+	$(BIN)/uv pip compile --quiet --upgrade --no-strip-markers --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.lock --custom-compile-command 'make lock'
 
 demo: $(READY) ## Run the demonstration on real data; summary in build/demo/
 	$(BIN)/triplicate demo
