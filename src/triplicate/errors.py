@@ -93,6 +93,10 @@ class NoSuchEntry(LedgerError, UsageError):
     """The entry is beyond the end of the ledger."""
 
 
+class DuplicateEntry(LedgerError, UsageError):
+    """An entry of this id was appended before; nothing was sent."""
+
+
 class LedgerClosed(LedgerError):
     """The ledger was closed; nothing can be appended."""
 

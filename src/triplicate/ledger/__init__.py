@@ -1,6 +1,7 @@
 """Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
 
 from triplicate.ledger import recovery
+from triplicate.ledger.adv_tracker import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.entry import (
     ENTRY_HEADER,
@@ -24,7 +25,9 @@ from triplicate.ledger.write_tracker import WriteTracker
 __all__ = [
     "ENTRY_HEADER",
     "HEADER_BYTES",
+    "LAST_ENTRY_ID",
     "MASTER_KEY_BYTES",
+    "AdvWriteTracker",
     "Availability",
     "AvailabilityGroup",
     "DigestType",

@@ -102,6 +102,10 @@ class WriteTracker:
         position = self._positions.get(bookie_id)
         return self.last_add_pushed if position is None else self._reaches[position]
 
+    def mark_of(self, entry_id: int) -> int:
+        """What orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.mark_of`."""
+        return entry_id
+
     def begin_change(self) -> None:
         """From now on nothing is confirmed, because a new segment will start right behind the last-add-confirmed."""
         assert not self.changing, "one ensemble change at a time"
