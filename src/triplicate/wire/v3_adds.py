@@ -153,18 +153,31 @@ class V3AddEncoder:
         self._key = _KEY_TAG + master_key + b"\x22"
         self._tail = _TAILS[deferred_sync, recovery]
 
-    def encode(self, entry_id: int, txn_id: int, entry: bytes) -> bytes:
-        """The whole frame of one add, which may go to several bookies. `entry` is complete and has the same ids inside.
+    @property
+    def tail(self) -> bytes:
+        """What stands behind the entry in every frame; empty unless the add is a recovery's or its sync is deferred."""
+        return self._tail
+
+    def head(self, entry_id: int, txn_id: int, entry_size: int) -> bytes:
+        """What stands before an entry of this size in its frame; frame = head, entry, `tail`.
 
         Raises:
             ArgumentError: an id does not fit into 64 bits.
         """
         transaction = _transaction(txn_id)
         number = _varint(entry_id) if 0 <= entry_id < _INT64_END else _signed(entry_id)
-        middle = self._front + number + self._key + _varint(len(entry))
-        after = len(middle) + len(entry) + len(self._tail)
+        middle = self._front + number + self._key + _varint(entry_size)
+        after = len(middle) + entry_size + len(self._tail)
         before = _HEADERS[len(transaction) + self._priority_bytes] + transaction + self._before_size + _varint(after)
-        return b"".join((_pack_length(len(before) + after), before, middle, entry, self._tail))
+        return b"".join((_pack_length(len(before) + after), before, middle))
+
+    def encode(self, entry_id: int, txn_id: int, entry: bytes) -> bytes:
+        """The whole frame of one add, which may go to several bookies. `entry` is complete and has the same ids inside.
+
+        Raises:
+            ArgumentError: an id does not fit into 64 bits.
+        """
+        return b"".join((self.head(entry_id, txn_id, len(entry)), entry, self._tail))
 
 
 @dataclass(slots=True)
