@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 from triplicate.client.channel import BookieChannel
 from triplicate.client.metrics import ClientMetrics
@@ -22,6 +23,8 @@ class ChannelPool:
         self._scope = scope
         self._channels: dict[str, BookieChannel] = {}
         self._closed = False
+        self.transactions = count(1)
+        """Ids of version-3 requests, each taken once: the same frame of an add goes to several bookies, so the pool numbers, not a channel."""
 
     def channel(self, bookie_id: str) -> BookieChannel:
         """The channel to a bookie, connected or not.
