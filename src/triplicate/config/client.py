@@ -14,6 +14,12 @@ MIB = 1024 * KIB
 class ClientSettings:
     """Section ``client``: how a process writes and reads ledgers."""
 
+    wire: str = setting(
+        "v2",
+        "Version of the protocol that carries appends and reads; v2 is leaner. What v2 lacks goes over v3 on a second connection anyhow.",
+        choices=("v2", "v3"),
+        bookkeeper="useV2WireProtocol",
+    )
     window_entries: int = setting(
         1000, "Entries of one ledger that may be unacknowledged; a writer beyond it waits.", unit="entries", low=1, high=1_000_000
     )
@@ -108,3 +114,27 @@ class ClientSettings:
         high=60,
     )
     tail_wait_maximum_s: float = setting(0.05, "The longest pause of a tail that learns nothing.", unit="seconds", low=0.0001, high=60)
+    batch_read: bool = setting(
+        True,
+        "Ask for many entries in one request where every bookie of the ledger holds all of them, over v2. "
+        "Bookies before BookKeeper 4.17 cannot do it; a reader that meets one goes on with single reads.",
+        bookkeeper="batchReadEnabled",
+    )
+    long_poll: bool = setting(
+        True, "A tail leaves a request with a bookie, which answers when there is news; else, or where a bookie cannot, the tail polls."
+    )
+    long_poll_wait_s: float = setting(
+        3.0,
+        "How long a bookie may keep such a request without news; three fifths of read_timeout_s where that is less.",
+        unit="seconds",
+        low=0.001,
+        high=3600,
+    )
+    explicit_lac_interval_s: float = setting(
+        0.0,
+        "A writer with nothing to append tells the bookies its last-add-confirmed this often; 0 leaves it to the next append or the close.",
+        unit="seconds",
+        low=0,
+        high=3600,
+        bookkeeper="explicitLacInterval",
+    )
