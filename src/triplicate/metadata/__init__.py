@@ -2,6 +2,7 @@
 
 from triplicate.metadata import own
 from triplicate.metadata.address import cluster_root, open_cluster, open_tree
+from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
@@ -14,10 +15,12 @@ from triplicate.metadata.renewing import RenewingTree
 from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
 from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
+from triplicate.metadata.underreplication import Mark, MarkIterator, MarkLock, PeriodicCheck, UnderReplication
 
 __all__ = [
     "ANY_VERSION",
     "DEFAULT_ROOT",
+    "AuditorElection",
     "BookieDirectory",
     "BookieServiceInfo",
     "Check",
@@ -35,14 +38,19 @@ __all__ = [
     "LedgerPaths",
     "LedgerStore",
     "LongHierarchicalPaths",
+    "Mark",
+    "MarkIterator",
+    "MarkLock",
     "MemoryStore",
     "MemoryTree",
     "Operation",
+    "PeriodicCheck",
     "RenewingTree",
     "SetData",
     "SqliteTree",
     "Stat",
     "Tree",
+    "UnderReplication",
     "Versioned",
     "Watch",
     "bookie_service",

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$triplicate/metadata/bookkeeper.proto\x12\x13triplicate.metadata\"\xd0\x02\n\x17\x42ookieServiceInfoFormat\x12H\n\tendpoints\x18\x06 \x03(\x0b\x32\x35.triplicate.metadata.BookieServiceInfoFormat.Endpoint\x12P\n\nproperties\x18\x07 \x03(\x0b\x32<.triplicate.metadata.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$triplicate/metadata/bookkeeper.proto\x12\x13triplicate.metadata\"\xd0\x02\n\x17\x42ookieServiceInfoFormat\x12H\n\tendpoints\x18\x06 \x03(\x0b\x32\x35.triplicate.metadata.BookieServiceInfoFormat.Endpoint\x12P\n\nproperties\x18\x07 \x03(\x0b\x32<.triplicate.metadata.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\" \n\x0f\x43heckTimeFormat\x12\r\n\x05\x63time\x18\x01 \x01(\x03')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,4 +41,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_end=398
   _globals['_COOKIEFORMAT']._serialized_start=400
   _globals['_COOKIEFORMAT']._serialized_end=513
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=515
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=579
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=581
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=642
+  _globals['_LOCKDATAFORMAT']._serialized_start=644
+  _globals['_LOCKDATAFORMAT']._serialized_end=678
+  _globals['_AUDITORVOTEFORMAT']._serialized_start=680
+  _globals['_AUDITORVOTEFORMAT']._serialized_end=717
+  _globals['_CHECKTIMEFORMAT']._serialized_start=719
+  _globals['_CHECKTIMEFORMAT']._serialized_end=751
 # @@protoc_insertion_point(module_scope)

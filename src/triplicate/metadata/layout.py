@@ -10,12 +10,14 @@ from contextlib import suppress
 
 from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode
 from triplicate.metadata import own
+from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookies
 from triplicate.metadata.ledgers import LedgerStore
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
 from triplicate.metadata.retrying import retried
 from triplicate.metadata.tree import Create, Operation, Tree
+from triplicate.metadata.underreplication import UnderReplication
 from triplicate.runtime import Host
 
 DEFAULT_ROOT = "/ledgers"
@@ -53,7 +55,7 @@ def decode_layout(data: bytes) -> LedgerPaths:
 
 
 class ClusterMetadata:
-    """Everything that is known about one cluster: its ledgers, bookies and cookies. Make it with `open`."""
+    """Everything that is known about one cluster: its ledgers, bookies and cookies, and what lacks copies. Make it with `open`."""
 
     def __init__(self, tree: Tree, host: Host, root: str, instance_id: str, paths: LedgerPaths) -> None:
         self.tree = tree
@@ -64,6 +66,8 @@ class ClusterMetadata:
         self.ledgers = LedgerStore(tree, host, root, paths)
         self.bookies = BookieDirectory(tree, host, root)
         self.cookies = Cookies(tree, host, root)
+        self.under_replication = UnderReplication(tree, host, root)
+        self.auditor = AuditorElection(tree, host, root)
 
     @classmethod
     async def open(

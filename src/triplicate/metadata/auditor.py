@@ -1,0 +1,125 @@
+"""Who is the auditor: of all that vote for themselves, the one whose vote is oldest.
+
+A vote is an ephemeral sequential node, so it ends with its session, and the next in line is elected. Being elected is a sign of life and
+no right: two may believe in it for the time that a session takes to expire, and what the auditor does must bear that.
+
+Source: BookKeeper `ZkLedgerAuditorManager`.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from triplicate.errors import ConnectionLost, NodeExists, NoNode
+from triplicate.metadata.bookie_ids import check_bookie_id
+from triplicate.metadata.repair_formats import decode_vote, encode_vote
+from triplicate.metadata.retrying import Attempts, retried
+from triplicate.metadata.tree import Tree
+from triplicate.runtime import Host
+
+_VOTE = re.compile(r"V_-?[0-9]{9,10}", re.ASCII)
+
+
+class AuditorElection:
+    """The election of one cluster's auditor. One candidate per session."""
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        self._tree = tree
+        self._host = host
+        self._votes = f"{root}/underreplication/auditorelection"
+        self._own: str | None = None
+
+    async def current(self) -> str | None:
+        """The bookie id of the auditor, or None when nobody stands.
+
+        Raises:
+            FormatError: its vote cannot be understood.
+        """
+        while True:
+            names = await self._names()
+            if not names:
+                return None
+            path = f"{self._votes}/{names[0]}"
+            with suppress(NoNode):  # It left in between, so another one is first.
+                data, _ = await retried(self._host, lambda path=path: self._tree.get(path))  # type: ignore[misc]
+                return decode_vote(data)
+
+    async def candidates(self) -> list[str]:
+        """The names of the votes, the auditor's first."""
+        return await self._names()
+
+    async def elected(self, bookie_id: str) -> None:
+        """Vote, and return when this candidate is the auditor; a vote that its session took with it is cast anew, at the end of the line.
+
+        Raises:
+            ArgumentError: no bookie id.
+            ConnectionLost: whether the vote was cast is unknown even after several attempts; call again, or `withdraw`.
+        """
+        check_bookie_id(bookie_id)
+        with suppress(NodeExists):
+            await retried(self._host, lambda: self._tree.create(self._votes, b"", parents=True))
+        while True:
+            own = await self._vote(bookie_id)
+            names = await self._names()
+            if own not in names:
+                continue
+            place = names.index(own)
+            if place == 0:
+                # For people who look into the tree.
+                await retried(self._host, lambda: self._tree.set(self._votes, encode_vote(bookie_id)))
+                return
+            await self._left(f"{self._votes}/{names[place - 1]}")
+
+    async def lost(self) -> None:
+        """Return when this candidate's vote is gone: withdrawn, deleted, or ended with its session."""
+        if self._own is not None:
+            await self._left(f"{self._votes}/{self._own}")
+
+    async def withdraw(self) -> None:
+        """Take back the vote of this session; no error when there is none."""
+        while (own := await self._own_vote()) is not None:
+            path = f"{self._votes}/{own}"
+            with suppress(NoNode):
+                await retried(self._host, lambda path=path: self._tree.delete(path))  # type: ignore[misc]
+        self._own = None
+
+    async def _vote(self, bookie_id: str) -> str:
+        """The name of this session's vote, which is cast if there is none."""
+        attempts = Attempts(self._host)
+        while True:
+            try:
+                # Looked for each time: a vote that was cast although its answer was lost would stand twice.
+                self._own = await self._own_vote()
+                if self._own is None:
+                    path = await self._tree.create(f"{self._votes}/V_", encode_vote(bookie_id), ephemeral=True, sequential=True)
+                    self._own = path.rpartition("/")[2]
+            except ConnectionLost as error:
+                await attempts.again(error)
+            else:
+                return self._own
+
+    async def _own_vote(self) -> str | None:
+        for name in await self._names():
+            path = f"{self._votes}/{name}"
+            stat = await retried(self._host, lambda path=path: self._tree.exists(path))  # type: ignore[misc]
+            if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+                return name
+        return None
+
+    async def _left(self, path: str) -> None:
+        """Wait until a vote is gone."""
+        watch = self._tree.watch(path)
+        try:
+            while await retried(self._host, lambda: self._tree.exists(path)) is not None:
+                await watch.changed()
+        finally:
+            watch.close()
+
+    async def _names(self) -> list[str]:
+        """The votes in the order in which they were cast; other nodes are passed over."""
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(self._votes))
+        except NoNode:
+            return []
+        return sorted((name for name in names if _VOTE.fullmatch(name)), key=lambda name: int(name[2:]))

@@ -1,0 +1,455 @@
+"""Ledgers that lack copies: marked by the auditor, locked and mended by workers. These are the nodes; who does what comes above.
+
+A mark says which bookies lack their copies of a ledger. A worker locks it, mends the ledger and deletes the mark at the version that it
+has seen: if somebody marked the ledger again meanwhile, the mark stays. A lock is ephemeral, so a worker that dies frees its ledger.
+
+Source: BookKeeper `ZkLedgerUnderreplicationManager`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from triplicate.errors import ArgumentError, BadVersion, ConnectionLost, FormatError, MetadataError, NodeExists, NoNode, NotEmpty
+from triplicate.metadata.bookie_ids import check_bookie_id
+from triplicate.metadata.paths import name_of, parent_of, underreplicated_path
+from triplicate.metadata.repair_formats import (
+    check_repair_layout,
+    decode_check_time,
+    decode_lock,
+    decode_mark,
+    encode_check_time,
+    encode_lock,
+    encode_mark,
+    encode_repair_layout,
+)
+from triplicate.metadata.retrying import Attempts, retried
+from triplicate.metadata.tree import Check, Delete, Tree, Watch
+from triplicate.metadata.watching import JoinedWatch
+from triplicate.runtime import Host
+
+RACES_MAX = 100
+"""So often a change is made again because others changed the same node in between."""
+
+_LEVELS = 4
+_DIRECTORY = re.compile(r"[0-9a-f]{4}", re.ASCII)
+_MARK = re.compile(r"urL([0-9]{10,19})", re.ASCII)
+
+
+class PeriodicCheck(enum.Enum):
+    """The auditor's checks whose last run is noted, by the name of their node."""
+
+    ALL_LEDGERS = "checkallledgersctime"
+    PLACEMENT_POLICY = "placementpolicycheckctime"
+    REPLICAS = "replicascheckctime"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A ledger that lacks copies."""
+
+    ledger_id: int
+    missing: tuple[str, ...]
+    """The bookies that should have copies and have not."""
+    ctime_ms: int | None
+    """When it was marked, in ms since the epoch; None where the marker did not say."""
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLock:
+    """A marked ledger that this session works on."""
+
+    mark: Mark
+    session_id: int
+    """The session that holds it; when that ends, the lock is another's to take."""
+
+
+class UnderReplication:
+    """The marks and locks of one cluster, and what governs its auto-recovery."""
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        self._tree = tree
+        self._host = host
+        self._base = f"{root}/underreplication"
+        self._marks = f"{self._base}/ledgers"
+        self._locks = f"{self._base}/locks"
+        self._order = host.entropy.stream("metadata.under_replication")
+        self._prepared = False
+        self._claimed: set[int] = set()
+        """Ledgers that this object has locked or is locking, so that no two of its users take one lock."""
+
+    # Marks.
+
+    async def mark(self, ledger_id: int, missing: Iterable[str]) -> None:
+        """Mark a ledger, or add bookies to its mark. The time is set anew when a bookie is added, and left when none is.
+
+        Raises:
+            ArgumentError: no ledger id or bookie id. FormatError: there is a mark that cannot be understood.
+        """
+        path, wanted = self._path(ledger_id), tuple(dict.fromkeys(check_bookie_id(bookie_id) for bookie_id in missing))
+        await self._prepare()
+        attempts = Attempts(self._host)
+        for _ in range(RACES_MAX):
+            try:
+                await self._tree.create(path, encode_mark(wanted, self._now_ms()), parents=True)
+            except NodeExists:
+                try:
+                    await self._add(path, wanted)
+                except (NoNode, BadVersion):
+                    continue  # It was mended, or marked by somebody else, between reading and writing.
+                except ConnectionLost as error:
+                    await attempts.again(error)
+                    continue
+            except NoNode:
+                continue  # The last mark beside it went, and its parents with it.
+            except ConnectionLost as error:
+                await attempts.again(error)  # If it was applied, the next attempt finds all bookies in it.
+                continue
+            return
+        raise MetadataError(f"{path}: others changed it {RACES_MAX} times while it was being marked")
+
+    async def _add(self, path: str, wanted: tuple[str, ...]) -> None:
+        data, stat = await retried(self._host, lambda: self._tree.get(path))
+        present, _ = decode_mark(data)
+        complete = tuple(dict.fromkeys(present + wanted))
+        if complete != present:
+            await self._tree.set(path, encode_mark(complete, self._now_ms()), stat.version)
+
+    async def get(self, ledger_id: int) -> Mark | None:
+        """A ledger's mark, or None.
+
+        Raises:
+            FormatError: it cannot be understood.
+        """
+        path = self._path(ledger_id)
+        try:
+            data, stat = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        missing, ctime_ms = decode_mark(data)
+        return Mark(ledger_id, missing, ctime_ms, stat.version)
+
+    def marks(self) -> MarkIterator:
+        """All marks in ascending order of the ledger ids; those made or deleted meanwhile may be missed."""
+        return MarkIterator(self, self._tree, self._host, self._marks)
+
+    # Locks.
+
+    async def take(self, worker: str) -> MarkLock | None:
+        """Lock one of the marked ledgers that nobody works on, chosen at random; None when there is none.
+
+        Args:
+            worker: what others read about who works on it.
+        """
+        await self._prepare()
+        return await self._search(worker, watches=None)
+
+    async def take_next(self, worker: str) -> MarkLock:
+        """As `take`, but waits until there is one, and while auto-recovery is disabled."""
+        await self._prepare()
+        while True:
+            watches: list[Watch] = [self._tree.watch(self._disabled), self._tree.watch(self._locks)]
+            try:
+                found = await self._search(worker, watches) if await self.is_enabled() else None
+                if found is not None:
+                    return found
+                await JoinedWatch(watches).changed()
+            finally:
+                for watch in watches:
+                    watch.close()
+
+    async def lock(self, ledger_id: int, worker: str) -> MarkLock | None:
+        """Lock one ledger; None when it is not marked, or somebody works on it."""
+        await self._prepare()
+        if ledger_id in self._claimed:
+            return None
+        self._claimed.add(ledger_id)
+        kept = False
+        try:
+            path = self._lock_path(ledger_id)
+            if await self.get(ledger_id) is None or not await self._create_lock(path, worker):
+                return None
+            session_id = self._tree.session_id
+            # Read once more under the lock: the mark that was there before may be mended.
+            mark = await self.get(ledger_id)
+            if mark is None:
+                await self._delete(path)
+                return None
+            kept = True
+            return MarkLock(mark, session_id)
+        finally:
+            if not kept:
+                self._claimed.discard(ledger_id)
+
+    async def _create_lock(self, path: str, worker: str) -> bool:
+        attempts = Attempts(self._host)
+        while True:
+            try:
+                await self._tree.create(path, encode_lock(worker), ephemeral=True, parents=True)
+            except NodeExists:
+                # This session's own, since nobody else here has claimed the ledger: the answer to an earlier attempt was lost.
+                stat = await retried(self._host, lambda: self._tree.exists(path))
+                return stat is not None and stat.ephemeral_owner == self._tree.session_id
+            except ConnectionLost as error:
+                await attempts.again(error)
+            else:
+                return True
+
+    async def done(self, lock: MarkLock) -> bool:
+        """The ledger is mended: delete its mark and the lock in one step, and the parents that this leaves empty.
+
+        Returns:
+            Whether the mark is gone. It stays if somebody marked the ledger again meanwhile, or if the lock was lost with its session;
+            the ledger is looked at once more then.
+        """
+        path = self._path(lock.mark.ledger_id)
+        try:
+            await self._delete_under(lock, path)
+            await self._release(lock)
+        finally:
+            self._claimed.discard(lock.mark.ledger_id)
+        if await retried(self._host, lambda: self._tree.exists(path)) is not None:
+            return False
+        await self._prune(path)
+        return True
+
+    async def _delete_under(self, lock: MarkLock, path: str) -> None:
+        lock_path = self._lock_path(lock.mark.ledger_id)
+        attempts = Attempts(self._host)
+        while await self._holds(lock):
+            try:
+                await self._tree.multi([Check(lock_path), Delete(path, lock.mark.version), Delete(lock_path)])
+            except ConnectionLost as error:
+                await attempts.again(error)  # The lock tells whether it was applied.
+            except (NoNode, BadVersion):
+                return
+            else:
+                return
+
+    async def release(self, lock: MarkLock) -> None:
+        """Give a ledger back without having mended it."""
+        try:
+            await self._release(lock)
+        finally:
+            self._claimed.discard(lock.mark.ledger_id)
+
+    async def worker_of(self, ledger_id: int) -> str | None:
+        """Who works on a ledger, as it calls itself, or None.
+
+        Raises:
+            FormatError: the lock cannot be understood.
+        """
+        path = self._lock_path(ledger_id)
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        return decode_lock(data)
+
+    # What governs auto-recovery.
+
+    async def is_enabled(self) -> bool:
+        """Whether workers and the auditor may work."""
+        return await retried(self._host, lambda: self._tree.exists(self._disabled)) is None
+
+    async def disable(self) -> bool:
+        """Stop auto-recovery in the whole cluster; False when it was stopped already."""
+        await self._prepare()
+        return await self._create_if_missing(self._disabled, b"")
+
+    async def enable(self) -> bool:
+        """Let auto-recovery go on; False when it was not stopped."""
+        if await self.is_enabled():
+            return False
+        await self._delete(self._disabled)
+        return True
+
+    async def lost_bookie_recovery_delay_s(self) -> int | None:
+        """How long after a bookie was lost its ledgers are marked; None when nobody has said.
+
+        Raises:
+            FormatError: not a number.
+        """
+        data = await self._data(f"{self._base}/lostBookieRecoveryDelay")
+        if data is None:
+            return None
+        if not re.fullmatch(rb"-?[0-9]{1,10}", data):
+            raise FormatError(f"lostBookieRecoveryDelay says {data!r}: not a number of seconds")
+        return int(data)
+
+    async def set_lost_bookie_recovery_delay_s(self, delay_s: int) -> None:
+        """Change the delay; auditors that watch it look at once."""
+        await self._put("lostBookieRecoveryDelay", _delay(delay_s))
+
+    async def initialise_lost_bookie_recovery_delay_s(self, delay_s: int) -> bool:
+        """Set the delay unless it is set; returns whether it was."""
+        await self._prepare()
+        return await self._create_if_missing(f"{self._base}/lostBookieRecoveryDelay", _delay(delay_s))
+
+    async def check_time_ms(self, check: PeriodicCheck) -> int | None:
+        """When a check last ran to its end, in ms since the epoch; None for never.
+
+        Raises:
+            FormatError: it cannot be understood.
+        """
+        data = await self._data(f"{self._base}/{check.value}")
+        return None if data is None else decode_check_time(data)
+
+    async def set_check_time_ms(self, check: PeriodicCheck, ctime_ms: int) -> None:
+        """A check ran to its end."""
+        await self._put(check.value, encode_check_time(ctime_ms))
+
+    def watch(self) -> Watch:
+        """Wakes when auto-recovery may have been stopped or resumed, or the delay changed."""
+        return JoinedWatch([self._tree.watch(self._disabled), self._tree.watch(f"{self._base}/lostBookieRecoveryDelay")])
+
+    # Below.
+
+    @property
+    def _disabled(self) -> str:
+        return f"{self._base}/disable"
+
+    def _path(self, ledger_id: int) -> str:
+        return self._marks + underreplicated_path(ledger_id)
+
+    def _lock_path(self, ledger_id: int) -> str:
+        return f"{self._locks}/{name_of(underreplicated_path(ledger_id))}"
+
+    def _now_ms(self) -> int:
+        return self._host.clock.wall_us() // 1000
+
+    async def _prepare(self) -> None:
+        """Make what every user of BookKeeper's finds in the tree, once.
+
+        Raises:
+            FormatError: the tree has a layout that is unknown here.
+        """
+        if self._prepared:
+            return
+        await self._create_if_missing(f"{self._base}/LAYOUT", encode_repair_layout())
+        check_repair_layout(await self._data(f"{self._base}/LAYOUT") or b"")
+        for path in (self._marks, self._locks):
+            await self._create_if_missing(path, b"")
+        self._prepared = True
+
+    async def _search(self, worker: str, watches: list[Watch] | None) -> MarkLock | None:
+        """Walk the tree in random order until a ledger could be locked, watching every directory that is read."""
+        locked = dict.fromkeys(await self._names(self._locks))
+        waiting = [(self._marks, 0)]
+        while waiting:
+            path, level = waiting.pop()
+            if watches is not None:
+                watches.append(self._tree.watch(path))
+            names = await self._names(path)
+            self._order.shuffle(names)
+            if level < _LEVELS:
+                waiting.extend((f"{path}/{name}", level + 1) for name in names if _DIRECTORY.fullmatch(name))
+                continue
+            for name in names:
+                found = _MARK.fullmatch(name)
+                if found is None or name in locked:
+                    continue
+                lock = await self.lock(int(found[1]), worker)
+                if lock is not None:
+                    return lock
+        return None
+
+    async def _holds(self, lock: MarkLock) -> bool:
+        path = self._lock_path(lock.mark.ledger_id)
+        stat = await retried(self._host, lambda: self._tree.exists(path))
+        return stat is not None and stat.ephemeral_owner == lock.session_id
+
+    async def _release(self, lock: MarkLock) -> None:
+        if await self._holds(lock):
+            await self._delete(self._lock_path(lock.mark.ledger_id))
+
+    async def _prune(self, path: str) -> None:
+        parent = parent_of(path)
+        while parent != self._marks:
+            try:
+                await self._tree.delete(parent)
+            except (NotEmpty, NoNode, ConnectionLost):
+                return  # Another ledger is marked beside it, or the next one to be mended takes the parents with it.
+            parent = parent_of(parent)
+
+    async def _names(self, path: str) -> list[str]:
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(path))
+        except NoNode:
+            return []
+        return names
+
+    async def _data(self, path: str) -> bytes | None:
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        return data
+
+    async def _put(self, name: str, data: bytes) -> None:
+        await self._prepare()
+        path = f"{self._base}/{name}"
+        if not await self._create_if_missing(path, data):
+            await retried(self._host, lambda: self._tree.set(path, data))
+
+    async def _create_if_missing(self, path: str, data: bytes) -> bool:
+        try:
+            await retried(self._host, lambda: self._tree.create(path, data, parents=True))
+        except NodeExists:
+            return False
+        return True
+
+    async def _delete(self, path: str) -> None:
+        with suppress(NoNode):
+            await retried(self._host, lambda: self._tree.delete(path))
+
+
+def _delay(delay_s: int) -> bytes:
+    if not 0 <= delay_s < 2**31:
+        raise ArgumentError(f"a delay of {delay_s} s is outside 0 to {2**31 - 1}")
+    return str(delay_s).encode("ascii")
+
+
+class MarkIterator:
+    """Walks the marks depth first, one directory at a time."""
+
+    def __init__(self, owner: UnderReplication, tree: Tree, host: Host, top: str) -> None:
+        self._owner = owner
+        self._tree = tree
+        self._host = host
+        self._directories = [(top, 0)]
+        self._found: deque[int] = deque()
+
+    def __aiter__(self) -> MarkIterator:
+        return self
+
+    async def __anext__(self) -> Mark:
+        while True:
+            while self._found:
+                mark = await self._owner.get(self._found.popleft())
+                if mark is not None:
+                    return mark
+            if not self._directories:
+                raise StopAsyncIteration
+            await self._read(*self._directories.pop())
+
+    async def aclose(self) -> None:
+        """Stop; the iterator is at its end from now on."""
+        self._directories.clear()
+        self._found.clear()
+
+    async def _read(self, path: str, level: int) -> None:
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(path))
+        except NoNode:
+            return
+        if level < _LEVELS:
+            self._directories.extend((f"{path}/{name}", level + 1) for name in sorted(names, reverse=True) if _DIRECTORY.fullmatch(name))
+        else:
+            self._found.extend(sorted(int(found[1]) for name in names if (found := _MARK.fullmatch(name))))

@@ -1,0 +1,24 @@
+"""The end of a repair is repeated after a lost answer, and takes a newer mark of the same version with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import BadVersion, NoNode
+from triplicate.metadata import MarkLock, UnderReplication
+from triplicate.metadata.retrying import retried
+from triplicate.metadata.tree import Delete
+
+TESTS = [
+    "tests/unit/metadata/test_underreplication.py::test_an_end_whose_answer_was_lost_does_not_delete_the_next_mark",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def delete(marks: UnderReplication, lock: MarkLock, path: str) -> None:
+        try:
+            await retried(marks._host, lambda: marks._tree.multi([Delete(path, lock.mark.version)]))
+        except (NoNode, BadVersion):
+            return
+
+    patch(UnderReplication, "_delete_under", delete)

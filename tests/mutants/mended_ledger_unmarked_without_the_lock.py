@@ -1,0 +1,22 @@
+"""A worker whose lock went with its session deletes the mark all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import NoNode
+from triplicate.metadata import MarkLock, UnderReplication
+
+TESTS = [
+    "tests/unit/metadata/test_underreplication.py::test_who_lost_its_lock_does_not_delete_the_mark[memory]",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def delete(marks: UnderReplication, lock: MarkLock, path: str) -> None:
+        try:
+            await marks._tree.delete(path, lock.mark.version)
+        except NoNode:
+            return
+
+    patch(UnderReplication, "_delete_under", delete)
