@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test lint mutants bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test lint mutants fuzz bench-append times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -30,6 +30,9 @@ lint: $(READY) ## Check style, types and the rules of the house
 
 mutants: $(READY) ## Break the code on purpose, one way at a time, and see a test turn red
 	@$(BIN)/python tests/mutants/run.py
+
+fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
+	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py

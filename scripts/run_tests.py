@@ -61,6 +61,7 @@ def parts() -> list[Part]:
         Part("unit", folders=("tests/unit", "tests/property", "tests/golden")),
         Part("simulation", folders=("tests/simulation",)),
         Part("house", folders=("tests/house",)),
+        Part("fuzz", folders=("tests/fuzz",)),
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),

@@ -66,6 +66,8 @@ def decode_cookie(data: bytes) -> Cookie:
             return Cookie(bookie_id, journal_dir, _decode_directories(ledger_dirs), "")
         message = CookieFormat()
         text_format.Parse(rest, message, allow_unknown_field=True)
+        if not message.IsInitialized():
+            raise FormatError("a cookie without bookieHost, journalDir or ledgerDirs")
         index_dirs = _decode_directories(message.indexDirs) if message.HasField("indexDirs") else None
         return Cookie(message.bookieHost, message.journalDir, _decode_directories(message.ledgerDirs), message.instanceId, index_dirs)
     except (ValueError, text_format.ParseError) as error:

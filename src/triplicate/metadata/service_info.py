@@ -5,7 +5,7 @@ Source: BookKeeper `BookieServiceInfo`, `BookieServiceInfoUtils`, `DefaultBookie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
@@ -96,5 +96,18 @@ def decode_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
         message.ParseFromString(data)
     except DecodeError as error:
         raise FormatError(f"the registration of bookie {bookie_id} is not a BookieServiceInfo: {error}") from error
+    if not message.IsInitialized():
+        raise FormatError(f"the registration of bookie {bookie_id} has an endpoint without id, port, host or protocol")
     endpoints = tuple(Endpoint(e.id, e.port, e.host, e.protocol, tuple(e.auth), tuple(e.extensions)) for e in message.endpoints)
-    return BookieServiceInfo(endpoints, dict(message.properties))
+    info = BookieServiceInfo(endpoints, dict(message.properties))
+    if not all(isinstance(text, str) for text in _texts(info)):
+        # The protobuf library hands out plain bytes where a version-2 string is not UTF-8.
+        raise FormatError(f"the registration of bookie {bookie_id} holds text that is not UTF-8")
+    return info
+
+
+def _texts(info: BookieServiceInfo) -> Iterator[str]:
+    for endpoint in info.endpoints:
+        yield from (endpoint.id, endpoint.host, endpoint.protocol, *endpoint.auth, *endpoint.extensions)
+    for key, value in info.properties.items():
+        yield from (key, value)

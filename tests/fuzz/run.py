@@ -1,0 +1,139 @@
+"""Fuzz every target and say what came of it.
+
+Usage: ``python -m tests.fuzz.run [--inputs N] [--seed S] [--fresh] [--targets NAME ...]``   (``make fuzz N=…``)
+
+The inputs are shared out over the targets, two of which run at a time. Each begins with the golden bytes and with what earlier runs
+kept in ``build/fuzz/corpus``; what breaks a target is in ``build/fuzz/findings`` and belongs into ``tests/golden/fuzz/TARGET`` once it
+is mended. At the end the corpus is replayed under coverage.py. The table is printed and kept in ``build/fuzz/report.json``.
+Exit code 1: something broke, or the corpus reaches fewer lines of the decoders than it must.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.fuzz.corpus import write_seeds
+from tests.fuzz.targets import DECODERS, LEAST_COVERAGE, TARGETS
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build" / "fuzz"
+JOBS = 2
+_EXECUTED = re.compile(r"stat::number_of_executed_units: (\d+)")
+_LAST_COUNT = re.compile(r"^#(\d+)\t", re.MULTILINE)
+
+
+@dataclass
+class Outcome:
+    """What one target's run came to."""
+
+    target: str
+    inputs: int
+    seconds: float
+    kept: int
+    """Inputs in the corpus at the end."""
+    findings: list[str] = field(default_factory=list)
+
+
+def shares(inputs: int, targets: list[str]) -> dict[str, int]:
+    """How many inputs each target gets; at least one each."""
+    whole = sum(TARGETS[target].share for target in targets)
+    return {target: max(1, -(-inputs * TARGETS[target].share // whole)) for target in targets}
+
+
+def is_available() -> bool:
+    try:
+        import atheris  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def fuzz(target: str, inputs: int, seed: int, folder: Path) -> Outcome:
+    """Run one target in a process of its own; its log is ``TARGET.log``."""
+    corpus, findings = folder / "corpus" / target, folder / "findings" / target
+    write_seeds(target, corpus)
+    shutil.rmtree(findings, ignore_errors=True)
+    findings.mkdir(parents=True)
+    command = [sys.executable, "-m", "tests.fuzz.worker", target, str(inputs), str(seed), str(corpus), str(findings)]
+    started = time.monotonic()
+    log = folder / f"{target}.log"
+    with log.open("wb") as output:
+        code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    text = log.read_text(encoding="utf-8", errors="replace")
+    executed = _EXECUTED.findall(text) or _LAST_COUNT.findall(text) or ["0"]
+    found = [str(path) for path in sorted(findings.iterdir())]
+    if code and not found:
+        found = [f"{log}: the fuzzer ended with code {code}"]
+    return Outcome(target, int(executed[-1]), time.monotonic() - started, len(list(corpus.iterdir())), found)
+
+
+def fuzz_all(chosen: dict[str, int], seed: int, folder: Path) -> list[Outcome]:
+    with ThreadPoolExecutor(max_workers=JOBS) as pool:
+        return list(pool.map(lambda target: fuzz(target, chosen[target], seed, folder), chosen))
+
+
+def measure(folder: Path) -> dict[str, float]:
+    """Per cent of each module's lines that the whole corpus reaches, replayed in a process of its own."""
+    answer = folder / "coverage.json"
+    answer.unlink(missing_ok=True)
+    environment = {**os.environ, "COVERAGE_FILE": str(folder / ".coverage")}
+    subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.replay", str(folder / "corpus"), str(answer)], cwd=ROOT, env=environment, check=True
+    )
+    measured: dict[str, list[int]] = json.loads(answer.read_text(encoding="utf-8"))
+    figures = {name: 100.0 * reached / lines for name, (reached, lines) in measured.items()}
+    both = [measured[name] for name in DECODERS]
+    figures["both decoders"] = 100.0 * sum(reached for reached, _ in both) / sum(lines for _, lines in both)
+    return figures
+
+
+def show(outcomes: list[Outcome], coverage: dict[str, float], seconds: float) -> None:
+    print(f"{'target':<18}{'inputs':>12}{'seconds':>10}{'corpus':>8}  findings")
+    for outcome in outcomes:
+        print(f"{outcome.target:<18}{outcome.inputs:>12,}{outcome.seconds:>10.1f}{outcome.kept:>8}  {', '.join(outcome.findings) or '-'}")
+    findings = sum(len(outcome.findings) for outcome in outcomes)
+    inputs, kept = sum(outcome.inputs for outcome in outcomes), sum(outcome.kept for outcome in outcomes)
+    print(f"{'all':<18}{inputs:>12,}{seconds:>10.1f}{kept:>8}  {findings}")
+    if coverage:
+        print("lines reached:", ", ".join(f"{name} {figure:.1f} %" for name, figure in coverage.items()))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make fuzz")
+    parser.add_argument("--inputs", type=int, default=200_000, help="in total, over all targets")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0 takes another one each time")
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs kept")
+    parser.add_argument("--targets", nargs="*", choices=sorted(TARGETS), default=list(TARGETS))
+    options = parser.parse_args(arguments)
+    if not is_available():
+        print("atheris is not installed: it has wheels for CPython 3.11 to 3.13 on Linux x86-64 only", file=sys.stderr)
+        return 2
+    if options.fresh:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    outcomes = fuzz_all(shares(options.inputs, options.targets), options.seed, FOLDER)
+    seconds = time.monotonic() - started
+    whole = set(options.targets) == set(TARGETS)
+    coverage = measure(FOLDER) if whole else {}
+    show(outcomes, coverage, seconds)
+    report = {"seconds": round(seconds, 1), "targets": [asdict(outcome) for outcome in outcomes], "lines_per_cent": coverage}
+    (FOLDER / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    short = whole and coverage["both decoders"] < LEAST_COVERAGE
+    if short:
+        print(f"the corpus reaches {coverage['both decoders']:.1f} % of the decoders' lines, at least {LEAST_COVERAGE:.0f} % are asked for")
+    return 1 if short or any(outcome.findings for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""All fuzz targets by name. A target takes any bytes and returns, or raises what is a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.fuzz import decoders, stored, streams
+
+
+@dataclass(frozen=True)
+class Target:
+    check: Callable[[bytes], None]
+    share: int
+    """Parts of a run's inputs that it gets."""
+    most_bytes: int = 1024
+    """Of one input."""
+
+
+TARGETS: dict[str, Target] = {
+    "v2_request": Target(decoders.v2_request, 6),
+    "v2_response": Target(decoders.v2_response, 6),
+    "v3_request": Target(decoders.v3_request, 5),
+    "v3_response": Target(decoders.v3_response, 5),
+    "written": Target(decoders.written, 5),
+    "frames": Target(decoders.frames, 3),
+    "v2_adds": Target(streams.v2_adds, 3),
+    "v2_add_answers": Target(streams.v2_add_answers, 3),
+    "v3_adds": Target(streams.v3_adds, 3),
+    "v3_add_answers": Target(streams.v3_add_answers, 3),
+    "metadata": Target(stored.metadata, 3),
+    "made_metadata": Target(stored.made_metadata, 2),
+    "cookie": Target(stored.cookie, 1, 512),
+    "service_info": Target(stored.service_info, 1, 512),
+    "nodes": Target(stored.nodes, 1, 256),
+    "listed": Target(stored.listed, 2),
+    "entries": Target(stored.entries, 2),
+}
+
+DECODERS = (
+    "wire/frames",
+    "wire/status",
+    "wire/v2",
+    "wire/batch",
+    "wire/v3",
+    "wire/v3_envelope",
+    "wire/v3_requests",
+    "wire/v3_responses",
+    "wire/v3_adds",
+)
+"""The modules of both protocol versions, of whose lines the corpus must reach `LEAST_COVERAGE` per cent."""
+
+LEAST_COVERAGE = 95.0
+
+STORED = ("ledger/metadata_format", "ledger/availability", "ledger/entry", "metadata/cookies", "metadata/service_info")
+"""Modules that are measured beside them; what a fuzzer does not call, their stores, is in these too."""
