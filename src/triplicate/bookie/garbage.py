@@ -74,4 +74,7 @@ class GarbageCollector:
             if position < len(held) and held[position] == listed:
                 position += 1
         unlisted += held[position:]
+        if unlisted:
+            # A ZooKeeper server may be behind the one that took the ledger's creation.
+            await self.metadata.ledgers.refresh()
         return [ledger_id for ledger_id in unlisted if not await self.metadata.ledgers.exists(ledger_id)]

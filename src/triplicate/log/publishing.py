@@ -213,6 +213,8 @@ async def sweep_orphans(client: LedgerClient, store: HeadStore, settings: LogCli
 
 
 async def _listed_ids(store: HeadStore, name: str) -> frozenset[int]:
+    """Asked before ledgers are deleted because they are not listed, so a head that is behind will not do."""
+    await store.persist(lambda: store.tree.sync(store.root))
     try:
         return frozenset(segment.ledger_id for segment in await store.segments(name))
     except NoSuchLog:

@@ -90,6 +90,15 @@ class LedgerStore:
         path = self._path(ledger_id)
         return await retried(self._host, lambda: self._tree.exists(path)) is not None
 
+    async def refresh(self) -> None:
+        """Return when reads see every ledger created before this call: to be awaited before data is deleted because its ledger is not
+        there, since a ZooKeeper server may be behind the others.
+
+        Raises:
+            ConnectionLost: the store does not answer; nothing may be concluded from what it said before.
+        """
+        await retried(self._host, lambda: self._tree.sync(self._root))
+
     async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
         """Replace the metadata if its version is still `version`.
 

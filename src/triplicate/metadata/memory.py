@@ -269,6 +269,10 @@ class MemoryTree:
 
         await self._run("multi", operations[0].path if operations else "/", apply)
 
+    async def sync(self, path: str) -> None:
+        check_path(path)
+        await self._run("sync", path, lambda change: None)
+
     def watch(self, path: str) -> LocalWatch:
         return self._watches.add(check_path(path))
 

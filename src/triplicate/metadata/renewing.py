@@ -61,6 +61,9 @@ class RenewingTree:
     async def multi(self, operations: Sequence[Operation]) -> None:
         await self._run(lambda tree: tree.multi(operations))
 
+    async def sync(self, path: str) -> None:
+        await self._run(lambda tree: tree.sync(path))
+
     def watch(self, path: str) -> Watch:
         return _RenewingWatch(self, self._tree, path)
 

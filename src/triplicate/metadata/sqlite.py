@@ -109,6 +109,10 @@ class SqliteTree:
                 check_data(operation.path, operation.data)
         await self._write(lambda store: store.multi(operations))
 
+    async def sync(self, path: str) -> None:
+        """Nothing to wait for: every read sees what was committed before it. Asked all the same whether the session lives."""
+        await self.exists(path)
+
     def watch(self, path: str) -> LocalWatch:
         watch = self._watches.add(check_path(path))
         if self._over is None and not self._closed:

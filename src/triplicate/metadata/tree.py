@@ -118,6 +118,13 @@ class Tree(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> None:
         """All or nothing, in order. Raises the first failing operation's error; `error.args` names its path."""
 
+    async def sync(self, path: str) -> None:
+        """Return when reads of this session, of the node and all below it, see every change that was made before this call.
+
+        Only ZooKeeper's reads may be behind. What must not be missed (before something is deleted because it is not there) is read
+        after this.
+        """
+
     def watch(self, path: str) -> Watch:
         """Watch a node, which need not exist yet."""
 

@@ -2,7 +2,8 @@
 
 A connection that breaks leaves the session alive: requests on their way raise ConnectionLost, later ones wait for the connection, and
 when it is back every watch is armed again and wakes. A session that expired finishes the tree (`RenewingTree` opens another).
-Reads are answered by the server one is connected to, which may be a moment behind the others; changes are decided by versions.
+Reads are answered by the server one is connected to, which may be a moment behind the others, until a `sync`; changes are decided by
+versions.
 
 Source: ZooKeeper Programmer's Guide (sessions, watches, ordering).
 """
@@ -164,6 +165,10 @@ class ZooKeeperTree:
         if failed is not None:
             index, error = failed
             raise self._ours(error, operations[index].path) from error
+
+    async def sync(self, path: str) -> None:
+        _check(path)
+        await self._run(path, lambda client: client.sync_async(path))
 
     def watch(self, path: str) -> LocalWatch:
         watch = self._watches.add(_check(path))

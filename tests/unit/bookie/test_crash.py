@@ -421,6 +421,9 @@ def test_metadata_out_of_reach_deletes_nothing() -> None:
             async def __anext__(self) -> int:
                 raise StopAsyncIteration
 
+            async def refresh(self) -> None:
+                return None
+
             async def exists(self, ledger_id: int) -> bool:
                 raise ConnectionLost("gone")
 
@@ -431,6 +434,30 @@ def test_metadata_out_of_reach_deletes_nothing() -> None:
         with pytest.raises(MetadataError):
             await garbage.collect()
         assert (await client.read(2, 0)).status is Status.OK
+
+    run_rig(body)
+
+
+def test_a_metadata_server_that_is_behind_deletes_nothing() -> None:
+    async def body(rig: Rig) -> None:
+        from tests.unit.metadata.lagging import LaggingTree
+        from triplicate.metadata import ClusterMetadata
+
+        ledger = await rig.create_ledger(2)
+        client = await rig.connect()
+        assert await client.add(ledger, 0) is Status.OK
+        garbage = rig.bookie._garbage
+        assert garbage is not None
+        host = rig.node.host
+        assert host is not None
+        tree = LaggingTree(rig.cluster.store)
+        garbage.metadata = await ClusterMetadata.open(tree, host.port)
+        tree.behind = {"/ledgers/00/0000/L0002": None}
+        assert [each async for each in garbage.metadata.ledgers.ids()] == []
+        assert await garbage.collect() == 0
+        assert (await client.read(2, 0)).status is Status.OK
+        await rig.delete_ledger(2)
+        assert await garbage.collect() == 1
 
     run_rig(body)
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
+from tests.unit.metadata.lagging import LaggingTree
 from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchLedger, NoSuchLog, RecordTooLarge
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
 from triplicate.metadata import Fault
@@ -227,6 +228,24 @@ def test_discarding_spares_what_is_published() -> None:
         assert await logs.discard("l", [kept.ledger_id, dropped.ledger_id]) == [dropped.ledger_id]
         assert await read_values(logs, "l", 0, 1) == [b"a"]
         assert not await logs.is_published("nowhere", [kept.ledger_id])
+
+    play(scene)
+
+
+def test_discarding_does_not_trust_a_server_that_is_behind() -> None:
+    async def scene(stage: Stage) -> None:
+        tree = LaggingTree(stage.store)
+        logs = stage.logs()
+        await logs.create("l")
+        kept = await staged(logs, [b"a"])
+        head = logs._store.path("l")
+        before, _ = await tree.get(head)
+        await logs.publish("l", [kept], application="app", batch=1)
+        behind = stage.logs()
+        behind._store.tree = tree
+        tree.behind = {head: before}
+        assert await behind.discard("l", [kept.ledger_id]) == []
+        assert await read_values(logs, "l", 0, 1) == [b"a"]
 
     play(scene)
 

@@ -222,6 +222,22 @@ def test_a_closed_session_does_nothing_more(driver: str, tmp_path: Path) -> None
     run(body())
 
 
+def test_a_read_after_a_sync_sees_what_others_did_before_it(driver: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with sessions(driver, tmp_path) as open_session:
+            writer, reader = await open_session(), await open_session()
+            await reader.sync("/nowhere/yet")
+            for number in range(5):
+                await writer.create(f"/a/{number}", parents=True)
+                await reader.sync("/a")
+                assert await reader.exists(f"/a/{number}") is not None
+            await reader.close()
+            with pytest.raises(SessionExpired):
+                await reader.sync("/a")
+
+    run(body())
+
+
 def test_multi_applies_all_in_order(driver: str, tmp_path: Path) -> None:
     async def body() -> None:
         async with sessions(driver, tmp_path) as open_session:

@@ -1,0 +1,16 @@
+"""Garbage collection asks for a ledger by name without catching up with the other metadata servers first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import LedgerStore
+
+TESTS = ["tests/unit/bookie/test_crash.py::test_a_metadata_server_that_is_behind_deletes_nothing"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def refresh(ledgers: LedgerStore) -> None:
+        return None
+
+    patch(LedgerStore, "refresh", refresh)
