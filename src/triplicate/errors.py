@@ -138,6 +138,10 @@ class BookieUnavailable(BookieError, EnvironmentFault):
     """No connection, or it broke while the request was outstanding: outcome unknown."""
 
 
+class ConnectionBroken(BookieUnavailable):
+    """The connection ended while the request was outstanding: outcome unknown."""
+
+
 class RequestTimeout(BookieError, EnvironmentFault):
     """The bookie did not answer in time: outcome unknown."""
 

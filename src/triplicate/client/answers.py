@@ -6,6 +6,7 @@ from triplicate.errors import (
     BookieError,
     BookieReadOnly,
     BookieUnavailable,
+    ConnectionBroken,
     LedgerFenced,
     RequestTimeout,
     TooManyRequests,
@@ -30,7 +31,7 @@ def error_of(status: Status, bookie_id: str, ledger_id: int, what: str) -> Tripl
         fenced.ledger_id = ledger_id
         return fenced
     if status == Status.UNAUTHORIZED:
-        refused = Unauthorized(f"{text}: the password is not the ledger's")
+        refused = Unauthorized(f"{text}: the password is not the ledger's, or the bookie wants an authentication first")
         refused.ledger_id = ledger_id
         return refused
     kinds: dict[Status, type[BookieError]] = {Status.READ_ONLY: BookieReadOnly, Status.TOO_MANY_REQUESTS: TooManyRequests}
@@ -47,6 +48,18 @@ def about_bookie(kind: type[BookieError], bookie_id: str, text: str) -> BookieEr
 def unavailable(bookie_id: str, why: str) -> BookieError:
     """No connection to the bookie."""
     return about_bookie(BookieUnavailable, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
+
+
+def broken(bookie_id: str, why: str) -> BookieError:
+    """There was a connection, and it ended while the request was on the way."""
+    return about_bookie(ConnectionBroken, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
+
+
+def overloaded(bookie_id: str, requests: int) -> BookieError:
+    """Nothing more is sent to a bookie that owes so many answers."""
+    return about_bookie(
+        TooManyRequests, bookie_id, f"bookie {bookie_id} owes {requests} answers, and no more is asked of it before some came"
+    )
 
 
 def timed_out(bookie_id: str, what: str, seconds: float) -> BookieError:

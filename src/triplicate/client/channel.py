@@ -1,19 +1,21 @@
 """One connection to one bookie: requests out, answers in, nothing made per entry on the way of adds.
 
-Over v2 an answer is matched by operation, ledger and entry, and carries nothing that tells an answer to a fencing read from one to
-a plain read. So requests that fence never share a connection with those that do not: recovery has a pool of its own.
-Source: BookKeeper `PerChannelBookieClient`.
+A connection speaks one version of the protocol from its first byte on; `client.exchange` knows how they differ. Over v2 an answer is
+matched by operation, ledger and entry, and carries nothing that tells an answer to a fencing read from one to a plain read. So requests
+that fence never share a connection with those that do not: recovery has a pool of its own. Adds are matched by ledger and entry over
+both versions. Source: BookKeeper `PerChannelBookieClient`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from triplicate.client.answers import timed_out, unavailable
+from triplicate.client.answers import broken, overloaded, timed_out, unavailable
+from triplicate.client.authentication import Authenticator, Handshake
+from triplicate.client.exchange import Callback, Exchange, Pending, V2Exchange, V3Exchange, describe
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError, ProtocolError, TriplicateError
 from triplicate.metadata import BookieDirectory
@@ -23,18 +25,19 @@ from triplicate.wire import (
     FrameBuffer,
     ReadRequest,
     ReadResponse,
+    Request,
     Response,
     Status,
-    decode_response,
-    encode_request,
     next_frame,
-    scan_add_responses,
+    v3,
 )
 
 SWEEPS_PER_TIMEOUT = 10
 OWED_TIMEOUTS = 6
 """A connection on which a read is still not answered after so many time-outs is given up."""
 WRITE_BUFFER_BYTES = 1 << 24
+MOST_REQUESTS = 1 << 16
+"""Requests other than adds that may wait for answers on one connection; those who ask have smaller windows of their own."""
 
 ReadCallback = Callable[[Any, ReadResponse | None, BookieError | None], None]
 """Called once with the token of the read and either the answer or what went wrong."""
@@ -85,6 +88,11 @@ class AddLane:
         """The flight that has waited longest for its answer."""
         return self._flights[0] if self._flights else None
 
+    @property
+    def losses(self) -> int:
+        """How many connections to the bookie are gone that carried requests: it may have been started anew as often."""
+        return self._channel.losses
+
     def send(self, frames: bytes, last_entry_id: int, entries: int) -> bool:
         """Send whole add frames, ids ascending; False when the channel is now full (the frames are on their way all the same).
 
@@ -121,26 +129,6 @@ class AddLane:
         self._channel.close_lane(self)
 
 
-@dataclass(slots=True, eq=False)
-class _PendingRead:
-    callback: ReadCallback
-    token: Any
-    sent_at: float
-
-
-@dataclass(slots=True)
-class _EntryReads:
-    """All reads of one entry. Answers to equal requests look alike, come late and overtake each other, so only one request is out
-    at a time, and those who come meanwhile share the next. Else a "no entry" from before an add would answer a read made after it.
-    """
-
-    frame: bytes
-    asked_at: float
-    asked: list[_PendingRead]
-    """For whom the request is out; empty once they all gave up."""
-    waiting: list[_PendingRead]
-
-
 class BookieChannel(asyncio.Protocol):
     """See the module's text. Connects on demand, and again after a loss, with a pause that grows after each failure.
 
@@ -148,12 +136,28 @@ class BookieChannel(asyncio.Protocol):
         bookie_id: its address is looked up anew for each connection, since v2 has no greeting that would unmask a stranger who took
             over an old address.
         scope: owns the task that connects.
+        wire: version of the protocol, ``v2`` or ``v3``.
+        numbers: a fresh number for each request, shared by all connections of a pool.
+        authenticator: what must be said first on each connection; None says nothing.
     """
 
-    def __init__(self, host: Host, bookie_id: str, directory: BookieDirectory, settings: ClientSettings, scope: TaskScope) -> None:
+    def __init__(
+        self,
+        host: Host,
+        bookie_id: str,
+        directory: BookieDirectory,
+        settings: ClientSettings,
+        scope: TaskScope,
+        wire: str,
+        numbers: Iterator[int],
+        authenticator: Authenticator | None = None,
+    ) -> None:
         self.bookie_id = bookie_id
+        self.wire = wire
         self.adds_outstanding = 0
         self.bytes_outstanding = 0
+        self.losses = 0
+        """How many connections that carried requests are gone."""
         self.now = host.clock.monotonic
         self._host = host
         self._directory = directory
@@ -161,7 +165,10 @@ class BookieChannel(asyncio.Protocol):
         self._scope = scope
         self._loop = asyncio.get_running_loop()
         self._lanes: dict[int, AddLane] = {}
-        self._reads: dict[tuple[int, int], _EntryReads] = {}
+        self._exchange: Exchange = V3Exchange(numbers) if wire == "v3" else V2Exchange(numbers)
+        self._unanswered = 0
+        self._authenticator = authenticator
+        self._handshake: Handshake | None = None
         self._room_waiters: dict[int, AddSink] = {}
         self._transport: asyncio.Transport | None = None
         self._connecting = False
@@ -204,23 +211,40 @@ class BookieChannel(asyncio.Protocol):
     def read(
         self, ledger_id: int, entry_id: int, callback: ReadCallback, token: Any, *, fence: bool = False, master_key: bytes | None = None
     ) -> None:
-        """Ask for one entry, or the last one (`LAST_ENTRY`). The callback comes later, exactly once, unless the channel is closed first.
+        """Ask for one entry, or the last one (`LAST_ENTRY`). See `call`.
 
         Args:
             fence: fence the ledger on this bookie first; needs the master key.
         """
-        pending = _PendingRead(callback, token, self.now())
-        reads = self._reads.get((ledger_id, entry_id))
-        if reads is not None:
-            reads.waiting.append(pending)
-            return
         request = ReadRequest(ledger_id, entry_id, fence, master_key if fence else None, high_priority=fence)
-        self._ask((ledger_id, entry_id), encode_request(request), [pending])
+        self.call(request, callback, token)
 
-    def _ask(self, key: tuple[int, int], frame: bytes, asked: list[_PendingRead]) -> None:
-        self._reads[key] = _EntryReads(frame, self.now(), asked, [])
-        self._out.append(frame)
-        self._schedule_flush()
+    def call(self, request: Request, callback: Callback, token: Any, timeout_s: float | None = None) -> None:
+        """Send anything but adds and tokens. The callback comes later, exactly once, with the answer or what went wrong.
+
+        Args:
+            timeout_s: until the answer must be here; None takes `read_timeout_s`.
+
+        Raises:
+            ArgumentError: the version of this connection cannot carry the request; there will be no callback.
+        """
+        if self._closed:
+            self._loop.call_soon(callback, token, None, unavailable(self.bookie_id, "the client was closed"))
+            return
+        if self._unanswered >= MOST_REQUESTS:
+            self._loop.call_soon(callback, token, None, overloaded(self.bookie_id, self._unanswered))
+            return
+        wait_s = self._settings.read_timeout_s if timeout_s is None else timeout_s
+        frame = self._exchange.ask(Pending(request, callback, token, self.now(), wait_s))
+        self._unanswered += 1
+        if frame is not None:
+            self._out.append(frame)
+            self._schedule_flush()
+
+    def _answer(self, pendings: Sequence[Pending], response: Response | None, error: BookieError | None) -> None:
+        self._unanswered -= len(pendings)
+        for pending in pendings:
+            pending.callback(pending.token, response, error)
 
     def write(self, frames: bytes) -> None:
         """Send bytes now if connected, else as soon as that is done."""
@@ -261,21 +285,27 @@ class BookieChannel(asyncio.Protocol):
 
     async def _connect(self) -> None:
         deadline = self.now() + self._settings.connect_timeout_s
+        transport: asyncio.Transport | None = None
         try:
             async with timeout_at(deadline):
                 info = await self._directory.resolve(self.bookie_id)
                 address, port = info.address
                 transport, _ = await self._host.network.connect(lambda: self, address, port)
+                if self._authenticator is not None:
+                    limit = self._settings.frame_limit_bytes
+                    self._handshake = Handshake(self._authenticator, self._exchange, transport, limit)
+                    await self._handshake.run()
         except TimeoutError:
-            self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s")
+            self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s", transport)
         except (OSError, TriplicateError) as error:
-            self._connect_failed(str(error) or type(error).__name__)
+            self._connect_failed(str(error) or type(error).__name__, transport)
         except BaseException as error:
             # A fault of ours, or the end of the client: whoever waits for this connection must hear that it will not come.
-            self._connect_failed(f"connecting was broken off: {error!r}")
+            self._connect_failed(f"connecting was broken off: {error!r}", transport)
             raise
         else:
             self._connecting = False
+            self._handshake = None
             if self._closed:
                 transport.abort()
                 return
@@ -285,8 +315,11 @@ class BookieChannel(asyncio.Protocol):
             self._received_at = self.now()
             self._flush()
 
-    def _connect_failed(self, why: str) -> None:
+    def _connect_failed(self, why: str, transport: asyncio.Transport | None) -> None:
+        if transport is not None:
+            transport.abort()
         self._connecting = False
+        self._handshake = None
         self._last_error = why
         self._retry_at = self.now() + self._backoff.next_s()
         self._host.trace("client.connect_failed", bookie=self.bookie_id, why=why)
@@ -294,28 +327,31 @@ class BookieChannel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the transport, also after our own `abort`."""
+        if self._handshake is not None:
+            self._handshake.connection_lost()
+        if self._transport is None:
+            return  # It never carried a request.
         self._transport = None
+        self.losses += 1
         self._frames = FrameBuffer(self._settings.frame_limit_bytes)
         if not self._closed:
             why = f"the connection broke ({error})" if error is not None else "it closed the connection"
             self._last_error = why
             self._host.trace("client.connection_lost", bookie=self.bookie_id, why=why)
-            self._fail_all(unavailable(self.bookie_id, f"{why}; what was on the way has an unknown outcome"))
+            self._fail_all(broken(self.bookie_id, f"{why}; what was on the way has an unknown outcome"))
 
     def _fail_all(self, error: BookieError) -> None:
         """Tell everybody who waits. What they do about it may already use this channel again."""
         self._out.clear()
-        reads, self._reads = self._reads, {}
+        pendings = self._exchange.drain()
         for lane in list(self._lanes.values()):
             if lane.oldest is not None:
                 lane.sink.bookie_failed(self.bookie_id, error)
-        for entry in reads.values():
-            for read in (*entry.asked, *entry.waiting):
-                read.callback(read.token, None, error)
+        self._answer(pendings, None, error)
         self._tell_room()
 
     def close(self) -> None:
-        """Drop the connection. Reads on the way are failed; lanes belong to their writers, who close them. Idempotent."""
+        """Drop the connection. Requests on the way are failed; lanes belong to their writers, who close them. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -330,6 +366,9 @@ class BookieChannel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in a chunk: all answers to adds in one loop, then every lane concerned once."""
+        if self._handshake is not None:
+            self._handshake.data_received(data)
+            return
         self._received_at = self.now()
         frames = self._frames
         touched: dict[int, AddLane] = {}
@@ -347,9 +386,9 @@ class BookieChannel(asyncio.Protocol):
 
     def _take_frames(self, buffer: bytes, touched: dict[int, AddLane]) -> int:
         """Work through the whole frames at the front of the buffer and return how many bytes they were."""
-        position, end, limit = 0, len(buffer), self._settings.frame_limit_bytes
+        position, end, limit, exchange = 0, len(buffer), self._settings.frame_limit_bytes, self._exchange
         while position < end:
-            run = scan_add_responses(buffer, position, end)
+            run = exchange.scan_adds(buffer, position, end)
             if run is not None:
                 position = run.end
                 self._take_adds(run.ledger_id, run.entry_ids, run.status, touched)
@@ -358,7 +397,7 @@ class BookieChannel(asyncio.Protocol):
             if frame is None:
                 break
             position = frame[1]
-            self._take_response(decode_response(buffer[frame[0] : position]), touched)
+            self._take_response(*exchange.decode(buffer[frame[0] : position]), touched)
         return position
 
     def _take_adds(self, ledger_id: int, entry_ids: Sequence[int], status: Status, touched: dict[int, AddLane]) -> None:
@@ -371,18 +410,21 @@ class BookieChannel(asyncio.Protocol):
         else:
             lane.sink.add_refused(self.bookie_id, entry_ids[0], status)
 
-    def _take_response(self, response: Response, touched: dict[int, AddLane]) -> None:
-        if isinstance(response, ReadResponse):
-            key = (response.ledger_id, response.entry_id)
-            reads = self._reads.pop(key, None)
-            if reads is None:
-                return  # Nobody asked.
-            if reads.waiting:
-                self._ask(key, reads.frame, reads.waiting)
-            for read in reads.asked:
-                read.callback(read.token, response, None)
-        elif isinstance(response, AddResponse):
-            self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
+    def _take_response(self, number: int, response: Response, touched: dict[int, AddLane]) -> None:
+        if isinstance(response, AddResponse):
+            if response.ledger_id != v3.NO_ID:
+                self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
+                return
+            # A refusal without ids: the bookie did not look at what was asked, and so it goes with all adds on the way.
+            for lane in list(self._lanes.values()):
+                if lane.oldest is not None:
+                    lane.sink.add_refused(self.bookie_id, lane.oldest.last_entry_id, response.status)
+            return
+        pendings, frame = self._exchange.match(number, response, self.now())
+        if frame is not None:
+            self._out.append(frame)
+            self._schedule_flush()
+        self._answer(pendings, response, None)
 
     def _tell_room(self) -> None:
         if self._room_waiters and self.has_room:
@@ -407,20 +449,15 @@ class BookieChannel(asyncio.Protocol):
                 oldest_sent_at = min(oldest_sent_at, flight.sent_at)
                 what = f"add of entry {flight.last_entry_id} of ledger {lane.ledger_id}"
                 lane.sink.bookie_failed(self.bookie_id, timed_out(self.bookie_id, what, settings.add_timeout_s))
-        owed_since = min([reads.asked_at for reads in self._reads.values()], default=now)
-        for key, reads in list(self._reads.items()):
-            overdue = [read for read in (*reads.asked, *reads.waiting) if read.sent_at + settings.read_timeout_s <= now]
-            # The answer is still owed, so the request stays known: whenever it comes, it belongs to nobody who asks from now on.
-            reads.asked = [read for read in reads.asked if read not in overdue]
-            reads.waiting = [read for read in reads.waiting if read not in overdue]
-            for read in overdue:
-                oldest_sent_at = min(oldest_sent_at, read.sent_at)
-                what = f"read of entry {key[1]} of ledger {key[0]}"
-                read.callback(read.token, None, timed_out(self.bookie_id, what, settings.read_timeout_s))
+        owed_since = self._exchange.owed_since(now)
+        overdue = self._exchange.overdue(now)
+        for pending in overdue:
+            oldest_sent_at = min(oldest_sent_at, pending.sent_at)
+            self._answer((pending,), None, timed_out(self.bookie_id, describe(pending.request), pending.timeout_s))
         dead = self._received_at < oldest_sent_at < now or owed_since + OWED_TIMEOUTS * settings.read_timeout_s <= now
         if self._transport is not None and dead:
             # Not one byte since the overdue request was sent: this connection is dead, whatever the operating system thinks. Or an
             # answer will never come, and whoever asks for the same waits behind it.
             self._transport.abort()
-        elif self._reads or any(lane.oldest is not None for lane in self._lanes.values()):
+        elif len(self._exchange) or any(lane.oldest is not None for lane in self._lanes.values()):
             self._arm_sweep()

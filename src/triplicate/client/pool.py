@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
+from triplicate.client.authentication import Authenticator
 from triplicate.client.channel import BookieChannel
 from triplicate.client.metrics import ClientMetrics
 from triplicate.config import ClientSettings
@@ -14,30 +15,70 @@ from triplicate.runtime import Host, TaskScope
 
 
 class ChannelPool:
-    """Makes a channel per bookie when it is first needed; all are closed together."""
+    """Makes a connection when it is first needed; all are closed together.
 
-    def __init__(self, host: Host, metadata: ClusterMetadata, settings: ClientSettings, scope: TaskScope) -> None:
+    A bookie has up to three: one of the version that the settings name, for adds and reads; one of version 3 for what version 2 lacks;
+    and one of version 2 for batch reads.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClusterMetadata,
+        settings: ClientSettings,
+        scope: TaskScope,
+        authenticator: Authenticator | None = None,
+    ) -> None:
         self._host = host
         self._metadata = metadata
         self._settings = settings
         self._scope = scope
-        self._channels: dict[str, BookieChannel] = {}
+        self._authenticator = authenticator
+        self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
         self.transactions = count(1)
-        """Ids of version-3 requests, each taken once: the same frame of an add goes to several bookies, so the pool numbers, not a channel."""
+        """Ids of requests, each taken once: a version-3 add goes to several bookies as it is, so the pool numbers, not a channel."""
+
+    @property
+    def wire(self) -> str:
+        """Version of the data channels, ``v2`` or ``v3``."""
+        return self._settings.wire
 
     def channel(self, bookie_id: str) -> BookieChannel:
-        """The channel to a bookie, connected or not.
+        """The channel to a bookie for adds and reads, connected or not.
 
         Raises:
             HandleClosed: the client was closed.
         """
+        return self._channel(bookie_id, "data", self._settings.wire)
+
+    def v3_channel(self, bookie_id: str) -> BookieChannel:
+        """The channel for what only version 3 has; `channel` where that speaks version 3 anyhow. Raises as `channel`."""
+        return self._channel(bookie_id, "data" if self._settings.wire == "v3" else "control", "v3")
+
+    def batch_channel(self, bookie_id: str) -> BookieChannel:
+        """The channel for batch reads, always of version 2. Raises as `channel`.
+
+        Bookies before BookKeeper 4.17 close a connection on which one is asked, and nothing else must die with it.
+        """
+        return self._channel(bookie_id, "batch", "v2")
+
+    def _channel(self, bookie_id: str, purpose: str, wire: str) -> BookieChannel:
         if self._closed:
             raise HandleClosed("the client was closed; open a new one")
-        channel = self._channels.get(bookie_id)
+        channel = self._channels.get((bookie_id, purpose))
         if channel is None:
-            channel = BookieChannel(self._host, bookie_id, self._metadata.bookies, self._settings, self._scope)
-            self._channels[bookie_id] = channel
+            channel = BookieChannel(
+                self._host,
+                bookie_id,
+                self._metadata.bookies,
+                self._settings,
+                self._scope,
+                wire,
+                self.transactions,
+                self._authenticator,
+            )
+            self._channels[bookie_id, purpose] = channel
         return channel
 
     def close(self) -> None:
@@ -76,7 +117,8 @@ class Services:
     pool: ChannelPool
     suspects: Suspects
     metrics: ClientMetrics
+    authenticator: Authenticator | None = None
 
     def new_pool(self) -> ChannelPool:
         """Connections of their own, for requests that fence (see `client.channel`). The maker closes it."""
-        return ChannelPool(self.host, self.metadata, self.settings, self.scope)
+        return ChannelPool(self.host, self.metadata, self.settings, self.scope, self.authenticator)
