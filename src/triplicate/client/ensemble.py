@@ -14,7 +14,7 @@ from typing import Protocol
 from triplicate.client.patience import Patience
 from triplicate.client.pool import Services
 from triplicate.errors import BookieError, HandleClosed, LedgerClosed, LedgerFenced, OutcomeUnknown, TriplicateError
-from triplicate.ledger import LedgerState, Segment, WriteTracker, replace_bookies
+from triplicate.ledger import AdvWriteTracker, LedgerState, Segment, WriteTracker, replace_bookies
 from triplicate.metadata import Versioned
 
 
@@ -43,7 +43,7 @@ class EnsembleChanger:
         created: the ledger's metadata as it was created.
     """
 
-    def __init__(self, services: Services, writer: ChangingWriter, tracker: WriteTracker, created: Versioned) -> None:
+    def __init__(self, services: Services, writer: ChangingWriter, tracker: WriteTracker | AdvWriteTracker, created: Versioned) -> None:
         self.current = created
         self.changes = 0
         self._services = services

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.channel import AddLane
 from triplicate.client.patience import Patience
@@ -16,7 +17,7 @@ from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnou
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
-from triplicate.wire import ADD_HEAD_BYTES, FLAG_HIGH_PRIORITY, FLAG_RECOVERY_ADD, LAST_ENTRY, ReadResponse, Status, add_prefix
+from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
 RESTARTS_MAX = 8
 """How often a recovery starts over because somebody else changed the ledger's segments under it."""
@@ -91,6 +92,9 @@ class _Attempt:
         self._now = services.host.clock.monotonic
         self._machine = machine.Recovery(metadata, services.settings.recovery_window_entries, self._now())
         self._pool = services.new_pool()
+        self._heads: AddHeads = V2Heads(self._codec.master_key, recovery=True)
+        if services.settings.wire == "v3":
+            self._heads = V3Heads(ledger_id, self._codec.master_key, self._pool.transactions, recovery=True)
         self._lanes: dict[str, AddLane] = {}
         self._replacing: asyncio.Task[None] | None = None
         self._rng = services.host.entropy.stream("placement")
@@ -208,9 +212,9 @@ class _Attempt:
         if lane is None:
             lane = self._lanes[command.bookie_id] = self._pool.channel(command.bookie_id).open_lane(self.ledger_id, self)
         size = self._codec.overhead + len(command.payload)
-        prefix = add_prefix(size, FLAG_RECOVERY_ADD | FLAG_HIGH_PRIORITY, self._codec.master_key)
-        frame = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, prefix)
-        assert len(frame) == size + ADD_HEAD_BYTES
+        head = self._heads.head(command.entry_id, size)
+        entry = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, head)
+        frame = entry + self._heads.tail
         # The machine's window bounds what is on the way, so a full channel needs no waiting here.
         lane.send(frame, command.entry_id, 1)
 
