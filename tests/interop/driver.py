@@ -42,8 +42,10 @@ DIGEST_NAMES = {DigestType.CRC32: "CRC32", DigestType.HMAC: "MAC", DigestType.CR
 
 # Codes of `org.apache.bookkeeper.client.api.BKException`.
 READ_FAILED = -1
+DIGEST_MISMATCH = -5
 NO_SUCH_LEDGER_ON_BOOKIE = -7
 BOOKIE_NOT_AVAILABLE = -8
+LEDGER_CLOSED = -11
 NO_SUCH_ENTRY = -13
 LEDGER_EXISTS = -20
 DUPLICATE_ENTRY = -22

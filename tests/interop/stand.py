@@ -194,8 +194,9 @@ class Stand:
         self._closing.close()
 
 
-def our_settings(wire: str) -> ClientSettings:
-    return ClientSettings(**({"wire": wire} if "wire" in ClientSettings.__dataclass_fields__ else {}))
+def our_settings(wire: str, **more: Any) -> ClientSettings:
+    known: dict[str, Any] = {"wire": wire} if "wire" in ClientSettings.__dataclass_fields__ else {}
+    return ClientSettings(**known, **more)
 
 
 def java_settings(**more: object) -> Mapping[str, object]:

@@ -1,0 +1,130 @@
+"""Fixtures of the tests against Apache BookKeeper, and the table of what they show.
+
+A test of the matrix takes the fixture `cell` and runs once per client, cluster, wire and digest. A test of anything else takes `stand`
+(see ``stand.py``), parametrises what it needs (`pytest.mark.parametrize` with ids that speak), and takes `java_release` where a Java
+client takes part: it then runs with the newest release, and in ``make interop-full`` with the oldest as well. For example::
+
+    @pytest.mark.parametrize("bookies", CLUSTERS)
+    def test_java_reads_what_we_append(stand: Stand, bookies: str, java_release: str) -> None:
+        cluster = stand.cluster(bookies)
+        writer = stand.run(stand.our_client(cluster, "v2").create(ensemble_size=cluster.ensemble_size))
+        stand.run(writer.append(b"hello"))
+        stand.run(writer.close())
+        reading = stand.java_client(java_release, cluster, "v3").open(writer.ledger_id)
+        assert [entry.payload for entry in reading.read(0, 0)] == [b"hello"]
+
+Our client lives on a loop in another thread: `Stand.run` carries a coroutine out there. Clusters, drivers and clients are shared by all
+tests; what a test stops, kills or pauses it takes from ``new_cluster``, ``add_bookie``, ``new_driver``, ``new_client``, or starts again
+before it ends. Every wait has a limit. Nothing is skipped: what the protocol rules out is a test that sees the refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.interop import table
+from tests.interop.bookies import Cluster
+from tests.interop.driver import NEWEST, OLDEST
+from tests.interop.sides import Side, side
+from tests.interop.stand import CLUSTERS, OURS, Stand
+from triplicate import DigestType
+
+WIRES = ("v2", "v3")
+PASSWORD = b"pass \xff word"
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Where in the matrix a cell lies."""
+
+    client: str
+    bookies: str
+    wire: str
+    digest_type: DigestType
+
+    def __str__(self) -> str:
+        return f"{self.client}-{self.bookies}-{self.wire}-{self.digest_type.name}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the matrix, ready to be used."""
+
+    cluster: Cluster
+    side: Side
+    """The client that the cell is about."""
+    others: tuple[Side, ...]
+    """The other implementation, in every release that takes part, over the same wire."""
+    wire: str
+    digest_type: DigestType
+    password: bytes = PASSWORD
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--interop-full", action="store_true", help="run the tests with the oldest Java client as well")
+
+
+def releases(config: pytest.Config) -> tuple[str, ...]:
+    return (NEWEST, OLDEST) if config.getoption("--interop-full") else (NEWEST,)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    java = releases(metafunc.config)
+    if "java_release" in metafunc.fixturenames:
+        metafunc.parametrize("java_release", java, ids=[f"java-{release}" for release in java])
+    if "coordinates" in metafunc.fixturenames:
+        clients = (OURS, *(f"java-{release}" for release in java))
+        places = [
+            Coordinates(client, bookies, wire, digest_type)
+            for bookies in CLUSTERS
+            for client in clients
+            for wire in WIRES
+            for digest_type in DigestType
+        ]
+        metafunc.parametrize("coordinates", places, ids=str)
+
+
+@pytest.fixture(scope="session")
+def stand() -> Iterator[Stand]:
+    """All that is shared; ended at the end of the run."""
+    stand = Stand()
+    try:
+        yield stand
+    finally:
+        stand.close()
+
+
+@pytest.fixture
+def cell(stand: Stand, coordinates: Coordinates, request: pytest.FixtureRequest) -> Cell:
+    cluster = stand.cluster(coordinates.bookies)
+    other_names = [f"java-{release}" for release in releases(request.config)] if coordinates.client == OURS else [OURS]
+    return Cell(
+        cluster,
+        side(stand, coordinates.client, cluster, coordinates.wire),
+        tuple(side(stand, name, cluster, coordinates.wire) for name in other_names),
+        coordinates.wire,
+        coordinates.digest_type,
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Note what became of each test for the table."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call" or report.failed:
+        callspec = getattr(item, "callspec", None)
+        place = callspec.params.get("coordinates") if callspec is not None else None
+        table.note(item.nodeid, None if place is None else (place.client, place.bookies, place.wire, place.digest_type.name), report.passed)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the table, and keep it for the document."""
+    text = table.render(releases(config))
+    if text:
+        terminalreporter.section("interoperability")
+        terminalreporter.write_line(text)
+        table.keep(text)
