@@ -14,11 +14,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from triplicate.client import Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
+    from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Tail, connect
     from triplicate.errors import TriplicateError
     from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
 
 __all__ = [
+    "AdvLedgerWriter",
     "Client",
     "ClientSettings",
     "DigestType",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "client": ("Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
+    "client": ("AdvLedgerWriter", "Client", "ClientSettings", "LedgerReader", "LedgerWriter", "Tail", "connect"),
     "ledger": ("DigestType", "Entry", "LedgerMetadata", "LedgerState"),
     "errors": ("TriplicateError",),
 }

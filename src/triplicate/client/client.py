@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 
+from triplicate.client.adv_writer import AdvLedgerWriter
+from triplicate.client.authentication import Authenticator
 from triplicate.client.metrics import ClientMetrics
 from triplicate.client.pool import ChannelPool, Services, Suspects
 from triplicate.client.reader import LedgerReader
 from triplicate.client.recovery import recover_ledger
+from triplicate.client.write_handle import WriteHandle
 from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
@@ -35,10 +38,16 @@ class Client:
         host: the ports to the outside.
         metadata: the cluster; it belongs to the caller, who closes it after the client.
         metrics: where to count; None counts nowhere.
+        authenticate: what bookies that want an authentication are told; None tells them nothing.
     """
 
     def __init__(
-        self, host: Host, metadata: ClusterMetadata, settings: ClientSettings = DEFAULT_SETTINGS, metrics: Metrics | None = None
+        self,
+        host: Host,
+        metadata: ClusterMetadata,
+        settings: ClientSettings = DEFAULT_SETTINGS,
+        metrics: Metrics | None = None,
+        authenticate: Authenticator | None = None,
     ) -> None:
         self.host = host
         self.metadata = metadata
@@ -50,12 +59,13 @@ class Client:
             metadata,
             settings,
             scope,
-            ChannelPool(host, metadata, settings, scope),
+            ChannelPool(host, metadata, settings, scope, authenticate),
             Suspects(settings.suspect_s),
             ClientMetrics(metrics),
+            authenticate,
         )
         self._rng = host.entropy.stream("placement")
-        self._writers: dict[int, LedgerWriter] = {}
+        self._writers: dict[int, WriteHandle] = {}
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
 
@@ -69,6 +79,7 @@ class Client:
         password: bytes = b"",
         custom: Mapping[str, bytes] = NO_CUSTOM,
         ledger_id: int | None = None,
+        deferred_sync: bool = False,
     ) -> LedgerWriter:
         """Create a ledger and return its writer.
 
@@ -78,13 +89,52 @@ class Client:
             password: with CRC32C it only labels the ledger, with HMAC it is the key; it is stored in clear in the metadata.
             custom: metadata of the user's own; ``application``, ``component`` and ``created`` have values of ours unless given.
             ledger_id: chosen by the caller; None takes a fresh one.
+            deferred_sync: bookies acknowledge before they sync, and `LedgerWriter.force` makes durable what was acknowledged. Entries
+                that were never forced are not part of the ledger when it is closed. A bookie that fails ends the writer, since the
+                ensemble of such a ledger never changes. Goes over version 3 of the protocol, whatever `wire` says.
 
         Raises:
             NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
             ArgumentError: sizes that cannot be. LedgerExists: `ledger_id` is taken.
         """
+        sizes = (ensemble_size, write_quorum, ack_quorum)
+        ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
+        writer = LedgerWriter(self._services, ledger_id, created, deferred_sync=deferred_sync)
+        self._remember(writer)
+        return writer
+
+    async def create_adv(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom: Mapping[str, bytes] = NO_CUSTOM,
+        ledger_id: int | None = None,
+        deferred_sync: bool = False,
+    ) -> AdvLedgerWriter:
+        """Create a ledger whose entry ids the caller chooses, in any order. Arguments and errors as for `create`.
+
+        To readers it is a ledger like any other: they see what is confirmed, which has no gaps.
+        """
+        sizes = (ensemble_size, write_quorum, ack_quorum)
+        ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
+        writer = AdvLedgerWriter(self._services, ledger_id, created, deferred_sync=deferred_sync)
+        self._remember(writer)
+        return writer
+
+    async def _create(
+        self,
+        sizes: tuple[int, int, int],
+        digest_type: DigestType,
+        password: bytes,
+        custom: Mapping[str, bytes],
+        ledger_id: int | None,
+    ) -> tuple[int, Versioned]:
         self._check_usable()
-        services = self._services
+        services, (ensemble_size, write_quorum, ack_quorum) = self._services, sizes
         now_ms = services.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
         wanted = LedgerMetadata(
@@ -106,7 +156,7 @@ class Client:
         self._check_usable()
         services.metrics.ledgers_created.inc()
         services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
-        return self._writer(ledger_id, created)
+        return ledger_id, created
 
     async def take_up(self, ledger_id: int, *, password: bytes = b"") -> LedgerWriter:
         """Become the writer of a ledger that was created, with ``custom=WRITER_AWAITED``, for a later writer.
@@ -134,7 +184,9 @@ class Client:
         except BadVersion:
             raise ArgumentError(f"ledger {ledger_id} has a writer already; recover it to close it, or create a new one") from None
         self._check_usable()
-        return self._writer(ledger_id, updated)
+        writer = LedgerWriter(self._services, ledger_id, updated)
+        self._remember(writer)
+        return writer
 
     async def _store(self, ledger_id: int | None, metadata: LedgerMetadata) -> tuple[int, Versioned]:
         ledgers = self._services.metadata.ledgers
@@ -218,11 +270,10 @@ class Client:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
 
-    def _writer(self, ledger_id: int, current: Versioned) -> LedgerWriter:
-        writer = LedgerWriter(self._services, ledger_id, current)
+    def _remember(self, writer: WriteHandle) -> None:
+        """To be abandoned with the client."""
         self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
         self._writers[id(writer)] = writer
-        return writer
 
     def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:
         reader = LedgerReader(self._services, ledger_id, found)
