@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test lint mutants fuzz bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants fuzz bench-append times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -24,6 +24,14 @@ test: $(READY) ## Run every check and test; results in build/test/
 
 demo-kill-test: $(READY) ## Kill the demonstration during its load, and start it again (five minutes)
 	@$(BIN)/python scripts/run_tests.py demo-kill
+
+interop: $(READY) ## Run against Apache BookKeeper, fetched by Maven; table in build/interop/table.md
+	@$(BIN)/python scripts/interop.py 4.18.0
+	@$(BIN)/python scripts/run_tests.py interop
+
+interop-full: $(READY) ## The same with a client of the oldest release as well
+	@$(BIN)/python scripts/interop.py 4.18.0 4.14.7
+	@$(BIN)/python scripts/run_tests.py interop-full
 
 lint: $(READY) ## Check style, types and the rules of the house
 	@$(BIN)/python scripts/run_tests.py lint types house

@@ -24,6 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test"
 BIN = Path(sys.executable).parent
+INTEROP_LIMIT_S = 16 * 60.0
+INTEROP_FULL_LIMIT_S = 40 * 60.0
+INTEROP_TABLE = "build/interop/table.md"
 CODE_FOLDERS = ("src", "tests", "scripts", "benchmarks")
 
 
@@ -39,6 +42,10 @@ class Part:
     limit_s: float = 900.0
     only_by_name: bool = False
     """Too long for every run: left out unless it is named."""
+    options: tuple[str, ...] = ()
+    """Further options of pytest."""
+    shows: str = ""
+    """A file that the part leaves behind, to be printed with its result."""
 
 
 @dataclass
@@ -67,6 +74,16 @@ def parts() -> list[Part]:
         Part("clients", folders=("tests/clients",), alone=True),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
         Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
+        Part("interop", folders=("tests/interop",), alone=True, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),
+        Part(
+            "interop-full",
+            folders=("tests/interop",),
+            alone=True,
+            limit_s=INTEROP_FULL_LIMIT_S,
+            only_by_name=True,
+            options=("--interop-full",),
+            shows=INTEROP_TABLE,
+        ),
     ]
 
 
@@ -89,6 +106,7 @@ def command_of(part: Part) -> list[str]:
         "--color=no",
         "--continue-on-collection-errors",
         f"--junit-xml={RESULTS / part.name}.xml",
+        *part.options,
         *test_folders(part),
     ]
 
@@ -98,6 +116,8 @@ def run_part(part: Part) -> Outcome:
     outcome = Outcome(part)
     xml = RESULTS / f"{part.name}.xml"
     xml.unlink(missing_ok=True)
+    if part.shows:
+        (ROOT / part.shows).unlink(missing_ok=True)
     started = time.monotonic()
     with (RESULTS / f"{part.name}.log").open("w") as log:
         process = subprocess.Popen(
@@ -154,6 +174,9 @@ class Reporter:
                   f"{outcome.seconds:>8.1f} s  {outcome.note}", flush=True)  # fmt: skip
             for line in outcome.skipped:
                 print(f"    skipped {line}", flush=True)
+            shown = ROOT / outcome.part.shows
+            if outcome.part.shows and shown.exists():
+                print(f"\n{shown.read_text()}", flush=True)
 
 
 def run_all(chosen: list[Part]) -> list[Outcome]:
