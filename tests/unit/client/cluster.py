@@ -1,6 +1,6 @@
 """A cluster for client tests: real loop and loopback sockets, metadata in memory, and bookies that do what a test tells them.
 
-The bookies keep entries in dictionaries and speak the message form of version 2, so they share no fast path with the client.
+The bookies keep entries in dictionaries and speak the message forms of both versions, so they share no fast path with the client.
 """
 
 from __future__ import annotations
@@ -20,14 +20,22 @@ from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
     AddResponse,
+    ForceRequest,
+    ForceResponse,
     FrameBuffer,
+    ReadLacRequest,
+    ReadLacResponse,
     ReadRequest,
     ReadResponse,
     Request,
     Response,
     Status,
+    WriteLacRequest,
+    WriteLacResponse,
     decode_request,
     encode_response,
+    is_v3,
+    v3,
 )
 
 QUICK = ClientSettings(
@@ -51,6 +59,8 @@ class FakeLedger:
     entries: dict[int, bytes] = field(default_factory=dict)
     master_key: bytes | None = None
     fenced: bool = False
+    unsynced: set[int] = field(default_factory=set)
+    explicit_lac: bytes | None = None
 
 
 class FakeBookie:
@@ -61,7 +71,7 @@ class FakeBookie:
         self.ledgers: dict[int, FakeLedger] = {}
         self.rules: list[Rule] = []
         self.seen: list[Request] = []
-        self.held: list[tuple[_Connection, Request]] = []
+        self.held: list[tuple[_Connection, Request, int | None]] = []
         self.connections: list[_Connection] = []
         self.listener: Listener | None = None
 
@@ -97,18 +107,25 @@ class FakeBookie:
 
     def release(self) -> None:
         held, self.held = self.held, []
-        for connection, request in held:
-            connection.answer(self.serve(request))
+        for connection, request, transaction in held:
+            connection.answer(self.serve(request), transaction)
 
-    def handle(self, connection: _Connection, request: Request) -> None:
+    def lose_what_is_not_synced(self) -> None:
+        """What a crash does."""
+        for ledger in self.ledgers.values():
+            for entry_id in ledger.unsynced:
+                ledger.entries.pop(entry_id, None)
+            ledger.unsynced.clear()
+
+    def handle(self, connection: _Connection, request: Request, transaction: int | None) -> None:
         self.seen.append(request)
         action = next((action for rule in self.rules if (action := rule(request)) is not None), None)
         if action is None:
-            connection.answer(self.serve(request))
+            connection.answer(self.serve(request), transaction)
         elif isinstance(action, Status):
-            connection.answer(self.refuse(request, action))
+            connection.answer(v3.refusal_of(request, action), transaction)
         elif action == "hold":
-            self.held.append((connection, request))
+            self.held.append((connection, request, transaction))
         elif action == "close":
             assert connection.transport is not None
             connection.transport.abort()
@@ -117,38 +134,48 @@ class FakeBookie:
             assert isinstance(response, ReadResponse)
             assert response.body is not None
             response.body = response.body[:-1] + bytes([response.body[-1] ^ 1])
-            connection.answer(response)
+            connection.answer(response, transaction)
         else:
             assert action == "drop", action
-
-    def refuse(self, request: Request, status: Status) -> Response:
-        if isinstance(request, AddRequest):
-            return AddResponse(status, request.ledger_id, request.entry_id)
-        assert isinstance(request, ReadRequest)
-        return ReadResponse(status, request.ledger_id, request.entry_id)
 
     def serve(self, request: Request) -> Response:
         if isinstance(request, AddRequest):
             ledger = self.ledgers.setdefault(request.ledger_id, FakeLedger(master_key=request.master_key))
             if ledger.master_key != request.master_key:
-                return self.refuse(request, Status.UNAUTHORIZED)
+                return v3.refusal_of(request, Status.UNAUTHORIZED)
             if ledger.fenced and not request.recovery:
-                return self.refuse(request, Status.FENCED)
+                return v3.refusal_of(request, Status.FENCED)
             ledger.entries[request.entry_id] = request.body
+            if request.deferred_sync:
+                ledger.unsynced.add(request.entry_id)
             return AddResponse(Status.OK, request.ledger_id, request.entry_id)
-        assert isinstance(request, ReadRequest)
+        if isinstance(request, ForceRequest):
+            self.ledgers.setdefault(request.ledger_id, FakeLedger()).unsynced.clear()
+            return ForceResponse(Status.OK, request.ledger_id)
+        if isinstance(request, WriteLacRequest):
+            self.ledgers.setdefault(request.ledger_id, FakeLedger(master_key=request.master_key)).explicit_lac = request.body
+            return WriteLacResponse(Status.OK, request.ledger_id)
+        if isinstance(request, ReadLacRequest):
+            known = self.ledgers.get(request.ledger_id, FakeLedger())
+            last = known.entries[max(known.entries)] if known.entries else None
+            found = last is not None or known.explicit_lac is not None
+            return ReadLacResponse(Status.OK if found else Status.NO_ENTRY, request.ledger_id, known.explicit_lac, last)
+        assert isinstance(request, ReadRequest), request
+        return self.serve_read(request)
+
+    def serve_read(self, request: ReadRequest) -> Response:
         if request.fence:
             assert request.master_key is not None
             ledger = self.ledgers.setdefault(request.ledger_id, FakeLedger(master_key=request.master_key))
             if ledger.master_key != request.master_key:
-                return self.refuse(request, Status.UNAUTHORIZED)
+                return v3.refusal_of(request, Status.UNAUTHORIZED)
             ledger.fenced = True
         elif request.ledger_id not in self.ledgers:
-            return self.refuse(request, Status.NO_LEDGER)
+            return v3.refusal_of(request, Status.NO_LEDGER)
         entries = self.ledgers[request.ledger_id].entries
         wanted = max(entries, default=0) if request.entry_id == LAST_ENTRY else request.entry_id
         if wanted not in entries:
-            return self.refuse(request, Status.NO_ENTRY)
+            return v3.refusal_of(request, Status.NO_ENTRY)
         return ReadResponse(Status.OK, request.ledger_id, request.entry_id, entries[wanted])
 
 
@@ -170,11 +197,18 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for body in self.frames.bodies(data):
             if self.transport is not None and not self.transport.is_closing():
-                self.bookie.handle(self, decode_request(body))
+                if is_v3(body):
+                    asked = v3.decode_request(body)
+                    assert asked.request is not None
+                    assert asked.refusal is None
+                    self.bookie.handle(self, asked.request, asked.txn_id)
+                else:
+                    self.bookie.handle(self, decode_request(body), None)
 
-    def answer(self, response: Response) -> None:
+    def answer(self, response: Response, transaction: int | None) -> None:
+        """Over the version that carried the request: version 2 has no transactions."""
         if self.transport is not None:
-            self.transport.write(encode_response(response))
+            self.transport.write(encode_response(response) if transaction is None else v3.encode_response(response, transaction))
 
 
 class FakeCluster:

@@ -30,13 +30,13 @@ def test_a_late_no_entry_is_not_taken_for_the_answer_to_a_later_read() -> None:
             await writer.append(b"acknowledged")
             second = asyncio.ensure_future(reader.read_from("a", 0))
             await asyncio.sleep(0.02)
-            (connection, request), *more = bookie.held
+            (connection, request, transaction), *more = bookie.held
             assert isinstance(request, ReadRequest)
             bookie.rules.clear()
             # What the bookie knew when the first request arrived; it comes before the answer to any other.
-            connection.answer(ReadResponse(Status.NO_ENTRY, request.ledger_id, 0))
-            for connection, request in more:
-                connection.answer(bookie.serve(request))
+            connection.answer(ReadResponse(Status.NO_ENTRY, request.ledger_id, 0), transaction)
+            for connection, request, transaction in more:
+                connection.answer(bookie.serve(request), transaction)
             entry = await second
             assert entry is not None
             assert entry.payload == b"acknowledged"
