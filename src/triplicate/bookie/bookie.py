@@ -10,6 +10,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import Directories
 from triplicate.bookie.garbage import GarbageCollector
 from triplicate.bookie.journal import JournalItem
+from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.reads import Reads
 from triplicate.bookie.registration import Registration, Reopen
@@ -143,7 +144,8 @@ class Bookie:
         self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
         self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s)
         reads = Reads(host, storage, settings, self._metrics)
-        requests = Requests(host, settings, storage, reads, self._checks, self._registration, self._metrics)
+        long_polls = LongPolls(host.clock, reads, settings, self._metrics)
+        requests = Requests(host, settings, storage, reads, long_polls, self._checks, self._registration, self._metrics)
         scope = self._scope
         self._registration.look_at_disks()
         try:

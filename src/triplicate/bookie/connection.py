@@ -1,4 +1,4 @@
-"""One connection: whole frames of each chunk in one loop, adds as one piece to the journal, holding back when something is full."""
+"""One connection: whole frames of each chunk in one loop, adds as few pieces to the journal, holding back when something is full."""
 
 from __future__ import annotations
 
@@ -7,49 +7,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import cast
 
-from triplicate.bookie.core.journal import GroupType
-from triplicate.bookie.journal import Journal, JournalItem
+from triplicate.bookie.adds import AddIntake
+from triplicate.bookie.asked import Asked
+from triplicate.bookie.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.ledgers import LedgerHandle
-from triplicate.bookie.reads import ReadingRequest, ReadingResponse
-from triplicate.bookie.requests import Requests
-from triplicate.bookie.storage import entries_of
+from triplicate.bookie.requests import Requests, ledger_of
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError, FrameTooLarge, ProtocolError
 from triplicate.runtime import Host, TaskScope
-from triplicate.wire import (
-    AddRequest,
-    AddResponse,
-    AddRun,
-    BatchReadResponse,
-    FrameBuffer,
-    ReadLacResponse,
-    ReadResponse,
-    Response,
-    Status,
-    UnsupportedVersion,
-    decode_request,
-    encode_add_responses,
-    encode_request,
-    encode_response,
-    next_frame,
-    scan_adds,
-)
+from triplicate.wire import AddRequest, BatchReadResponse, FrameBuffer, ReadLacResponse, ReadResponse, Response, Status, next_frame
 
 WRITE_BUFFER_BYTES = 4 * 1024 * 1024
 """A connection whose peer leaves more than this unread is not read and gets no answers to reads until it has caught up."""
-
-
-class _Region:
-    """Consecutive accepted adds of one chunk, to be journaled as one slice of it."""
-
-    __slots__ = ("answers", "count", "end", "journal", "start")
-
-    def __init__(self, journal: Journal, start: int) -> None:
-        self.journal = journal
-        self.start = start
-        self.end = start
-        self.count = 0
-        self.answers: list[bytes] = []
 
 
 class Connection(asyncio.Protocol):
@@ -68,7 +37,7 @@ class Connection(asyncio.Protocol):
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
-        self.reads: deque[tuple[ReadingRequest, LedgerHandle]] = deque()
+        self.reads: deque[Asked] = deque()
         self.peer = "?"
         self._host = host
         self._settings = settings
@@ -79,13 +48,17 @@ class Connection(asyncio.Protocol):
         self._opened = opened
         self._closed = closed
         self._transport: asyncio.Transport | None = None
+        self._adds = AddIntake(requests, self, host.trace)
+        self._older = V2Dialect()
+        self._dialect: Dialect = V3Dialect(not settings.clients_before_4_15)
+        """What the peer speaks: version 3 until it sends something else, then what is older, for good."""
         self._frames = FrameBuffer(settings.frame_limit_bytes)
         self._held: dict[str, None] = {}
         """Why the connection is not read just now."""
         self._buffer = b""
         self._position = 0
-        self._region: _Region | None = None
         self._turn_bytes = 0
+        self._turn_requests = 0
         self._unreadable: int | None = None
         """The ledger whose state could not be read for the frame at hand."""
 
@@ -104,7 +77,7 @@ class Connection(asyncio.Protocol):
             return
         self._transport = None
         self._metrics.connections.dec()
-        self._requests.reads.forget(self)
+        self._requests.forget(self)
         self._closed(self)
 
     def data_received(self, data: bytes) -> None:
@@ -153,13 +126,13 @@ class Connection(asyncio.Protocol):
             buffer = self._frames.feed(data)
             if not buffer:
                 return
-            self._buffer, self._position, self._turn_bytes = buffer, 0, 0
+            self._buffer, self._position, self._turn_bytes, self._turn_requests = buffer, 0, 0, 0
             if not self._held:
                 self._handle_frames()
-            self._submit_region()
+            self._adds.submit()
             self._frames.keep(self._buffer, self._position)
         except (ProtocolError, FrameTooLarge) as error:
-            self._submit_region()
+            self._adds.submit()
             self._host.trace("bookie.protocol_error", peer=self.peer, error=str(error))
             self.close()
         finally:
@@ -170,56 +143,73 @@ class Connection(asyncio.Protocol):
         end = len(buffer)
         handles = self._storage.ledgers
         while self._position < end and not self._held:
-            run = scan_adds(buffer, self._position, end, limit)
-            if run is not None:
-                handle = handles.get(run.ledger_id)
+            dialect = self._dialect
+            adds = dialect.scan_adds(buffer, self._position, end, limit)
+            if adds is not None:
+                ledger_id = adds.run.ledger_id
+                handle = handles.get(ledger_id)
                 if handle is not None:
-                    self._add_run(run, handle)
-                elif not self._load(run.ledger_id):
-                    self._refuse(run.ledger_id, run.entry_ids, Status.IO_ERROR)
+                    self._adds.take(adds, dialect, handle)
+                elif not self._load(ledger_id):
+                    self._adds.refuse(adds, dialect, Status.IO_ERROR)
                 else:
                     return
-                self._position = run.offsets[-1]
-                if self._storage.crowded:
-                    self._hold("storage is full")
-                    self._storage.when_room(lambda: self._release("storage is full"))
+                self._position = adds.end
+                self._look_for_room()
                 continue
             frame = next_frame(buffer, self._position, end, limit)
             if frame is None:
                 return
-            self._submit_region()
-            if not self._handle_frame(buffer[frame[0] : frame[1]]):
+            self._adds.submit()
+            try:
+                found = dialect.decode(buffer[frame[0] : frame[1]])
+            except ProtocolError:
+                if dialect is self._older:
+                    raise
+                self._dialect = self._older
+                continue
+            if isinstance(found, bytes):
+                self.answer(found)
+            elif not self._handle_request(Asked(found[0], self, dialect, found[1])):
                 return
             self._position = frame[1]
+            self._end_turn()
 
-    def _handle_frame(self, body: bytes) -> bool:
+    def _handle_request(self, asked: Asked) -> bool:
         """One request by itself; False when it must wait for its ledger."""
-        try:
-            request = decode_request(body)
-        except UnsupportedVersion as error:
-            if error.answer is None:
-                raise
-            self.send(error.answer)
-            return True
-        ledger_id = self._requests.ledger_of(request)
-        handle = None
+        request = asked.request
+        ledger_id = ledger_of(request)
         if ledger_id is not None:
-            if ledger_id < 0:
-                raise ProtocolError(f"ledger id {ledger_id} is negative")
-            handle = self._storage.ledgers.get(ledger_id)
-            if handle is None:
-                if self._load(ledger_id):
+            handle: LedgerHandle | None = None
+            if ledger_id >= 0:
+                handle = self._storage.ledgers.get(ledger_id)
+                if handle is None and self._load(ledger_id):
                     return False
-                self._requests.refuse(request, self, Status.IO_ERROR)
+            if handle is None:
+                asked.refuse(Status.BAD_REQUEST if ledger_id < 0 else Status.IO_ERROR)
                 return True
-        self._requests.handle(request, self, handle)
+            asked.handle = handle
+        if isinstance(request, AddRequest):
+            self._adds.take_one(asked, request)
+        else:
+            self._requests.handle(asked)
+        return True
+
+    def _look_for_room(self) -> None:
+        if self._storage.crowded:
+            self._hold("storage is full")
+            self._storage.when_room(lambda: self._release("storage is full"))
+
+    def _end_turn(self) -> None:
+        """After a request by itself: whether the peer is read on at once."""
+        self._turn_requests += 1
+        self._look_for_room()
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
-        elif self._turn_bytes >= self._settings.read_turn_bytes:
-            # Others have their turn before this reader goes on.
+        elif self._turn_bytes >= self._settings.read_turn_bytes or self._turn_requests >= self._settings.turn_requests:
+            # Others have their turn before this peer goes on.
             self._hold("turn is over")
             self._host.clock.call_at(self._host.clock.monotonic(), self._release, "turn is over")
-        return True
 
     def reads_done(self) -> None:
         if len(self.reads) < self._settings.reads_outstanding:
@@ -246,96 +236,6 @@ class Connection(asyncio.Protocol):
             self._unreadable = ledger_id
         self._release("ledger is loaded")
 
-    # Adds.
-
-    def _add_run(self, run: AddRun, handle: LedgerHandle) -> None:
-        status = self._requests.admit(handle, run.master_key, recovery=run.recovery, high_priority=run.high_priority)
-        if status is not Status.OK:
-            self._refuse(run.ledger_id, run.entry_ids, status)
-            return
-        entries = entries_of(self._buffer, run.offsets)
-        checks = self._requests.checks
-        if handle.verifier is not None:
-            if not handle.verifier.verify_all(entries):
-                self._add_verified(run, handle, entries)
-                return
-        elif checks.enabled:
-            self._metrics.unverified.inc(len(entries))
-        self._accept(handle, run, 0, len(entries), entries)
-
-    def _accept(self, handle: LedgerHandle, run: AddRun, first: int, last: int, entries: list[bytes]) -> None:
-        """Store the entries `first` to `last` - 1 of a run and make their bytes part of the region."""
-        journal = self._storage.journal_of(handle.ledger_id)
-        start, end = run.offsets[first], run.offsets[last]
-        region = self._region
-        if region is None or region.journal is not journal or region.end != start:
-            self._submit_region()
-            region = self._region = _Region(journal, start)
-        ids = run.entry_ids if last - first == len(run.entry_ids) else run.entry_ids[first:last]
-        self._storage.store(handle, ids, entries if len(entries) == len(ids) else entries[first:last], run.last_add_confirmed)
-        region.end = end
-        region.count += len(ids)
-        region.answers.append(encode_add_responses(handle.ledger_id, ids))
-
-    def _add_verified(self, run: AddRun, handle: LedgerHandle, entries: list[bytes]) -> None:
-        """At least one digest is wrong: take the others one by one."""
-        verifier = handle.verifier
-        assert verifier is not None
-        for index, entry in enumerate(entries):
-            if not verifier.verify(entry):
-                self._metrics.digest_mismatches.inc()
-                self._host.trace(
-                    "bookie.digest_mismatch", ledger_id=run.ledger_id, entry_id=run.entry_ids[index], peer=self.peer, size_bytes=len(entry)
-                )
-                if self._requests.checks.refuses:
-                    self._refuse(run.ledger_id, [run.entry_ids[index]], Status.IO_ERROR)
-                    continue
-            self._accept(handle, run, index, index + 1, entries)
-
-    def _refuse(self, ledger_id: int, entry_ids: list[int], status: Status) -> None:
-        self._metrics.add_requests.inc(len(entry_ids))
-        self._metrics.adds.labels(status.name).inc(len(entry_ids))
-        if status is Status.TOO_MANY_REQUESTS:
-            self._metrics.adds_refused.inc(len(entry_ids))
-        self.answer(encode_add_responses(ledger_id, entry_ids, status))
-
-    def _submit_region(self) -> None:
-        region, self._region = self._region, None
-        if region is None:
-            return
-        buffer = self._buffer
-        data = buffer if region.start == 0 and region.end == len(buffer) else buffer[region.start : region.end]
-        answers = region.answers[0] if len(region.answers) == 1 else b"".join(region.answers)
-        self._metrics.add_requests.inc(region.count)
-        item = JournalItem(GroupType.ENTRIES, [data], len(data), region.count, self, answers)
-        try:
-            region.journal.submit(item)
-        except OSError:
-            # The journal is dead and the bookie is stopping: no answer, so the outcome is unknown.
-            self.close()
-
-    def add(self, request: AddRequest, handle: LedgerHandle) -> None:
-        """An add by itself, which the bulk scan left: version 0 or 1, or an id that no entry can have."""
-        if request.entry_id < 0:
-            self.send(AddResponse(Status.BAD_REQUEST, request.ledger_id, request.entry_id))
-            return
-        status = self._requests.admit(handle, request.master_key, recovery=request.recovery, high_priority=request.high_priority)
-        if status is Status.OK and handle.verifier is not None and not handle.verifier.verify(request.body):
-            self._metrics.digest_mismatches.inc()
-            status = Status.IO_ERROR if self._requests.checks.refuses else Status.OK
-        if status is not Status.OK:
-            self.send(AddResponse(status, request.ledger_id, request.entry_id))
-            return
-        # The journal knows only the current form of v2, so the packet is made anew.
-        frame = encode_request(AddRequest(request.ledger_id, request.entry_id, request.master_key, request.body, request.recovery))
-        self._storage.store(handle, [request.entry_id], [request.body], int.from_bytes(request.body[16:24], "big", signed=True))
-        answer = encode_response(AddResponse(Status.OK, request.ledger_id, request.entry_id))
-        self._metrics.add_requests.inc()
-        try:
-            self._storage.journal_of(request.ledger_id).submit(JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self, answer))
-        except OSError:
-            self.close()
-
     # Answers.
 
     def answer(self, data: bytes) -> None:
@@ -343,19 +243,15 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def respond(self, response: ReadingResponse) -> None:
-        """Answer a read."""
-        frame = encode_response(response)
+    def respond(self, response: Response, frame: bytes) -> None:
+        """Answer a request that was asked by itself."""
         size = len(frame)
         self._turn_bytes += size
-        self._metrics.read_requests.inc()
-        self._metrics.reads.labels(response.status.name).inc()
         if isinstance(response, ReadResponse | BatchReadResponse | ReadLacResponse):
+            self._metrics.read_requests.inc()
+            self._metrics.reads.labels(response.status.name).inc()
             self._metrics.read_bytes.inc(size)
         self.answer(frame)
-
-    def send(self, response: Response) -> None:
-        self.answer(encode_response(response))
 
     def close(self) -> None:
         """End the connection."""

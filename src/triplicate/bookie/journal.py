@@ -30,6 +30,8 @@ from triplicate.runtime import Clock, Disk, File, Group, LogDevice
 
 SUFFIX = ".journal"
 MARK_NAME = "mark"
+ITEM_OVERHEAD_BYTES = 1024
+"""Memory that something waiting for the journal takes beside its bytes: what asks for a sync only has none."""
 
 
 class Answered(Protocol):
@@ -42,13 +44,16 @@ class Answered(Protocol):
 class JournalItem:
     """Something to be made durable, and what happens then."""
 
-    kind: GroupType
+    kind: GroupType | None
+    """None: nothing to write, only everything submitted before is to be synced."""
     buffers: list[Buffer]
     size_bytes: int
     count: int
     peer: Answered | None = None
     answers: bytes = b""
     """Sent to `peer` after the sync."""
+    early: bool = False
+    """The answers are sent after the write and before the sync: a crash of the machine may lose what they acknowledge."""
     then: Callable[[bool], None] | None = None
     """Called on the loop: True after the sync, False when the journal failed (durable or not: unknown)."""
     submitted_at: float = 0.0
@@ -103,6 +108,8 @@ class Journal:
         self._on_group = on_group
         self._on_failure = on_failure
         self._device: LogDevice[JournalItem] | None = None
+        self._unsynced = 0
+        """Items submitted and not yet synced."""
         self.synced = GroupPosition(0, HEADER_BYTES, 0)
         """The newest group whose sync is done; everything up to it has been in the write cache since before it was written."""
         # The device's thread alone uses these once it runs.
@@ -192,7 +199,7 @@ class Journal:
 
     def start(self) -> None:
         """Start the device; on the loop."""
-        self._device = self._disk.log_device(f"journal {self.directory}", self._form, self._done, self._fail)
+        self._device = self._disk.log_device(f"journal {self.directory}", self._form, self._done, self._fail, self._written)
 
     # On the loop.
 
@@ -206,7 +213,19 @@ class Journal:
             raise OSError("the journal takes nothing more")
         item.submitted_at = self._clock.monotonic()
         self._device.submit(item)
-        self.waiting_bytes += item.size_bytes
+        self._unsynced += 1
+        self.waiting_bytes += item.size_bytes + ITEM_OVERHEAD_BYTES
+
+    def barrier(self, then: Callable[[bool], None]) -> None:
+        """Call `then` after a sync that covers everything submitted before; at once where all of that is synced already.
+
+        Raises:
+            OSError: as `submit`.
+        """
+        if self._unsynced or self.failed:
+            self.submit(JournalItem(None, [], 0, 0, then=then))
+        else:
+            then(True)
 
     async def close(self) -> None:
         """Sync and answer what is queued, then close the file."""
@@ -221,20 +240,8 @@ class Journal:
         end = items[-1].end
         assert end is not None
         self.synced = end
-        answers: dict[int, tuple[Answered, list[bytes]]] = {}
-        size = 0
-        for item in items:
-            size += item.size_bytes
-            peer = item.peer
-            if peer is not None:
-                known = answers.get(id(peer))
-                if known is None:
-                    answers[id(peer)] = peer, [item.answers]
-                else:
-                    known[1].append(item.answers)
-        self.waiting_bytes -= size
-        for peer, parts in answers.values():
-            peer.answer(parts[0] if len(parts) == 1 else b"".join(parts))
+        self._settled(items)
+        _answer(items)
         for item in items:
             if item.then is not None:
                 item.then(True)
@@ -242,24 +249,38 @@ class Journal:
 
     def _fail(self, items: list[JournalItem], error: OSError) -> None:
         self.failed = True
-        self.waiting_bytes -= sum([item.size_bytes for item in items])
+        self._settled(items)
         for item in items:
             if item.then is not None:
                 item.then(False)
         self._on_failure(error)
 
+    def _written(self, items: list[JournalItem]) -> None:
+        early = [item for item in items if item.early]
+        _answer(early)
+        for item in early:
+            item.peer = None
+
+    def _settled(self, items: list[JournalItem]) -> None:
+        self._unsynced -= len(items)
+        self.waiting_bytes -= sum([item.size_bytes for item in items]) + ITEM_OVERHEAD_BYTES * len(items)
+
     # On the device's thread.
 
     def _form(self, items: list[JournalItem]) -> tuple[Group, int]:
-        kind = items[0].kind
+        kind: GroupType | None = None
         buffers: list[Buffer] = []
         size = count = taken = 0
+        early = False
         for item in items:
-            if item.kind is not kind or (taken and size + item.size_bytes > self._group_bytes):
-                break
+            if item.kind is not None:
+                if (kind is not None and item.kind is not kind) or (size and size + item.size_bytes > self._group_bytes):
+                    break
+                kind = item.kind
             buffers += item.buffers
             size += item.size_bytes
             count += item.count
+            early = early or item.early
             taken += 1
         length = padded(GROUP_HEADER_BYTES + size)
         if self._offset + length > self._file_bytes and self._offset > HEADER_BYTES:
@@ -269,7 +290,9 @@ class Journal:
             step = max(length, min(self._preallocate_bytes, self._file_bytes))
             self._file.allocate(self._allocated, step)
             self._allocated += step
-        group = Group(self._file, self._offset, encode_group(kind, self._number, self._sequence + 1, count, buffers))
+        # A group without a body is what is written where only a sync was asked for.
+        body = encode_group(kind or GroupType.STATES, self._number, self._sequence + 1, count, buffers)
+        group = Group(self._file, self._offset, body, tell_written=early)
         self._sequence += 1
         self._offset += length
         end = GroupPosition(self._number, self._offset, self._sequence)
@@ -306,3 +329,18 @@ class Journal:
             self._disk.delete(path)
         if behind:
             self._disk.sync_directory(self.directory)
+
+
+def _answer(items: list[JournalItem]) -> None:
+    """One write for all answers of a peer."""
+    answers: dict[int, tuple[Answered, list[bytes]]] = {}
+    for item in items:
+        peer = item.peer
+        if peer is not None:
+            known = answers.get(id(peer))
+            if known is None:
+                answers[id(peer)] = peer, [item.answers]
+            else:
+                known[1].append(item.answers)
+    for peer, parts in answers.values():
+        peer.answer(parts[0] if len(parts) == 1 else b"".join(parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -42,7 +42,11 @@ class LedgerHandle:
     last_entry_id: int = -1
     """The greatest id stored here; -1: no entry."""
     max_lac: int = -1
-    """The greatest last-add-confirmed seen in an entry or explicit record since the handle was loaded."""
+    """The greatest last-add-confirmed known here: of the last stored entry, of the explicit record, of entries since."""
+    lac_unreadable: bool = False
+    """The last stored entry is damaged, so more may be confirmed than `max_lac` says."""
+    wake: Callable[[bool], None] | None = None
+    """Set while long polls wait for the ledger; called with True when the last-add-confirmed advances, False when they must look again."""
     limbo: bool = False
     dirty: bool = False
     """The state has changed since the last flush took it."""
@@ -58,6 +62,20 @@ class LedgerHandle:
         assert self.master_key is not None
         return LedgerState(self.ledger_id, self.master_key, self.fenced, self.explicit_lac, self.limbo)
 
+    def learn_lac(self, last_add_confirmed: int) -> None:
+        """Somebody said that entries up to this one are confirmed."""
+        if last_add_confirmed > self.max_lac:
+            self.max_lac = last_add_confirmed
+            if self.wake is not None:
+                self.wake(True)
+
+    def forget(self) -> None:
+        """The ledger was deleted: whoever still has the handle finds it empty."""
+        self.master_key = self.explicit_lac = None
+        self.last_entry_id = self.max_lac = -1
+        if self.wake is not None:
+            self.wake(False)
+
     def take(self, state: LedgerState) -> None:
         """Add what a stored record says; fences only join."""
         self.master_key = state.master_key
@@ -65,6 +83,13 @@ class LedgerHandle:
         self.explicit_lac = state.explicit_lac if state.explicit_lac is not None else self.explicit_lac
         self.limbo = self.limbo or state.limbo
         self.dirty = True
+        if state.explicit_lac is not None:
+            self.learn_lac(lac_of_record(state.explicit_lac))
+
+
+def lac_of_record(record: bytes) -> int:
+    """What a signed last-add-confirmed record says: ledger id, then the number."""
+    return int.from_bytes(record[8:16], "big", signed=True)
 
 
 @dataclass(slots=True)
@@ -198,10 +223,13 @@ class LedgerTable:
         """A ledger was deleted. One that was fenced stays so, as far as memory goes, or its old writer could bring it back."""
         handle = self._handles.pop(ledger_id, None)
         self._dirty.pop(ledger_id, None)
-        if handle is not None and handle.fenced:
+        if handle is None:
+            return
+        if handle.fenced:
             self._deleted_fenced[ledger_id] = None
             if len(self._deleted_fenced) > DELETED_FENCED_MAX:
                 del self._deleted_fenced[next(iter(self._deleted_fenced))]
+        handle.forget()
 
     def was_fenced_and_deleted(self, ledger_id: int) -> bool:
         return ledger_id in self._deleted_fenced
@@ -220,7 +248,8 @@ class LedgerTable:
             if len(idle) >= wanted:
                 break
             busy = handle.dirty or ledger_id == keep or ledger_id in frozen_states or handle.fenced != handle.fence_durable
-            if not busy and not self._cache.holds(ledger_id):
+            # Whoever waits for the ledger hears of what happens to this handle only.
+            if not busy and handle.wake is None and not self._cache.holds(ledger_id):
                 idle.append(ledger_id)
         for ledger_id in idle:
             del self._handles[ledger_id]

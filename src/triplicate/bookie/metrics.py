@@ -27,6 +27,7 @@ class BookieMetrics:
         self.other_requests = counter("bookkeeper_server_OTHER_REQUEST", "Other requests received.", ("kind",))
         self.blocked = counter("bookkeeper_server_ADD_ENTRY_BLOCKED", "Times that a connection was not read, by reason.", ("reason",))
         self.connections = gauge("bookkeeper_server_CONNECTIONS", "Open connections.")
+        self.long_polls = gauge("bookkeeper_server_READ_ENTRY_LONG_POLL_WAITING", "Reads that wait for a last-add-confirmed to advance.")
         self.add_latency = distribution(
             "bookie_BOOKIE_ADD_ENTRY", "Seconds between an add's arrival and its answer: the oldest of each group."
         )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import Protocol
+from heapq import merge
+from operator import attrgetter
 
+from triplicate.bookie.asked import Asked, Peer
 from triplicate.bookie.ledgers import LedgerHandle
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.storage import Storage
+from triplicate.bookie.stored import consecutive
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.ledger import encode_availability
 from triplicate.runtime import Host
 from triplicate.wire import (
     LAST_ENTRY,
+    LENGTH_BYTES,
     BatchReadRequest,
     BatchReadResponse,
     ListEntriesRequest,
@@ -23,35 +26,18 @@ from triplicate.wire import (
     ReadLacResponse,
     ReadRequest,
     ReadResponse,
+    Request,
+    Response,
     Status,
+    v3,
 )
-
-ReadingRequest = ReadRequest | BatchReadRequest | ReadLacRequest | ListEntriesRequest
-ReadingResponse = ReadResponse | BatchReadResponse | ReadLacResponse | ListEntriesResponse
 
 BATCH_HEAD_BYTES = 24 + 8 + 4
 """What BookKeeper reckons for a batch read's answer before the first entry."""
+LIST_ENVELOPE_BYTES = LENGTH_BYTES + 64
+"""Room for what stands around a list of entries."""
 PORTION_REQUESTS = 64
 REQUESTS_PER_PEER = 16
-
-
-class Reader(Protocol):
-    """A connection that reads. `reads` is its queue here."""
-
-    reads: deque[tuple[ReadingRequest, LedgerHandle]]
-
-    @property
-    def takes_answers(self) -> bool:
-        """False while the peer does not take what it was sent, or the connection is closed."""
-
-    @property
-    def is_gone(self) -> bool:
-        """The connection is closed: nobody waits for answers."""
-
-    def respond(self, response: ReadingResponse) -> None: ...
-
-    def reads_done(self) -> None:
-        """Called when its queue has become shorter."""
 
 
 class Reads:
@@ -62,15 +48,28 @@ class Reads:
         self._storage = storage
         self._settings = settings
         self._metrics = metrics
-        self._peers: dict[int, Reader] = {}
+        self._peers: dict[int, Peer] = {}
         self._wanted = asyncio.Event()
 
     # On the loop.
 
-    def cached(self, request: ReadingRequest, handle: LedgerHandle) -> ReadingResponse | None:
+    def serve(self, asked: Asked) -> None:
+        """Answer now where that needs no disk, else later; in any case by `asked.answer`."""
+        response = self._cached(asked) if asked.peer.takes_answers else None
+        if response is not None:
+            asked.answer(response)
+            return
+        peer = asked.peer
+        if not peer.is_gone:
+            peer.reads.append(asked)
+            self._peers[id(peer)] = peer
+            self._wanted.set()
+
+    def _cached(self, asked: Asked) -> Response | None:
         """The answer if it needs no disk, else None."""
+        request, handle = asked.request, asked.ledger
         if isinstance(request, ListEntriesRequest):
-            return None if handle.exists else ListEntriesResponse(Status.NO_LEDGER, request.ledger_id)
+            return None if handle.exists else v3.refusal_of(request, Status.NO_LEDGER)
         wanted = _first_entry(request, handle)
         if handle.exists and 0 <= wanted <= handle.last_entry_id:
             if self._storage.cache.get(handle.ledger_id, wanted) is None:
@@ -78,15 +77,9 @@ class Reads:
             if isinstance(request, BatchReadRequest):
                 # The entries after the first may be on disk; the worker looks for all of them.
                 return None
-        return self.answer(request, handle)
+        return self.answer(asked)
 
-    def queue(self, peer: Reader, request: ReadingRequest, handle: LedgerHandle) -> None:
-        """Answer later, by `peer.respond`."""
-        peer.reads.append((request, handle))
-        self._peers[id(peer)] = peer
-        self._wanted.set()
-
-    def forget(self, peer: Reader) -> None:
+    def forget(self, peer: Peer) -> None:
         """The connection is gone."""
         peer.reads.clear()
         self._peers.pop(id(peer), None)
@@ -103,36 +96,34 @@ class Reads:
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
-            answers: list[ReadingResponse] = []
+            answers: list[Response] = []
 
-            def work(portion: list[tuple[Reader, ReadingRequest, LedgerHandle]] = portion, into: list[ReadingResponse] = answers) -> None:
+            def work(portion: list[Asked] = portion, into: list[Response] = answers) -> None:
                 size = 0
-                for _, request, handle in portion:
-                    response = self.answer(request, handle)
+                for asked in portion:
+                    response = self.answer(asked)
                     into.append(response)
                     size += _size_of(response)
                     if size >= self._settings.read_turn_bytes:
                         break
 
             await self._storage.on_reader(work)
-            for (peer, _, _), response in zip(portion, answers, strict=False):
-                peer.respond(response)
-            for peer, request, handle in reversed(portion[len(answers) :]):
+            for asked, response in zip(portion, answers, strict=False):
+                asked.answer(response)
+            for asked in reversed(portion[len(answers) :]):
                 # A peer that just does not take answers is owed them all the same.
-                if not peer.is_gone:
-                    peer.reads.appendleft((request, handle))
-                    self._peers[id(peer)] = peer
-            for peer in {id(peer): peer for peer, _, _ in portion}.values():
+                if not asked.peer.is_gone:
+                    asked.peer.reads.appendleft(asked)
+                    self._peers[id(asked.peer)] = asked.peer
+            for peer in {id(asked.peer): asked.peer for asked in portion}.values():
                 peer.reads_done()
 
-    def _portion(self) -> list[tuple[Reader, ReadingRequest, LedgerHandle]]:
-        portion: list[tuple[Reader, ReadingRequest, LedgerHandle]] = []
+    def _portion(self) -> list[Asked]:
+        portion: list[Asked] = []
         for key, peer in list(self._peers.items()):
             if not peer.takes_answers:
                 continue
-            for _ in range(min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion))):
-                request, handle = peer.reads.popleft()
-                portion.append((peer, request, handle))
+            portion += [peer.reads.popleft() for _ in range(min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion)))]
             # Who was served goes behind the others.
             del self._peers[key]
             if peer.reads:
@@ -143,27 +134,32 @@ class Reads:
 
     # On the loop or on the reader's worker.
 
-    def answer(self, request: ReadingRequest, handle: LedgerHandle) -> ReadingResponse:
+    def answer(self, asked: Asked) -> Response:
         """The complete answer. Damaged files are IO_ERROR, which everybody takes as unknown; never 'no such entry'."""
+        request, handle = asked.request, asked.ledger
         try:
             if isinstance(request, ReadRequest):
+                if request.previous_lac is not None and request.piggyback and not request.fence:
+                    return self._next_entry(request, request.previous_lac, handle, asked.lac_update_ms)
                 return self._read(request, handle)
             if isinstance(request, BatchReadRequest):
                 return self._batch(request, handle)
             if isinstance(request, ReadLacRequest):
                 return self._read_lac(request, handle)
+            assert isinstance(request, ListEntriesRequest), "nothing else is read"
             return self._list(request, handle)
         except (CorruptionError, FormatError, OSError) as error:
-            self._metrics.damaged_reads.inc()
-            self._host.trace("bookie.damaged_read", ledger_id=handle.ledger_id, request=type(request).__name__, error=str(error))
-            return refusal(request, Status.IO_ERROR)
+            self._damaged(handle, type(request).__name__, error)
+            return v3.refusal_of(request, Status.IO_ERROR)
+
+    def _damaged(self, handle: LedgerHandle, what: str, error: Exception) -> None:
+        self._metrics.damaged_reads.inc()
+        self._host.trace("bookie.damaged_read", ledger_id=handle.ledger_id, request=what, error=str(error))
 
     def _entry(self, handle: LedgerHandle, entry_id: int) -> tuple[Status, bytes | None]:
         if not handle.exists:
             return Status.NO_LEDGER, None
-        if entry_id < 0:
-            return Status.NO_ENTRY, None
-        body = self._storage.read(handle.ledger_id, entry_id) if entry_id <= handle.last_entry_id else None
+        body = self._storage.read(handle.ledger_id, entry_id) if 0 <= entry_id <= handle.last_entry_id else None
         if body is not None:
             return Status.OK, body
         return (Status.UNKNOWN_LEDGER_STATE if handle.limbo else Status.NO_ENTRY), None
@@ -174,6 +170,26 @@ class Reads:
         if status is Status.OK and not request.fence:
             max_lac = max(handle.max_lac, _lac_of(body))
         return ReadResponse(status, request.ledger_id, request.entry_id, body, max_lac=max_lac)
+
+    def _next_entry(self, request: ReadRequest, previous_lac: int, handle: LedgerHandle, lac_update_ms: int | None) -> ReadResponse:
+        """What a long poll hears in the end: the entry after the one it knows, if that is confirmed, else only how far that goes."""
+        if not handle.exists:
+            return ReadResponse(Status.NO_LEDGER, request.ledger_id, request.entry_id)
+        max_lac = handle.max_lac
+        if max_lac <= previous_lac:
+            if handle.lac_unreadable:
+                return ReadResponse(Status.IO_ERROR, request.ledger_id, request.entry_id)
+            if handle.last_entry_id < 0 and handle.explicit_lac is None:
+                status, _ = self._entry(handle, LAST_ENTRY)
+                return ReadResponse(status, request.ledger_id, request.entry_id)
+            return ReadResponse(Status.OK, request.ledger_id, request.entry_id, max_lac=max_lac)
+        status, body = self._entry(handle, previous_lac + 1)
+        if body is not None:
+            return ReadResponse(Status.OK, request.ledger_id, previous_lac + 1, body, max_lac, lac_update_ms)
+        if status is Status.NO_ENTRY:
+            # Another bookie of the ensemble has it.
+            return ReadResponse(Status.OK, request.ledger_id, request.entry_id, None, max_lac, lac_update_ms)
+        return ReadResponse(status, request.ledger_id, request.entry_id)
 
     def _batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse:
         status, body = self._entry(handle, request.start_entry_id)
@@ -200,38 +216,49 @@ class Reads:
         return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, tuple(bodies))
 
     def _read_lac(self, request: ReadLacRequest, handle: LedgerHandle) -> ReadLacResponse:
-        status, body = self._entry(handle, handle.last_entry_id)
-        if body is None and handle.explicit_lac is None:
-            return ReadLacResponse(Status.NO_ENTRY if status is Status.NO_LEDGER else status, request.ledger_id)
-        return ReadLacResponse(Status.OK, request.ledger_id, handle.explicit_lac, body)
+        """The explicit record and the last entry, each if there is one.
+
+        An unknown ledger is "no entry" here, as in BookKeeper. What BookKeeper says where the last entry cannot be read is not copied: it
+        says "no entry" there too, if there is no explicit record, so that an unknown would count as a no.
+        """
+        try:
+            status, body = self._entry(handle, handle.last_entry_id)
+        except (CorruptionError, FormatError, OSError) as error:
+            self._damaged(handle, type(request).__name__, error)
+            status, body = Status.IO_ERROR, None
+        if status is Status.NO_LEDGER:
+            status = Status.NO_ENTRY
+        elif status is Status.NO_ENTRY and handle.explicit_lac is not None:
+            status = Status.OK
+        return ReadLacResponse(status, request.ledger_id, handle.explicit_lac, body)
 
     def _list(self, request: ListEntriesRequest, handle: LedgerHandle) -> ListEntriesResponse:
         if not handle.exists:
             return ListEntriesResponse(Status.NO_LEDGER, request.ledger_id)
         if handle.limbo:
             return ListEntriesResponse(Status.UNKNOWN_LEDGER_STATE, request.ledger_id)
-        ids = self._storage.cache.ids(handle.ledger_id) | self._storage.stored.entry_ids(handle.ledger_id)
-        return ListEntriesResponse(
-            Status.OK, request.ledger_id, encode_availability([range(entry_id, entry_id + 1) for entry_id in sorted(ids)])
-        )
+        # The cache first: what a flush moves meanwhile is then seen twice, never not at all.
+        cached = consecutive(sorted(self._storage.cache.ids(handle.ledger_id)))
+        stored = sorted(self._storage.stored.entry_ids(handle.ledger_id), key=_start_of)
+        encoded = encode_availability(merge(cached, stored, key=_start_of))
+        if len(encoded) > self._settings.frame_limit_bytes - LIST_ENVELOPE_BYTES:
+            self._host.trace("bookie.list_too_long", ledger_id=handle.ledger_id, size_bytes=len(encoded))
+            return ListEntriesResponse(Status.IO_ERROR, request.ledger_id)
+        return ListEntriesResponse(Status.OK, request.ledger_id, encoded)
 
 
-def refusal(request: ReadingRequest, status: Status) -> ReadingResponse:
-    """An answer without content."""
-    if isinstance(request, ReadRequest):
-        return ReadResponse(status, request.ledger_id, request.entry_id)
-    if isinstance(request, BatchReadRequest):
-        return BatchReadResponse(status, request.ledger_id, request.start_entry_id, request.request_id)
-    if isinstance(request, ReadLacRequest):
-        return ReadLacResponse(status, request.ledger_id)
-    return ListEntriesResponse(status, request.ledger_id)
+_start_of = attrgetter("start")
 
 
-def _first_entry(request: ReadingRequest, handle: LedgerHandle) -> int:
+def _first_entry(request: Request, handle: LedgerHandle) -> int:
+    """The entry that an answer needs first; negative: none."""
     if isinstance(request, BatchReadRequest):
         return request.start_entry_id
-    if isinstance(request, ReadRequest) and request.entry_id != LAST_ENTRY:
-        return request.entry_id
+    if isinstance(request, ReadRequest):
+        if request.previous_lac is not None and request.piggyback and not request.fence:
+            return request.previous_lac + 1 if handle.max_lac > request.previous_lac else LAST_ENTRY
+        if request.entry_id != LAST_ENTRY:
+            return request.entry_id
     return handle.last_entry_id
 
 
@@ -239,11 +266,11 @@ def _lac_of(body: bytes | None) -> int:
     return int.from_bytes(body[16:24], "big", signed=True) if body is not None else -1
 
 
-def _size_of(response: ReadingResponse) -> int:
+def _size_of(response: Response) -> int:
     if isinstance(response, ReadResponse):
         return len(response.body or b"")
     if isinstance(response, BatchReadResponse):
         return sum(map(len, response.bodies))
     if isinstance(response, ListEntriesResponse):
         return len(response.availability or b"")
-    return len(response.last_entry_body or b"")
+    return len(response.last_entry_body or b"") if isinstance(response, ReadLacResponse) else 0

@@ -1,4 +1,4 @@
-"""What a bookie does with each request, whatever protocol version carried it. The add fast path (`adds`) shares `admit`.
+"""What a bookie does with each request, whatever protocol version carried it; adds are taken in bulk beside this (`adds`).
 
 Everything here is synchronous on the loop: a fence takes effect between two adds, never within one.
 Source of the rules: BookKeeper `BookieImpl`, `LedgerDescriptorImpl`, `ReadEntryProcessor`, `WriteEntryProcessor`.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from triplicate.bookie.ledgers import LedgerHandle, Verification
+from triplicate.bookie.asked import Asked, Peer
+from triplicate.bookie.ledgers import LedgerHandle, Verification, lac_of_record
+from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
-from triplicate.bookie.reads import Reader, ReadingRequest, Reads, refusal
+from triplicate.bookie.reads import Reads
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.verification import DigestChecks
 from triplicate.config import BookieSettings
 from triplicate.runtime import Host
 from triplicate.wire import (
     LAST_ENTRY,
-    AddRequest,
-    AddResponse,
     AuthRequest,
     AuthResponse,
     BatchReadRequest,
@@ -33,24 +33,13 @@ from triplicate.wire import (
     Request,
     Response,
     StartTlsRequest,
-    StartTlsResponse,
     Status,
     WriteLacRequest,
     WriteLacResponse,
+    v3,
 )
 
-AUTH_DISABLED = "AuthDisabledPlugin"
 LAC_RECORD_BYTES_MIN = 16
-
-
-class Peer(Reader, Protocol):
-    """A connection as requests see it."""
-
-    def send(self, response: Response) -> None:
-        """Answer."""
-
-    def add(self, request: AddRequest, handle: LedgerHandle) -> None:
-        """Take a single add."""
 
 
 class ServerState(Protocol):
@@ -73,63 +62,49 @@ class Requests:
         settings: BookieSettings,
         storage: Storage,
         reads: Reads,
+        long_polls: LongPolls,
         checks: DigestChecks,
         state: ServerState,
         metrics: BookieMetrics,
     ) -> None:
         self.storage = storage
         self.reads = reads
+        self.long_polls = long_polls
         self.checks = checks
         self.metrics = metrics
         self._host = host
         self._settings = settings
         self._state = state
 
-    def ledger_of(self, request: Request) -> int | None:
-        """The ledger whose handle must be in memory before `handle` is called."""
-        if isinstance(request, AuthRequest | BookieInfoRequest | ForceRequest | StartTlsRequest):
-            return None
-        return request.ledger_id
+    def forget(self, peer: Peer) -> None:
+        """The connection is gone: nobody waits for what it asked."""
+        self.reads.forget(peer)
+        self.long_polls.forget(peer)
 
-    def handle(self, request: Request, peer: Peer, handle: LedgerHandle | None) -> None:
-        """Do what is asked; the answer goes to `peer`, now or later."""
-        if isinstance(request, AddRequest):
-            assert handle is not None
-            peer.add(request, handle)
-        elif isinstance(request, ReadRequest | BatchReadRequest):
-            assert handle is not None
-            self._read(request, peer, handle)
+    def handle(self, asked: Asked) -> None:
+        """Do what is asked; the answer goes to the peer, now or later. Adds are not asked here."""
+        request = asked.request
+        if isinstance(request, ReadRequest | BatchReadRequest):
+            self._read(asked, request)
         elif isinstance(request, ReadLacRequest | ListEntriesRequest):
-            assert handle is not None
-            self._answer_read(request, peer, handle)
-        elif isinstance(request, WriteLacRequest):
-            assert handle is not None
-            self._write_lac(request, peer, handle)
+            self.reads.serve(asked)
         else:
-            self._without_ledger(request, peer)
-
-    def refuse(self, request: Request, peer: Peer, status: Status) -> None:
-        """Answer a request about a ledger without having done anything."""
-        if isinstance(request, AddRequest):
-            peer.send(AddResponse(status, request.ledger_id, request.entry_id))
-        elif isinstance(request, WriteLacRequest):
-            peer.send(WriteLacResponse(status, request.ledger_id))
-        elif isinstance(request, ReadRequest | BatchReadRequest | ReadLacRequest | ListEntriesRequest):
-            peer.respond(refusal(request, status))
-
-    def _without_ledger(self, request: AuthRequest | ForceRequest | BookieInfoRequest | StartTlsRequest, peer: Peer) -> None:
-        self.metrics.other_requests.labels(type(request).__name__).inc()
-        if isinstance(request, AuthRequest):
-            peer.send(AuthResponse(Status.OK, AUTH_DISABLED, b""))
-        elif isinstance(request, ForceRequest):
-            ledger_id = request.ledger_id
-            self._after_sync(
-                lambda then: self.storage.journal_barrier(ledger_id, then), peer, lambda status: ForceResponse(status, ledger_id)
-            )
-        elif isinstance(request, BookieInfoRequest):
-            peer.send(self._bookie_info())
-        else:
-            peer.send(StartTlsResponse(Status.BAD_REQUEST))
+            self.metrics.other_requests.labels(type(request).__name__).inc()
+            if isinstance(request, WriteLacRequest):
+                self._write_lac(asked, request)
+            elif isinstance(request, AuthRequest):
+                asked.answer(AuthResponse(Status.OK, v3.AUTH_DISABLED, b""))
+            elif isinstance(request, ForceRequest):
+                # Whether the ledger exists is not asked, and a read-only bookie forces too.
+                self._after_sync(
+                    asked,
+                    lambda then: self.storage.journal_barrier(request.ledger_id, then),
+                    lambda status: ForceResponse(status, request.ledger_id),
+                )
+            elif isinstance(request, BookieInfoRequest):
+                asked.answer(self._bookie_info())
+            else:
+                asked.refuse(Status.BAD_REQUEST)
 
     # Adds.
 
@@ -159,35 +134,37 @@ class Requests:
 
     # Reads.
 
-    def _read(self, request: ReadRequest | BatchReadRequest, peer: Peer, handle: LedgerHandle) -> None:
+    def _read(self, asked: Asked, request: ReadRequest | BatchReadRequest) -> None:
         entry_id = request.start_entry_id if isinstance(request, BatchReadRequest) else request.entry_id
         if entry_id < 0 and (isinstance(request, BatchReadRequest) or entry_id != LAST_ENTRY):
-            peer.respond(refusal(request, Status.BAD_REQUEST))
+            asked.refuse(Status.BAD_REQUEST)
         elif request.fence:
-            self._fencing_read(request, peer, handle)
+            self._fencing_read(asked, asked.ledger, request.master_key)
+        elif isinstance(request, ReadRequest) and request.previous_lac is not None:
+            self.long_polls.take(asked, request)
         else:
-            self._answer_read(request, peer, handle)
+            self.reads.serve(asked)
 
-    def _fencing_read(self, request: ReadRequest | BatchReadRequest, peer: Peer, handle: LedgerHandle) -> None:
+    def _fencing_read(self, asked: Asked, handle: LedgerHandle, master_key: bytes | None) -> None:
         """Key and fence are journaled together and synced before any answer, also when that is 'no entry' (trap 13 of the protocol)."""
         self.metrics.fences.inc()
-        if request.master_key is None or (handle.master_key is not None and handle.master_key != request.master_key):
-            peer.respond(refusal(request, Status.UNAUTHORIZED))
+        if master_key is None or (handle.master_key is not None and handle.master_key != master_key):
+            asked.refuse(Status.UNAUTHORIZED)
             return
         if handle.master_key is None and self.storage.ledgers.was_fenced_and_deleted(handle.ledger_id):
-            peer.respond(refusal(request, Status.NO_LEDGER))
+            asked.refuse(Status.NO_LEDGER)
             return
-        self._fence(handle, request.master_key)
+        self._fence(handle, master_key)
         if handle.fence_durable:
-            self._answer_read(request, peer, handle)
+            self.reads.serve(asked)
             return
 
         def then(synced: bool) -> None:
             if synced:
                 handle.fence_durable = True
-                self._answer_read(request, peer, handle)
+                self.reads.serve(asked)
             else:
-                peer.respond(refusal(request, Status.IO_ERROR))
+                asked.refuse(Status.IO_ERROR)
 
         self._journal_fence(handle, then)
 
@@ -197,6 +174,8 @@ class Requests:
         if not handle.fenced:
             handle.fenced = True
             self._host.trace("bookie.fenced", ledger_id=handle.ledger_id)
+            if handle.wake is not None:
+                handle.wake(False)
 
     def _journal_fence(self, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
         try:
@@ -204,18 +183,10 @@ class Requests:
         except OSError:
             then(False)
 
-    def _answer_read(self, request: ReadingRequest, peer: Peer, handle: LedgerHandle) -> None:
-        response = self.reads.cached(request, handle)
-        if response is not None:
-            peer.respond(response)
-        else:
-            self.reads.queue(peer, request, handle)
-
     # Explicit last-add-confirmed and the rest.
 
-    def _write_lac(self, request: WriteLacRequest, peer: Peer, handle: LedgerHandle) -> None:
-        self.metrics.other_requests.labels(type(request).__name__).inc()
-        ledger_id = request.ledger_id
+    def _write_lac(self, asked: Asked, request: WriteLacRequest) -> None:
+        handle, ledger_id = asked.ledger, request.ledger_id
         status = Status.OK
         if self._state.read_only:
             status = Status.READ_ONLY
@@ -225,18 +196,20 @@ class Requests:
             status = Status.NO_LEDGER
         elif len(request.body) < LAC_RECORD_BYTES_MIN:
             status = Status.BAD_REQUEST
+        elif self.storage.full:
+            status = Status.TOO_MANY_REQUESTS
         if status is not Status.OK:
-            peer.send(WriteLacResponse(status, ledger_id))
+            asked.refuse(status)
             return
         handle.master_key = request.master_key
         handle.explicit_lac = request.body
         # The record may be newer than the request's own field, so the number is taken from the record (trap 17 of the protocol).
-        handle.max_lac = max(handle.max_lac, int.from_bytes(request.body[8:16], "big", signed=True))
-        self._after_sync(lambda then: self.storage.journal_state(handle, then), peer, lambda synced: WriteLacResponse(synced, ledger_id))
+        handle.learn_lac(lac_of_record(request.body))
+        self._after_sync(asked, lambda then: self.storage.journal_state(handle, then), lambda synced: WriteLacResponse(synced, ledger_id))
 
-    def _after_sync(self, submit: Callable[[Callable[[bool], None]], None], peer: Peer, response: Callable[[Status], Response]) -> None:
+    def _after_sync(self, asked: Asked, submit: Callable[[Callable[[bool], None]], None], response: Callable[[Status], Response]) -> None:
         def then(synced: bool) -> None:
-            peer.send(response(Status.OK if synced else Status.IO_ERROR))
+            asked.answer(response(Status.OK if synced else Status.IO_ERROR))
 
         try:
             submit(then)
@@ -252,3 +225,10 @@ class Requests:
         except OSError:
             return BookieInfoResponse(Status.IO_ERROR)
         return BookieInfoResponse(Status.OK, sum(total for _, total in spaces), sum(free for free, _ in spaces))
+
+
+def ledger_of(request: Request) -> int | None:
+    """The ledger whose handle a request must come with."""
+    if isinstance(request, AuthRequest | BookieInfoRequest | ForceRequest | StartTlsRequest):
+        return None
+    return request.ledger_id

@@ -163,7 +163,7 @@ class Storage:
         self.cache.put(handle.ledger_id, entry_ids, entries, sum(map(len, entries)))
         handle.last_entry_id = max(handle.last_entry_id, entry_ids[-1], max(entry_ids))
         if last_add_confirmed > handle.max_lac:
-            handle.max_lac = last_add_confirmed
+            handle.learn_lac(last_add_confirmed)
         if self.cache.active_bytes >= self._half_bytes:
             self._wanted.set()
 
@@ -178,7 +178,7 @@ class Storage:
 
     def journal_barrier(self, ledger_id: int, then: Callable[[bool], None]) -> None:
         """Call `then` after a sync that covers everything submitted for the ledger before. Raises OSError."""
-        self.journal_of(ledger_id).submit(JournalItem(GroupType.STATES, [], 0, 0, then=then))
+        self.journal_of(ledger_id).barrier(then)
 
     @property
     def crowded(self) -> bool:

@@ -6,7 +6,7 @@ added to, and files are deleted by the reader's worker, so no reader loses a fil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
@@ -16,7 +16,7 @@ from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle
 from triplicate.config import BookieSettings
-from triplicate.errors import CorruptionError
+from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
 
 INDEX_NAME = "index.db"
@@ -249,7 +249,21 @@ class StoredEntries:
             handle.take(state)
             handle.fence_durable = state.fenced
             handle.dirty = False
+            self._load_lac(handle)
         return handle
+
+    def _load_lac(self, handle: LedgerHandle) -> None:
+        """What the last stored entry says is confirmed. Where it cannot be read the ledger is served all the same."""
+        if handle.last_entry_id < 0:
+            return
+        try:
+            entry = self.read(handle.ledger_id, handle.last_entry_id)
+        except (CorruptionError, FormatError, OSError) as error:
+            handle.lac_unreadable = True
+            self._trace("bookie.last_entry_unreadable", ledger_id=handle.ledger_id, entry_id=handle.last_entry_id, error=str(error))
+            return
+        if entry is not None:
+            handle.learn_lac(int.from_bytes(entry[16:24], "big", signed=True))
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""
@@ -259,11 +273,14 @@ class StoredEntries:
                 return entry
         return None
 
-    def entry_ids(self, ledger_id: int) -> set[int]:
-        """Ids of all stored entries of a ledger."""
-        found: set[int] = set()
+    def entry_ids(self, ledger_id: int) -> list[range]:
+        """Ids of all stored entries of a ledger, as runs in no order, which may overlap."""
+        found: list[range] = []
         for log, run in self.index.runs_of(ledger_id):
-            found.update(self.reader.ids(log, run))
+            if run.count == run.last - run.first + 1:
+                found.append(range(run.first, run.last + 1))
+            else:
+                found += consecutive(self.reader.ids(log, run))
         return found
 
     def delete_logs(self, logs: Sequence[int]) -> int:
@@ -278,3 +295,18 @@ class StoredEntries:
                 file.close()
                 self._disk.delete(path)
         return freed
+
+
+def consecutive(entry_ids: Iterable[int]) -> list[range]:
+    """Ascending ids as maximal runs."""
+    found: list[range] = []
+    start = stop = -1
+    for entry_id in entry_ids:
+        if entry_id != stop:
+            if stop > start:
+                found.append(range(start, stop))
+            start = entry_id
+        stop = entry_id + 1
+    if stop > start:
+        found.append(range(start, stop))
+    return found

@@ -115,6 +115,13 @@ class BookieSettings:
         high=1_000_000,
         bookkeeper="maxPendingReadRequestsPerThread",
     )
+    turn_requests: int = setting(
+        512,
+        "Requests other than adds that one connection is served before others have their turn.",
+        unit="requests",
+        low=1,
+        high=1_000_000,
+    )
     read_turn_bytes: int = setting(
         MIB,
         "Answers to reads are sent in portions of about this size, so that readers do not slow writers.",
@@ -124,6 +131,22 @@ class BookieSettings:
     )
     batch_read_bytes: int = setting(
         5 * MIB, "Largest answer to a batch read.", unit="bytes", low=4 * KIB, high=GIB, bookkeeper="maxBatchReadSize"
+    )
+    long_polls_per_connection: int = setting(
+        1_000,
+        "Reads of one connection that may wait for a last-add-confirmed to advance; beyond it they are refused.",
+        unit="requests",
+        low=1,
+        high=1_000_000,
+    )
+    long_polls_outstanding: int = setting(20_000, "Such reads of all connections together.", unit="requests", low=1, high=10_000_000)
+    long_poll_wait_s: float = setting(
+        60.0, "Longest time that such a read waits, whatever it asks for.", unit="seconds", low=0.01, high=3600
+    )
+    clients_before_4_15: bool = setting(
+        False,
+        "Clients of BookKeeper before 4.15 are in use: they do not know the status for a ledger whose entries may be missing here, "
+        "and hear of an I/O error instead, which means the same to them.",
     )
     verify_on_write: str = setting(
         "refuse",

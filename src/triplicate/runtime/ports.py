@@ -105,6 +105,8 @@ class Group:
     file: File
     offset: int
     buffers: Sequence[Buffer]
+    tell_written: bool = False
+    """Whether somebody wants to hear of the write before the sync."""
 
 
 class LogDevice(Protocol[Item_contra]):
@@ -159,6 +161,7 @@ class Disk(Protocol):
         form: Callable[[list[Item]], tuple[Group, int]],
         done: Callable[[list[Item]], None],
         failed: Callable[[list[Item], OSError], None],
+        written: Callable[[list[Item]], None] | None = None,
     ) -> LogDevice[Item]:
         """Start a log device.
 
@@ -168,6 +171,8 @@ class Disk(Protocol):
                 of the items it covers (at least one). It alone knows file, offset and framing. It must touch nothing that the loop touches.
             done: called on the loop after the group's sync, with the items it covered.
             failed: called on the loop when form, write or sync failed, with every item that waits; the device takes nothing more.
+            written: called on the loop after the write of a group that asks for it (`Group.tell_written`) and before `done`: what it holds
+                survives the end of the process, not that of the machine.
         """
 
 

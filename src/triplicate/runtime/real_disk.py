@@ -149,8 +149,9 @@ class RealDisk:
         form: Callable[[list[Item]], tuple[Group, int]],
         done: Callable[[list[Item]], None],
         failed: Callable[[list[Item], OSError], None],
+        written: Callable[[list[Item]], None] | None = None,
     ) -> LogDevice[Item]:
-        return RealLogDevice(name, form, done, failed)
+        return RealLogDevice(name, form, done, failed, written)
 
 
 class RealLogDevice(Generic[Item]):
@@ -166,11 +167,13 @@ class RealLogDevice(Generic[Item]):
         form: Callable[[list[Item]], tuple[Group, int]],
         done: Callable[[list[Item]], None],
         failed: Callable[[list[Item], OSError], None],
+        written: Callable[[list[Item]], None] | None = None,
     ) -> None:
         self._name = name
         self._form = form
         self._done = done
         self._failed = failed
+        self._written = written
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[Item] = deque()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -220,6 +223,8 @@ class RealLogDevice(Generic[Item]):
                 if count < 1:
                     raise OSError(errno.EINVAL, f"log device {self._name}: a group of {count} items")
                 group.file.pwrite(group.buffers, group.offset)
+                if group.tell_written and self._written is not None:
+                    self._call_loop(self._written, waiting[:count])
                 group.file.sync()
             except Exception as error:  # noqa: BLE001 -- whatever it is, everybody who waits must hear of it, and nothing more may be written
                 reason = error if isinstance(error, OSError) else OSError(errno.EIO, f"log device {self._name}: {error!r}")

@@ -253,9 +253,10 @@ class DiskPort:
         form: Callable[[list[Item]], tuple[Group, int]],
         done: Callable[[list[Item]], None],
         failed: Callable[[list[Item], OSError], None],
+        written: Callable[[list[Item]], None] | None = None,
     ) -> LogDevice[Item]:
         self._life.check()
-        return SimulatedLogDevice(self._disk, self._life, self._loop, form, done, failed)
+        return SimulatedLogDevice(self._disk, self._life, self._loop, form, done, failed, written)
 
     def _require_directory(self, path: str) -> None:
         entry = self._disk.names.live.get(path)
@@ -352,6 +353,7 @@ class SimulatedLogDevice(Generic[Item]):
         form: Callable[[list[Item]], tuple[Group, int]],
         done: Callable[[list[Item]], None],
         failed: Callable[[list[Item], OSError], None],
+        written: Callable[[list[Item]], None] | None = None,
     ) -> None:
         self._disk = disk
         self._life = life
@@ -359,6 +361,7 @@ class SimulatedLogDevice(Generic[Item]):
         self._form = form
         self._done = done
         self._failed = failed
+        self._written = written
         self._waiting: list[Item] = []
         self._busy = False
         self._broken = False
@@ -395,6 +398,8 @@ class SimulatedLogDevice(Generic[Item]):
         assert count >= 1, "a log device's form covers at least one item"
         assert isinstance(group.file, SimulatedFile)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        if group.tell_written and self._written is not None:
+            self._loop.call_soon(self._written, taken)
         last = group.file.inode.pending[-1] if group.file.inode.pending else None
         self._loop.call_later(self._disk.take_debt() + self._disk.sync_time(), self._synced, group.file, last, taken)
 

@@ -9,21 +9,30 @@ from typing import Any, TypeVar
 
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
-from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment, decode_availability
 from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.sim import ClusterOptions, SimulatedCluster, World, small_bookie_settings
 from triplicate.wire import (
     AddRequest,
     BatchReadRequest,
     BatchReadResponse,
+    ForceRequest,
+    ForceResponse,
     FrameBuffer,
+    ListEntriesRequest,
+    ListEntriesResponse,
+    ReadLacRequest,
+    ReadLacResponse,
     ReadRequest,
     ReadResponse,
     Request,
     Response,
     Status,
+    WriteLacRequest,
+    WriteLacResponse,
     decode_response,
     encode_request,
+    v3,
 )
 
 Result = TypeVar("Result")
@@ -35,6 +44,8 @@ class RawClient(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.answers: asyncio.Queue[Response] = asyncio.Queue()
+        self.bodies: list[bytes] = []
+        """Every answer as it came."""
         self.closed = False
         self.transport: asyncio.Transport | None = None
         self._frames = FrameBuffer()
@@ -45,13 +56,33 @@ class RawClient(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for body in self._frames.bodies(data):
+            self.bodies.append(body)
+            self.take(body)
+
+    def take(self, body: bytes) -> None:
+        if body[0] <= 2:
             self.answers.put_nowait(decode_response(body))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
 
     def send(self, *requests: Request) -> None:
-        self.send_bytes(b"".join(map(encode_request, requests)))
+        self.send_bytes(b"".join(map(self.encode, requests)))
+
+    def encode(self, request: Request) -> bytes:
+        return encode_request(request)
+
+    async def body(self, count: int, timeout_s: float = 20.0) -> bytes:
+        """The answer number `count`, from 0, undecoded."""
+        async with asyncio.timeout(timeout_s):
+            while len(self.bodies) <= count:
+                await asyncio.sleep(0.001)
+        return self.bodies[count]
+
+    async def until_closed(self, timeout_s: float = 20.0) -> None:
+        async with asyncio.timeout(timeout_s):
+            while not self.closed:
+                await asyncio.sleep(0.01)
 
     def send_bytes(self, data: bytes) -> None:
         assert self.transport is not None
@@ -86,6 +117,51 @@ class RawClient(asyncio.Protocol):
         return response
 
 
+class V3Client(RawClient):
+    """The same over version 3. `txn_ids` are those of the requests sent, `answered` those of the answers, each in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.txn_ids: list[int] = []
+        self.answered: list[int] = []
+
+    def take(self, body: bytes) -> None:
+        txn_id, response = v3.decode_response(body)
+        self.answered.append(txn_id)
+        self.answers.put_nowait(response)
+
+    def encode(self, request: Request) -> bytes:
+        self.txn_ids.append(len(self.txn_ids) + 100)
+        return v3.encode_request(request, self.txn_ids[-1])
+
+    async def ask(self, request: Request) -> Response:
+        response = await super().ask(request)
+        assert self.answered[-1] == self.txn_ids[-1], "the answer is to the request"
+        return response
+
+    async def write_lac(self, codec: EntryCodec, lac: int) -> Status:
+        response = await self.ask(WriteLacRequest(codec.ledger_id, lac, codec.master_key, codec.encode_lac(lac)))
+        assert isinstance(response, WriteLacResponse)
+        return response.status
+
+    async def read_lac(self, ledger_id: int) -> ReadLacResponse:
+        response = await self.ask(ReadLacRequest(ledger_id))
+        assert isinstance(response, ReadLacResponse)
+        return response
+
+    async def force(self, ledger_id: int) -> Status:
+        response = await self.ask(ForceRequest(ledger_id))
+        assert isinstance(response, ForceResponse)
+        return response.status
+
+    async def entries(self, ledger_id: int) -> list[range]:
+        response = await self.ask(ListEntriesRequest(ledger_id))
+        assert isinstance(response, ListEntriesResponse)
+        assert response.status is Status.OK, response
+        assert response.availability is not None
+        return list(decode_availability(response.availability).runs())
+
+
 class Rig:
     """A world with one bookie."""
 
@@ -112,6 +188,11 @@ class Rig:
     async def connect(self) -> RawClient:
         _, protocol = await self.client_host.port.network.connect(RawClient, *self.bookie.address)
         assert isinstance(protocol, RawClient)
+        return protocol
+
+    async def connect_v3(self) -> V3Client:
+        _, protocol = await self.client_host.port.network.connect(V3Client, *self.bookie.address)
+        assert isinstance(protocol, V3Client)
         return protocol
 
     async def create_ledger(self, ledger_id: int, digest_type: DigestType = DigestType.CRC32C, password: bytes = b"") -> EntryCodec:

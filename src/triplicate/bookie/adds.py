@@ -1,0 +1,177 @@
+"""Adds of one connection: admitted, verified and stored in runs, journaled as few pieces, answered after the sync.
+
+Deferred adds are answered after the write and before the sync. Nothing else about them differs: they are in the same journal, in the
+order of arrival, so a force, which is a barrier in that journal, covers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from triplicate.bookie.asked import Asked
+from triplicate.bookie.core.checksum import Buffer
+from triplicate.bookie.core.journal import GroupType
+from triplicate.bookie.dialects import Adds, Dialect
+from triplicate.bookie.journal import Answered, Journal, JournalItem
+from triplicate.bookie.ledgers import LedgerHandle
+from triplicate.bookie.requests import Requests
+from triplicate.bookie.storage import entries_of
+from triplicate.runtime import Trace
+from triplicate.wire import AddRequest, AddResponse, Status, encode_request
+
+
+class AddPeer(Answered, Protocol):
+    """The connection that the adds came from."""
+
+    peer: str
+    """Its address, for messages."""
+
+    def close(self) -> None: ...
+
+
+class _Region:
+    """Accepted adds of one chunk that go to the journal as one item: slices of the chunk, neighbours joined."""
+
+    __slots__ = ("answers", "buffers", "count", "early", "end", "journal", "size_bytes", "source", "start")
+
+    def __init__(self, journal: Journal, early: bool, source: bytes, start: int) -> None:
+        self.journal = journal
+        self.early = early
+        self.source = source
+        self.start = start
+        self.end = start
+        self.count = 0
+        self.size_bytes = 0
+        self.buffers: list[Buffer] = []
+        self.answers: list[bytes] = []
+
+    def cut(self, source: bytes, start: int) -> None:
+        """What follows is no neighbour of what is here."""
+        if self.end > self.start:
+            whole = self.start == 0 and self.end == len(self.source)
+            self.buffers.append(self.source if whole else self.source[self.start : self.end])
+            self.size_bytes += self.end - self.start
+        self.source, self.start, self.end = source, start, start
+
+
+class AddIntake:
+    """See the module's text."""
+
+    def __init__(self, requests: Requests, peer: AddPeer, trace: Trace) -> None:
+        self._requests = requests
+        self._storage = requests.storage
+        self._metrics = requests.metrics
+        self._peer = peer
+        self._trace = trace
+        self._region: _Region | None = None
+
+    def take(self, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
+        """Accept or refuse the adds of one run; those accepted are journaled by `submit` at the latest."""
+        run = adds.run
+        status = self._requests.admit(handle, run.master_key, recovery=run.recovery, high_priority=run.high_priority)
+        if status is not Status.OK:
+            self.refuse(adds, dialect, status)
+            return
+        entries = entries_of(adds.source, run.offsets)
+        if handle.verifier is not None:
+            if not handle.verifier.verify_all(entries):
+                self._take_verified(adds, dialect, handle, entries)
+                return
+        elif self._requests.checks.enabled:
+            self._metrics.unverified.inc(len(entries))
+        self._accept(adds, dialect, handle, 0, len(entries), entries)
+
+    def _accept(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, first: int, last: int, entries: list[bytes]) -> None:
+        """Store the entries `first` to `last` - 1 of a run and make their bytes part of the region."""
+        run, source = adds.run, adds.source
+        journal = self._storage.journal_of(handle.ledger_id)
+        start, end = run.offsets[first], run.offsets[last]
+        region = self._region
+        if region is None or region.journal is not journal or region.early is not adds.deferred_sync:
+            self.submit()
+            region = self._region = _Region(journal, adds.deferred_sync, source, start)
+        elif region.source is not source or region.end != start:
+            region.cut(source, start)
+        ids, txn_ids = run.entry_ids, adds.txn_ids
+        if last - first != len(ids):
+            ids, txn_ids, entries = ids[first:last], txn_ids[first:last], entries[first:last]
+        self._storage.store(handle, ids, entries, run.last_add_confirmed)
+        region.end = end
+        region.count += len(ids)
+        region.answers.append(dialect.encode_adds(handle.ledger_id, ids, txn_ids))
+
+    def _take_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
+        """At least one digest is wrong: take the others one by one."""
+        verifier, run = handle.verifier, adds.run
+        assert verifier is not None
+        for index, entry in enumerate(entries):
+            if not verifier.verify(entry):
+                self._mismatch(run.ledger_id, run.entry_ids[index], entry)
+                if self._requests.checks.refuses:
+                    self._refuse(dialect, run.ledger_id, run.entry_ids[index : index + 1], adds.txn_ids[index : index + 1], Status.IO_ERROR)
+                    continue
+            self._accept(adds, dialect, handle, index, index + 1, entries)
+
+    def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
+        self._metrics.digest_mismatches.inc()
+        self._trace("bookie.digest_mismatch", ledger_id=ledger_id, entry_id=entry_id, peer=self._peer.peer, size_bytes=len(entry))
+
+    def refuse(self, adds: Adds, dialect: Dialect, status: Status) -> None:
+        """Answer the adds of a run without having stored any."""
+        self._refuse(dialect, adds.run.ledger_id, adds.run.entry_ids, adds.txn_ids, status)
+
+    def _refuse(self, dialect: Dialect, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status) -> None:
+        self._count_refused(len(entry_ids), status)
+        self._peer.answer(dialect.encode_adds(ledger_id, entry_ids, txn_ids, status))
+
+    def _count_refused(self, count: int, status: Status) -> None:
+        self._metrics.add_requests.inc(count)
+        self._metrics.adds.labels(status.name).inc(count)
+        if status is Status.TOO_MANY_REQUESTS:
+            self._metrics.adds_refused.inc(count)
+
+    def submit(self) -> None:
+        """Give what was accepted to the journal; before anything else of the connection is done, so that its order is kept."""
+        region, self._region = self._region, None
+        if region is None:
+            return
+        region.cut(b"", 0)
+        answers = region.answers[0] if len(region.answers) == 1 else b"".join(region.answers)
+        self._metrics.add_requests.inc(region.count)
+        item = JournalItem(GroupType.ENTRIES, region.buffers, region.size_bytes, region.count, self._peer, answers, region.early)
+        try:
+            region.journal.submit(item)
+        except OSError:
+            # The journal is dead and the bookie is stopping: no answer, so the outcome is unknown.
+            self._peer.close()
+
+    def take_one(self, asked: Asked, request: AddRequest) -> None:
+        """An add by itself, which the scan in bulk left: of an old version, written in an unusual way, or with an id no entry can have."""
+        handle = asked.ledger
+        status = self._status_of_one(request, handle)
+        if status is not Status.OK:
+            self._count_refused(1, status)
+            asked.refuse(status)
+            return
+        # The journal knows only the current form of v2, so the packet is made anew.
+        frame = encode_request(
+            AddRequest(request.ledger_id, request.entry_id, request.master_key, request.body, request.recovery, request.high_priority)
+        )
+        self._storage.store(handle, [request.entry_id], [request.body], int.from_bytes(request.body[16:24], "big", signed=True))
+        answer = asked.dialect.encode(AddResponse(Status.OK, request.ledger_id, request.entry_id), asked.tag)
+        self._metrics.add_requests.inc()
+        item = JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self._peer, answer, request.deferred_sync)
+        try:
+            self._storage.journal_of(request.ledger_id).submit(item)
+        except OSError:
+            self._peer.close()
+
+    def _status_of_one(self, request: AddRequest, handle: LedgerHandle) -> Status:
+        if request.entry_id < 0:
+            return Status.BAD_REQUEST
+        status = self._requests.admit(handle, request.master_key, recovery=request.recovery, high_priority=request.high_priority)
+        if status is Status.OK and handle.verifier is not None and not handle.verifier.verify(request.body):
+            self._mismatch(request.ledger_id, request.entry_id, request.body)
+            return Status.IO_ERROR if self._requests.checks.refuses else Status.OK
+        return status
