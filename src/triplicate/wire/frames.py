@@ -11,6 +11,9 @@ MAX_FRAME_BYTES = 5 * 1024 * 1024
 
 LENGTH_BYTES = 4
 
+PIECES = 256
+"""Pieces in which an incomplete frame is kept before they are joined: each costs more than its bytes where a peer sends a few at a time."""
+
 _unpack_length = Struct(">I").unpack_from
 _pack_length = Struct(">I").pack
 
@@ -42,8 +45,8 @@ class FrameBuffer:
     """Holds what a connection delivered of a frame that is not complete yet.
 
     For each chunk: ``buffer = frames.feed(data)``, take whole frames from its front, then ``frames.keep(buffer, position)`` with
-    the place reached. An incomplete frame is gathered in pieces and joined once, however many chunks it takes.
-    Memory is bounded by the frame limit and one chunk.
+    the place reached. An incomplete frame is gathered in pieces and joined when it is whole, or when these are
+    many: memory is bounded by the frame limit and one chunk, also where the chunks are of a few bytes.
     """
 
     __slots__ = ("_held", "_pieces", "_wanted", "max_frame_bytes")
@@ -67,6 +70,8 @@ class FrameBuffer:
             self._pieces.append(data)
             self._held += len(data)
         if self._held < self._wanted:
+            if len(self._pieces) >= PIECES:
+                self._pieces = [b"".join(self._pieces)]
             return b""
         buffer = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []

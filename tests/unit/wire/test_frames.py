@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 
 import pytest
 
@@ -66,3 +67,17 @@ def test_a_caller_that_pauses_gets_whole_frames_back() -> None:
     assert frames.held_bytes == 7
     assert frames.feed(b"") == encode_frame(b"two")
     assert frames.feed(b"") == b""
+
+
+def test_a_frame_that_comes_two_bytes_at_a_time_takes_little_more_than_its_bytes() -> None:
+    size = 256 * 1024
+    frames = FrameBuffer()
+    assert frames.bodies(struct.pack(">I", size)) == []
+    chunk = b"ab"
+    tracemalloc.start()
+    for index in range(size // 2 - 1):
+        assert frames.bodies(bytes(chunk if index % 2 else b"cd")) == []
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert frames.held_bytes == size + 2
+    assert most < 4 * size
