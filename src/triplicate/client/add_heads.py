@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from triplicate.wire import FLAG_HIGH_PRIORITY, FLAG_RECOVERY_ADD, V3AddEncoder, add_prefix
-
-HIGH_PRIORITY = 100
-"""What BookKeeper's client sends with the adds of a recovery over version 3."""
+from triplicate.wire import FLAG_HIGH_PRIORITY, FLAG_RECOVERY_ADD, V3AddEncoder, add_prefix, v3
 
 
 class AddHeads(Protocol):
@@ -49,7 +46,7 @@ class V3Heads:
     def __init__(
         self, ledger_id: int, master_key: bytes, transactions: Iterator[int], *, recovery: bool = False, deferred_sync: bool = False
     ) -> None:
-        priority = HIGH_PRIORITY if recovery else None
+        priority = v3.HIGH_PRIORITY if recovery else None
         self._encoder = V3AddEncoder(ledger_id, master_key, recovery=recovery, deferred_sync=deferred_sync, priority=priority)
         self._transactions = transactions
         self.tail = self._encoder.tail
