@@ -26,6 +26,7 @@ from triplicate.ledger import (
     is_covered,
     write_set,
 )
+from triplicate.metadata import FlatPaths, HierarchicalPaths, LongHierarchicalPaths, underreplicated_path
 from triplicate.wire import (
     AddRequest,
     AddResponse,
@@ -151,6 +152,21 @@ def test_bulk_forms_give_the_same_bytes() -> None:
 def test_metadata_of_version_3_is_encoded_and_decoded(name: str, metadata: LedgerMetadata) -> None:
     assert encode_metadata(metadata).hex() == VECTORS["metadata"][name]
     assert decode_metadata(bytes.fromhex(VECTORS["metadata"][name])) == metadata
+
+
+def test_fields_of_a_later_release_are_written_back() -> None:
+    vector = VECTORS["metadata_of_a_later_release"]
+    metadata = decode_metadata(bytes.fromhex(vector["open"]))
+    assert encode_metadata(metadata).hex() == vector["open"]
+    assert encode_metadata(metadata.recovering().closed(7, 58)).hex() == vector["closed"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["ledger_paths"], ids=lambda vector: str(vector["ledger_id"]))
+def test_a_ledger_is_where_bookkeeper_looks_for_it(vector: dict[str, Any]) -> None:
+    ledger_id = vector["ledger_id"]
+    for paths in (HierarchicalPaths(), LongHierarchicalPaths(), FlatPaths()):
+        assert paths.path(ledger_id) == vector[paths.manager]
+    assert underreplicated_path(ledger_id) == vector["underreplicated"]
 
 
 def test_list_of_entries_is_encoded_and_decoded() -> None:

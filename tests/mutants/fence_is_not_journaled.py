@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/simulation/test_losses.py::test_a_fence_survives_the_restart_of_its_bookie"]
+TESTS = [
+    "tests/unit/bookie/test_crash.py::test_fences_survive_a_power_loss_wherever_they_stand",
+    "tests/simulation/test_losses.py::test_a_fence_survives_the_restart_of_its_bookie",
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,31 +6,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import ArgumentError
-from triplicate.metadata import FlatPaths, HierarchicalPaths, LongHierarchicalPaths, own, underreplicated_path
-
-VECTORS = [
-    (0, "/00/0000/L0000", "/000/0000/0000/0000/L0000", "/L0000000000", "/0000/0000/0000/0000/urL0000000000"),
-    (1, "/00/0000/L0001", "/000/0000/0000/0000/L0001", "/L0000000001", "/0000/0000/0000/0001/urL0000000001"),
-    (12345, "/00/0001/L2345", "/000/0000/0000/0001/L2345", "/L0000012345", "/0000/0000/0000/3039/urL0000012345"),
-    (2147483646, "/21/4748/L3646", "/000/0000/0021/4748/L3646", "/L2147483646", "/0000/0000/7fff/fffe/urL2147483646"),
-    (2147483647, "/000/0000/0021/4748/L3647", "/000/0000/0021/4748/L3647", "/L2147483647", "/0000/0000/7fff/ffff/urL2147483647"),
-    (2**40 + 7, "/000/0001/0995/1162/L7783", "/000/0001/0995/1162/L7783", "/L1099511627783", "/0000/0100/0000/0007/urL1099511627783"),
-    (
-        2**63 - 1,
-        "/922/3372/0368/5477/L5807",
-        "/922/3372/0368/5477/L5807",
-        "/L9223372036854775807",
-        "/7fff/ffff/ffff/ffff/urL9223372036854775807",
-    ),
-]
-
-
-@pytest.mark.parametrize(("ledger_id", "hierarchical", "long", "flat", "underreplicated"), VECTORS)
-def test_a_ledger_is_where_bookkeeper_looks_for_it(ledger_id: int, hierarchical: str, long: str, flat: str, underreplicated: str) -> None:
-    assert HierarchicalPaths().path(ledger_id) == hierarchical
-    assert LongHierarchicalPaths().path(ledger_id) == long
-    assert FlatPaths().path(ledger_id) == flat
-    assert underreplicated_path(ledger_id) == underreplicated
+from triplicate.metadata import FlatPaths, HierarchicalPaths, LongHierarchicalPaths, own
 
 
 @pytest.mark.parametrize("ledger_id", [-1, 2**63])
