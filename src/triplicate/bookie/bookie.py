@@ -54,6 +54,7 @@ class Bookie:
         self._registration: Registration | None = None
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
+        self._long_polls: LongPolls | None = None
         self._scope: TaskScope | None = None
         self._withdrawal = TaskScope("bookie withdrawal", on_failure=self._withdrawal_failed)
         self._failed: asyncio.Future[OSError] | None = None
@@ -80,6 +81,12 @@ class Bookie:
         """For operators' tools and tests."""
         assert self._storage is not None, "the bookie runs"
         return self._storage
+
+    @property
+    def long_polls(self) -> LongPolls:
+        """For operators' tools and tests."""
+        assert self._long_polls is not None, "the bookie runs"
+        return self._long_polls
 
     async def start(self) -> None:
         """Lock the directories, check the cookies, replay, listen, register.
@@ -144,8 +151,8 @@ class Bookie:
         self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
         self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s)
         reads = Reads(host, storage, settings, self._metrics)
-        long_polls = LongPolls(host.clock, reads, settings, self._metrics)
-        requests = Requests(host, settings, storage, reads, long_polls, self._checks, self._registration, self._metrics)
+        self._long_polls = LongPolls(host.clock, reads, settings, self._metrics)
+        requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, self._registration, self._metrics)
         scope = self._scope
         self._registration.look_at_disks()
         try:
