@@ -28,7 +28,7 @@ def bookie(config: str | None, flags: Mapping[str, object], parent_pipe: int | N
     settings = configuration.get(BookieSettings)
     uri = configuration.get(MetadataSettings).uri
     if not uri:
-        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     keep_freed_memory()
 

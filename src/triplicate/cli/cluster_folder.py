@@ -2,7 +2,8 @@
 
 DIR/cluster.json        what is fixed at the first start: processes and ports
 DIR/processes.json      what runs now: process ids; gone after an orderly end
-DIR/metadata.db         the cluster's metadata
+DIR/metadata.db         the cluster's metadata, or
+DIR/zookeeper/          zoo.cfg, data/, zookeeper.log of the ZooKeeper that holds it
 DIR/lock                held by the `triplicate up` that runs this folder
 DIR/bookie-1/           bookie.toml, journal/, ledgers/, log
 """
@@ -16,13 +17,21 @@ import os
 import random
 import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from triplicate.cli.zookeeper_process import configuration
 from triplicate.config import to_toml
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
+from triplicate.metadata import DEFAULT_ROOT
 
 VERSION = 1
+ZOOKEEPER_VERSION = 2
+"""Of a folder whose metadata is in ZooKeeper. Releases that do not know it must not look for another store."""
+
+STORES = ("sqlite", "zk")
+ZOOKEEPER = "zookeeper"
+"""Name and kind of the process that holds the metadata."""
 HOST = "127.0.0.1"
 # Below the range from which Linux takes the ports of outgoing connections, so that a port is still free at the next start.
 PORTS = range(20_000, 32_000)
@@ -34,7 +43,7 @@ class Member:
 
     name: str
     kind: str
-    """``bookie`` or ``node``: the command that runs it."""
+    """``bookie``, ``node`` or ``zookeeper``: the command that runs it."""
     port: int
     metrics_port: int
 
@@ -49,8 +58,24 @@ class ClusterFolder:
     members: tuple[Member, ...]
 
     @property
+    def zookeeper(self) -> Member | None:
+        """The process that holds the metadata, or None where it is in a file."""
+        return next((member for member in self.members if member.kind == ZOOKEEPER), None)
+
+    @property
+    def store(self) -> str:
+        """One of `STORES`."""
+        return "sqlite" if self.zookeeper is None else "zk"
+
+    @property
+    def metadata_path(self) -> Path:
+        """The file or folder with the metadata."""
+        return self.path / ("metadata.db" if self.zookeeper is None else f"{ZOOKEEPER}/data")
+
+    @property
     def metadata_uri(self) -> str:
-        return f"sqlite://{self.path / 'metadata.db'}"
+        server = self.zookeeper
+        return f"sqlite://{self.metadata_path}" if server is None else f"zk://{HOST}:{server.port}{DEFAULT_ROOT}"
 
     def member(self, name: str) -> Member:
         """The process of this name.
@@ -67,7 +92,7 @@ class ClusterFolder:
         return self.path / member.name
 
     def config_of(self, member: Member) -> Path:
-        return self.folder_of(member) / f"{member.kind}.toml"
+        return self.folder_of(member) / ("zoo.cfg" if member.kind == ZOOKEEPER else f"{member.kind}.toml")
 
     def log_of(self, member: Member) -> Path:
         return self.folder_of(member) / "log"
@@ -75,14 +100,21 @@ class ClusterFolder:
     def save(self) -> None:
         """Write `cluster.json` whole, or leave the old one."""
         members = [asdict(member) for member in self.members]
-        write_json(self.path / "cluster.json", {"v": VERSION, "instance_id": self.instance_id, "members": members})
+        content: dict[str, object] = {"v": VERSION, "instance_id": self.instance_id, "members": members}
+        if self.zookeeper is not None:
+            content |= {"v": ZOOKEEPER_VERSION, "metadata": self.metadata_uri}
+        write_json(self.path / "cluster.json", content)
 
     def write_configs(self) -> None:
         """Write the settings of each process that has none yet; what a user changed in them stays."""
         for member in self.members:
             folder = self.folder_of(member)
             folder.mkdir(parents=True, exist_ok=True)
-            if not self.config_of(member).exists():
+            if self.config_of(member).exists():
+                continue
+            if member.kind == ZOOKEEPER:
+                self.config_of(member).write_text(configuration(self.metadata_path, member.port), encoding="utf-8")
+            else:
                 comment = f"Settings of {member.name}; see docs/reference/settings.md."
                 self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
 
@@ -102,15 +134,16 @@ class ClusterFolder:
         return {member.kind: own, "metadata": {"uri": self.metadata_uri}, "process": {"metrics_port": member.metrics_port}}
 
 
-def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> ClusterFolder:
+def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None) -> ClusterFolder:
     """Read the folder, or lay out a new one; more processes than before are added.
 
     Args:
         bookies: how many there should be; None for those that are there, or `DEFAULT_BOOKIES` in a new folder.
         nodes: likewise database nodes.
+        metadata: one of `STORES`; None for the folder's, or ``sqlite`` in a new one.
 
     Raises:
-        ConfigError: the path is something else, or fewer processes are asked than are there.
+        ConfigError: the path is something else, fewer processes are asked than are there, or the metadata is in the other store.
         FormatError: `cluster.json` is of another release.
     """
     path = path.absolute()
@@ -119,6 +152,13 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> Cluste
         refuse_foreign(path)
         known = ClusterFolder(path, "", ())
     members = list(known.members)
+    if not members and metadata == "zk":
+        members.append(Member(ZOOKEEPER, ZOOKEEPER, 0, 0))
+    elif members and metadata is not None and metadata != known.store:
+        raise ConfigError(
+            f"{path} keeps its metadata in {known.metadata_uri}: leave --metadata out, name a new --dir, "
+            "or move the cluster to a ZooKeeper of your own with `triplicate cluster copy-metadata`"
+        )
     for kind, wanted, default in (("bookie", bookies, DEFAULT_BOOKIES), ("node", nodes, DEFAULT_NODES)):
         present = [member for member in members if member.kind == kind]
         count = wanted if wanted is not None else len(present) if known.members else default
@@ -131,11 +171,16 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None) -> Cluste
         return known
     taken = [port for member in members for port in (member.port, member.metrics_port)]
     ports = free_ports(2 * sum(member.port == 0 for member in members), taken=taken)
-    complete = tuple(one if one.port else Member(one.name, one.kind, next(ports), next(ports)) for one in members)
+    complete = tuple(one if one.port else _with_ports(one, ports) for one in members)
     folder = ClusterFolder(path, known.instance_id, complete)
     path.mkdir(parents=True, exist_ok=True)
     folder.save()
     return folder
+
+
+def _with_ports(member: Member, ports: Iterator[int]) -> Member:
+    # ZooKeeper serves its metrics by jars that are not there.
+    return replace(member, port=next(ports), metrics_port=0 if member.kind == ZOOKEEPER else next(ports))
 
 
 def refuse_foreign(path: Path) -> None:
@@ -169,11 +214,11 @@ def read_folder(path: Path) -> ClusterFolder | None:
     try:
         content = json.loads(text)
         version = content["v"]
-        if version == VERSION:
+        if version in (VERSION, ZOOKEEPER_VERSION):
             return ClusterFolder(path, content["instance_id"], tuple(Member(**member) for member in content["members"]))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{path / 'cluster.json'} is damaged ({error}); restore it, or start a new cluster in another --dir") from None
-    raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION}")
+    raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION} and {ZOOKEEPER_VERSION}")
 
 
 def check_instance(folder: ClusterFolder, found: str) -> None:
@@ -184,8 +229,8 @@ def check_instance(folder: ClusterFolder, found: str) -> None:
     """
     if folder.instance_id and folder.instance_id != found:
         raise WrongCluster(
-            f"{folder.path} belongs to cluster {folder.instance_id}, but its metadata.db to {found}; "
-            "put the right metadata.db back, or name a new --dir"
+            f"{folder.path} belongs to cluster {folder.instance_id}, but {folder.metadata_path} to {found}; "
+            "put the right one back, or name a new --dir"
         )
 
 

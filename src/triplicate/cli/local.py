@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
-from triplicate.cli.cluster_folder import ClusterFolder, Member, check_instance, locked, open_folder, refuse_foreign, write_json
+from triplicate.cli.cluster_folder import ZOOKEEPER, ClusterFolder, Member, check_instance, locked, open_folder, refuse_foreign, write_json
 from triplicate.cli.running import run_loop
+from triplicate.cli.zookeeper_process import check_kazoo, find_jars, find_java
 from triplicate.errors import EnvironmentFault
-from triplicate.metadata import ClusterMetadata, open_tree
+from triplicate.metadata import open_cluster
 from triplicate.runtime import real_host
 
 START_TIMEOUT_S = 60.0
@@ -58,12 +59,12 @@ class LocalCluster:
         return self._running
 
     def start(self, *names: str) -> None:
-        """Start processes, all when none is named, and wait until each serves.
+        """Start processes, all that do not run when none is named, and wait until each serves.
 
         Raises:
             EnvironmentFault: one ended before it served; the message is its own last line.
         """
-        members = [self.folder.member(name) for name in names] or list(self.folder.members)
+        members = [self.folder.member(name) for name in names] or [one for one in self.folder.members if one.name not in self._running]
         waiting: dict[int, Running] = {}
         try:
             for member in members:
@@ -92,8 +93,9 @@ class LocalCluster:
         return gone
 
     def close(self) -> None:
-        """End every process in order: database nodes before the bookies that they write to. SIGKILL for one that does not end."""
-        for kind in ("node", "bookie"):
+        """End every process in order: database nodes before the bookies that they write to, and what holds the metadata last.
+        SIGKILL for one that does not end."""
+        for kind in ("node", "bookie", ZOOKEEPER):
             ending = [one.process for one in self._running.values() if one.member.kind == kind and one.process.poll() is None]
             for process in ending:
                 process.send_signal(signal.SIGTERM)
@@ -194,6 +196,14 @@ def wait_for_orphans(folder: Path) -> None:
             time.sleep(0.02)
 
 
+def check_data(folder: ClusterFolder) -> None:
+    """Raises EnvironmentFault: the metadata of a folder with data is gone."""
+    if folder.instance_id and not folder.metadata_path.exists():
+        raise EnvironmentFault(
+            f"{folder.metadata_path} is missing, and without it no ledger can be found; put it back, or name a new --dir"
+        )
+
+
 def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
     """Make the cluster's metadata at the first start, and see that it is the same one at every later start.
 
@@ -201,15 +211,11 @@ def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
         WrongCluster: the metadata is another cluster's.
         EnvironmentFault: the metadata of a folder with data is gone.
     """
-    if folder.instance_id and not (folder.path / "metadata.db").exists():
-        raise EnvironmentFault(
-            f"{folder.path / 'metadata.db'} is missing, and without it no ledger can be found; put it back, or name a new --dir"
-        )
+    check_data(folder)
 
     async def instance_id() -> str:
         host = real_host("up")
-        tree = await open_tree(folder.metadata_uri, host)
-        cluster = await ClusterMetadata.open(tree, host, create=not folder.instance_id)
+        cluster = await open_cluster(folder.metadata_uri, host, create=not folder.instance_id)
         try:
             return cluster.instance_id
         finally:
@@ -219,34 +225,49 @@ def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
     check_instance(folder, found)
     if folder.instance_id:
         return folder
-    complete = ClusterFolder(folder.path, found, folder.members)
+    complete = replace(folder, instance_id=found)
     complete.save()
     return complete
 
 
 @contextlib.contextmanager
 def local_cluster(
-    path: Path, *, bookies: int | None = None, nodes: int | None = None, begin: Callable[[ClusterFolder], None] | None = None
+    path: Path,
+    *,
+    bookies: int | None = None,
+    nodes: int | None = None,
+    metadata: str | None = None,
+    begin: Callable[[ClusterFolder], None] | None = None,
 ) -> Iterator[LocalCluster]:
     """Lock the folder, start everything in it, and end everything at the end.
 
     Args:
         path: the folder; made when missing.
-        bookies: see `open_folder`. nodes: likewise.
-        begin: called before the first process is started.
+        bookies: see `open_folder`. nodes, metadata: likewise.
+        begin: called before the first bookie or node is started.
 
     Raises:
         ConfigError, EnvironmentFault, WrongCluster: each in one line that says what to do.
     """
     path = path.absolute()
     refuse_foreign(path)
+    if metadata == "zk":
+        # Said before anything is put into the folder.
+        find_java()
+        find_jars()
+        check_kazoo()
     with locked(path):
-        folder = open_folder(path, bookies=bookies, nodes=nodes)
+        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata)
         wait_for_orphans(path)
-        folder = ensure_cluster(folder)
+        if folder.zookeeper is None:
+            folder = ensure_cluster(folder)
         folder.write_configs()
-        if begin is not None:
-            begin(folder)
         with LocalCluster(folder) as cluster:
+            if folder.zookeeper is not None:
+                check_data(folder)
+                cluster.start(ZOOKEEPER)
+                cluster.folder = folder = ensure_cluster(folder)
+            if begin is not None:
+                begin(folder)
             cluster.start()
             yield cluster

@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "node": "triplicate.cli.node:node",
     "database": "triplicate.cli.database:database",
     "sql": "triplicate.cli.sql:sql",
+    "zookeeper": "triplicate.cli.zookeeper:zookeeper",
     "demo": "triplicate.demo.command:demo",
 }
 """Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""

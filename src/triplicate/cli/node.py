@@ -33,7 +33,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     settings = configuration.get(NodeSettings)
     uri = configuration.get(MetadataSettings).uri
     if not uri:
-        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///absolute/path/metadata.db, or put it into the --config file")
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> Serving:
         cluster = await open_cluster(uri, host)

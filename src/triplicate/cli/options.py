@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from triplicate.cli.cluster_folder import read_folder
 from triplicate.config import Configuration, Key, keys_of, load, section_of
 from triplicate.errors import ConfigError
 
@@ -79,7 +80,8 @@ def metadata_option(command: Command) -> Command:
         "--metadata",
         metavar="URI",
         envvar=[METADATA_VARIABLE, "TRIPLICATE_METADATA_URI"],
-        help=f"The cluster, for example sqlite:///data/metadata.db. Default: the cluster in ./{DEFAULT_FOLDER}.",
+        help="The cluster: sqlite:///absolute/path/metadata.db, or zk://host:port;host:port/ledgers. "
+        f"Default: the cluster in ./{DEFAULT_FOLDER}.",
     )(command)
 
 
@@ -91,9 +93,9 @@ def cluster_uri(given: str | None) -> str:
     """
     if given:
         return existing(given)
-    database = Path(DEFAULT_FOLDER).absolute() / "metadata.db"
-    if database.exists():
-        return f"sqlite://{database}"
+    folder = read_folder(Path(DEFAULT_FOLDER))
+    if folder is not None and folder.metadata_path.exists():
+        return folder.metadata_uri
     raise ConfigError(f"which cluster? give --metadata URI, set {METADATA_VARIABLE}, or start one here with `triplicate up`")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from triplicate.cli.cluster_folder import STORES
 from triplicate.cli.local import LocalCluster, Running, local_cluster
 from triplicate.cli.options import DEFAULT_FOLDER
 from triplicate.cli.output import print_json, print_table, remarks
@@ -20,9 +21,15 @@ POLL_S = 0.2
 @click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="Folder of the cluster; made when missing.")
 @click.option("--bookies", type=click.IntRange(1, 100), help="Bookies. Default: those of the folder, or 4 in a new one.")
 @click.option("--nodes", type=click.IntRange(0, 100), help="Database nodes. Default: those of the folder.")
+@click.option(
+    "--metadata",
+    type=click.Choice(STORES),
+    help="Where a new cluster keeps its metadata: one SQLite file, or a ZooKeeper that is run beside the bookies (needs Java, PySpark "
+    "and kazoo). Default: sqlite.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what runs where as one line of JSON.")
 @click.option("--parent-pipe", type=int, hidden=True)
-def up(folder: str, bookies: int | None, nodes: int | None, as_json: bool, parent_pipe: int | None) -> None:
+def up(folder: str, bookies: int | None, nodes: int | None, metadata: str | None, as_json: bool, parent_pipe: int | None) -> None:
     """Run a local cluster until Ctrl-C.
 
     Ports are chosen at the first start and used again at every later one. When this process ends, in whatever way, its processes end too.
@@ -31,7 +38,7 @@ def up(folder: str, bookies: int | None, nodes: int | None, as_json: bool, paren
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with local_cluster(Path(folder), bookies=bookies, nodes=nodes) as cluster:
+    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata) as cluster:
         show(cluster, as_json=as_json)
         while not stop.wait(POLL_S):
             for one in cluster.ended():

@@ -13,7 +13,8 @@ class MetadataSettings:
 
     uri: str = setting(
         "",
-        "Where the cluster's metadata is: `sqlite:///absolute/path/metadata.db`. Every process of a cluster names the same.",
+        "Where the cluster's metadata is: `sqlite:///absolute/path/metadata.db`, or `zk://host:port;host:port/ledgers`. Every process of "
+        "a cluster names the same.",
         bookkeeper="metadataServiceUri",
     )
 

@@ -18,6 +18,9 @@ from triplicate.runtime import Host, sleep, timeout_at
 STALE_WAIT_S = 15.0
 """How long to wait for the node of a previous life to vanish: the session timeout of 10 s and time to notice it."""
 
+UNREGISTER_LIMIT_S = 3.0
+"""A bookie that ends does not wait longer for a metadata store that is gone."""
+
 
 class BookieDirectory:
     """The registrations of one cluster's bookies: ephemeral nodes under ``available`` and ``available/readonly``."""
@@ -61,10 +64,18 @@ class BookieDirectory:
         await self.register(bookie_id, info, readonly=readonly)
         await self._withdraw(self._path(bookie_id, readonly=not readonly))
 
-    async def unregister(self, bookie_id: str) -> None:
-        """Withdraw this session's registration; no error when there is none."""
-        await self._withdraw_own(self._path(bookie_id, readonly=False))
-        await self._withdraw_own(self._path(bookie_id, readonly=True))
+    async def unregister(self, bookie_id: str, *, limit_s: float = UNREGISTER_LIMIT_S) -> None:
+        """Withdraw this session's registration; no error when there is none.
+
+        Raises:
+            ConnectionLost: the store did not answer within `limit_s`; the end of the session does the same.
+        """
+        try:
+            async with timeout_at(self._host.clock.monotonic() + limit_s):
+                await self._withdraw_own(self._path(bookie_id, readonly=False))
+                await self._withdraw_own(self._path(bookie_id, readonly=True))
+        except TimeoutError:
+            raise ConnectionLost(f"bookie {bookie_id} could not be withdrawn within {limit_s:g} s: the metadata does not answer") from None
 
     async def keep_registered(self, bookie_id: str, info: BookieServiceInfo, is_readonly: Callable[[], bool]) -> None:
         """Register, and again whenever this session's registration is gone, until cancelled: sessions are lost and renewed.

@@ -20,6 +20,7 @@ from triplicate.cli.cluster_folder import (
     open_folder,
     read_folder,
 )
+from triplicate.cli.zookeeper_process import read_configuration
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, load
 from triplicate.errors import ConfigError, FormatError, WrongCluster
 
@@ -74,7 +75,7 @@ def test_the_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path, "here", ())
     check_instance(folder, "here")
     check_instance(ClusterFolder(tmp_path, "", ()), "anywhere")
-    with pytest.raises(WrongCluster, match=r"belongs to cluster here, but its metadata\.db to there"):
+    with pytest.raises(WrongCluster, match=r"belongs to cluster here, but .*metadata\.db to there"):
         check_instance(folder, "there")
 
 
@@ -111,3 +112,40 @@ def test_a_folder_is_run_by_one_at_a_time(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "c"):
         pass
+
+
+def test_a_folder_with_zookeeper_says_so_to_every_later_start_and_to_earlier_releases(tmp_path: Path) -> None:
+    first = open_folder(tmp_path / "c", bookies=2, nodes=1, metadata="zk")
+    assert [member.name for member in first.members] == ["zookeeper", "bookie-1", "bookie-2", "node-1"]
+    assert first.metadata_uri == f"zk://{HOST}:{first.members[0].port}/ledgers"
+    content = json.loads((tmp_path / "c" / "cluster.json").read_text())
+    assert (content["v"], content["metadata"]) == (2, first.metadata_uri)
+    assert read_folder(tmp_path / "c") == first
+    for metadata in (None, "zk"):
+        assert open_folder(tmp_path / "c", bookies=None, nodes=None, metadata=metadata) == first
+    with pytest.raises(ConfigError, match="keeps its metadata in zk://"):
+        open_folder(tmp_path / "c", bookies=None, nodes=None, metadata="sqlite")
+    first.write_configs()
+    settings = read_configuration(tmp_path / "c" / "zookeeper" / "zoo.cfg")
+    assert settings["clientPort"] == str(first.members[0].port)
+    assert settings["dataDir"] == str(first.metadata_path) == str(tmp_path / "c" / "zookeeper" / "data")
+    bookie = load((BookieSettings, MetadataSettings, ProcessSettings), file=str(first.config_of(first.member("bookie-1"))), environment={})
+    assert bookie.get(MetadataSettings).uri == first.metadata_uri
+
+
+def test_a_folder_with_a_file_stays_readable_by_earlier_releases(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "c", bookies=1, nodes=0, metadata="sqlite")
+    content = json.loads((tmp_path / "c" / "cluster.json").read_text())
+    assert (content["v"], sorted(content)) == (1, ["instance_id", "members", "v"])
+    assert folder.metadata_uri == f"sqlite://{tmp_path}/c/metadata.db"
+    with pytest.raises(ConfigError, match="copy-metadata"):
+        open_folder(tmp_path / "c", bookies=None, nodes=None, metadata="zk")
+
+
+@pytest.mark.parametrize("text", ["", "clientPort=2181\n", "dataDir=/x\nclientPort=many\n"])
+def test_a_zoo_cfg_that_says_too_little_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "zoo.cfg").write_text(text)
+    with pytest.raises(ConfigError, match="names no dataDir or no clientPort"):
+        read_configuration(tmp_path / "zoo.cfg")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_configuration(tmp_path / "nowhere.cfg")

@@ -1,0 +1,220 @@
+"""A real ZooKeeper as a process on the loopback interface: the one whose jars PySpark brings along.
+
+Source: ZooKeeper Administrator's Guide (configuration, `srvr`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from triplicate.errors import ConfigError, EnvironmentFault
+
+MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+"""What a server needs of PySpark's 250 jars; it starts in about half a second."""
+
+LOG_JARS = ("log4j-api", "log4j-core", "log4j-slf4j2-impl")
+"""With these it says why it does not start."""
+
+HEAP = "-Xmx256m"
+START_LIMIT_S = 30.0
+STOP_LIMIT_S = 10.0
+POLL_S = 0.02
+
+_SPARK_CURE = "pip install 'triplicate[spark,zookeeper]'"
+_JAVA_CURE = "install a Java runtime of release 17 or later (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME"
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+
+
+def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
+    """ZooKeeper's jars and what they need, by the beginnings of their names.
+
+    Raises:
+        ConfigError: PySpark is missing, or brings other jars than it should.
+    """
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ConfigError(f"ZooKeeper's jars come with PySpark, which is missing: {_SPARK_CURE}")
+    folder = Path(found.origin).parent / "jars"
+    jars = [jar for name in names for jar in sorted(folder.glob(f"{name}*.jar"))[:1]]
+    if len(jars) < len(names):
+        raise ConfigError(f"{folder} lacks jars of ZooKeeper; install PySpark anew: {_SPARK_CURE}")
+    return jars
+
+
+def find_java() -> str:
+    """The Java launcher: JAVA_HOME's, else the one on the path.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
+        where = f"JAVA_HOME={home} holds no Java" if home else "Java is missing"
+        raise ConfigError(f"{where}, which ZooKeeper needs: {_JAVA_CURE}")
+    return java
+
+
+def check_kazoo() -> None:
+    """Raises ConfigError: the client of ZooKeeper is missing."""
+    if importlib.util.find_spec("kazoo") is None:
+        raise ConfigError("ZooKeeper needs kazoo: pip install 'triplicate[zookeeper]'")
+
+
+def configuration(data: Path, port: int, **more: object) -> str:
+    """The text of a ``zoo.cfg`` for one server on loopback.
+
+    Args:
+        more: settings of ZooKeeper's that replace those chosen here.
+    """
+    settings: dict[str, object] = {
+        "tickTime": 2000,
+        "initLimit": 10,
+        "syncLimit": 5,
+        "dataDir": data,
+        "clientPort": port,
+        "clientPortAddress": "127.0.0.1",
+        "admin.enableServer": "false",
+        # Every client has the same address here, and each process has its own connection.
+        "maxClientCnxns": 0,
+        "autopurge.snapRetainCount": 3,
+        "autopurge.purgeInterval": 24,
+        **more,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def read_configuration(path: Path) -> Mapping[str, str]:
+    """The settings of a ``zoo.cfg``.
+
+    Raises:
+        ConfigError: it is missing, or says no data directory or no port.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    pairs = [line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
+    settings = {name.strip(): value.strip() for name, _, value in pairs}
+    if not settings.get("dataDir") or not settings.get("clientPort", "").isdecimal():
+        raise ConfigError(f"{path} names no dataDir or no clientPort")
+    return settings
+
+
+class ZooKeeperProcess:
+    """One server, with its data where its configuration says; the data outlives a restart.
+
+    Args:
+        path: a ``zoo.cfg``.
+        log: file that what the server prints is added to.
+        options: more for Java, for example ``-Dzookeeper.forceSync=no``.
+        jars: instead of those that `find_jars` finds.
+
+    Raises:
+        ConfigError: Java or the jars are missing, or the configuration is.
+    """
+
+    def __init__(self, path: Path, log: Path, options: Sequence[str] = (), jars: Sequence[Path] = ()) -> None:
+        settings = read_configuration(path)
+        self.host = settings.get("clientPortAddress", "127.0.0.1")
+        self.port = int(settings["clientPort"])
+        self.process: subprocess.Popen[bytes] | None = None
+        self._data = Path(settings["dataDir"])
+        self._log = log
+        self._command = [find_java(), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", *options]
+        self._command += ["-cp", ":".join(map(str, jars or find_jars())), MAIN_CLASS, str(path)]
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it serves. On Linux it does not outlive the thread that calls this.
+
+        Raises:
+            EnvironmentFault: it does not serve; the message is its own where it says why.
+        """
+        if self._answers():
+            raise EnvironmentFault(f"another server listens on {self.address}; stop it, or change clientPort")
+        self._data.mkdir(parents=True, exist_ok=True)
+        with open(self._log, "ab") as output:
+            self.process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Of its own, so that Ctrl-C at the terminal reaches us alone.
+                start_new_session=True,
+                preexec_fn=_die_with_parent(),
+            )
+        self._wait_serving()
+
+    def _wait_serving(self) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + START_LIMIT_S
+        while self.process.poll() is None:
+            if self._answers():
+                return
+            if time.monotonic() > deadline:
+                self.kill()
+                raise EnvironmentFault(f"ZooKeeper does not serve on {self.address} within {START_LIMIT_S:.0f} s{self._reason()}")
+            time.sleep(POLL_S)
+        self.process = None
+        raise EnvironmentFault(f"ZooKeeper does not start{self._reason()}")
+
+    def _reason(self) -> str:
+        lines = [line for line in self._log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        causes = [line for line in lines if "Exception" in line and not line.startswith(("\t", " "))]
+        return f": {(causes or lines or ['it wrote nothing'])[-1]} (its log: {self._log})"
+
+    def _answers(self) -> bool:
+        """It listens for a moment before it serves, and leaves who connects then without an answer."""
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1) as connection:
+                connection.sendall(b"srvr")
+                return b"Zookeeper version" in connection.recv(4096)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """As a crash would: nothing is said to anybody."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        """End it in order; what it has acknowledged is on disk either way."""
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self.process = None
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """For Linux: what a child calls before it becomes Java, so that the kernel ends it when its parent dies in whatever way."""
+    if not sys.platform.startswith("linux"):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+
+    def before_java() -> None:
+        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(70)
+
+    return before_java
