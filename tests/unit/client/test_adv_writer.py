@@ -72,7 +72,7 @@ def test_an_id_is_accepted_once() -> None:
             pending = writer.append_nowait(5, b"pending")
             for entry_id in (0, 5):
                 with pytest.raises(DuplicateEntry, match=f"entry {entry_id} of ledger"):
-                    await writer.append(entry_id, b"again")
+                    await asyncio.wait_for(writer.append(entry_id, b"again"), 3)
                 with pytest.raises(DuplicateEntry):
                     writer.append_nowait(entry_id, b"again")
             assert not pending.done()
@@ -113,7 +113,7 @@ def test_the_entry_that_all_wait_for_is_let_into_a_full_window() -> None:
             assert await is_pending(*held_back, *waiting)
             with pytest.raises(DuplicateEntry):
                 await writer.append(6, b"it waits")
-            assert await writer.append(0, b"x") == 0
+            assert await asyncio.wait_for(writer.append(0, b"x"), 3) == 0
             assert [await future for future in (*held_back, *waiting)] == [2, 3, 4, 6, 1, 5]
 
     run(main())

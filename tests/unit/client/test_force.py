@@ -118,7 +118,7 @@ def test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays
             else:
                 cluster[member(writer, 1)].when(AddRequest, Status.IO_ERROR)
             await asyncio.gather(writer.append(b"1"), return_exceptions=True)  # Two of three may still acknowledge this one.
-            await eventually(lambda: writer.failure is not None)
+            await asyncio.wait_for(eventually(lambda: writer.failure is not None), 3)
             with pytest.raises(OutcomeUnknown, match="deferred sync, for which the ensemble never changes"):
                 await writer.append(b"2")
             assert writer.ensemble_changes == 0

@@ -1,0 +1,25 @@
+"""The bookie answers a force when it has been written that far, not when it is synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/bookie/test_v3_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not",
+    "tests/unit/bookie/test_v3_deferred_sync.py::test_a_power_loss_takes_only_what_no_acknowledged_force_covers",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.journal import Journal, JournalItem
+
+    written = Journal._written
+
+    def answer_forces_too(self: Journal, items: list[JournalItem]) -> None:
+        written(self, items)
+        for item in items:
+            if item.kind is None and item.then is not None:
+                item.then(True)
+                item.then = None
+
+    patch(Journal, "_written", answer_forces_too)

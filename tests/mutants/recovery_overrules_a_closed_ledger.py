@@ -1,0 +1,20 @@
+"""A recoverer that finds the ledger closed by somebody else closes it again, at an entry of its own."""
+
+from collections.abc import Callable
+
+from triplicate.client import recovery
+from triplicate.client.patience import Patience
+from triplicate.client.pool import Services
+from triplicate.ledger import LedgerMetadata
+from triplicate.metadata import Versioned
+
+TESTS = [
+    "tests/unit/client/test_recoveries_at_once.py::test_whoever_closed_the_ledger_first_is_right_whatever_its_last_entry",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def broken(services: Services, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: Patience) -> Versioned:
+        return await patience.swap(marked, lambda _: proposed, lambda there: None)
+
+    patch(recovery, "_close", broken)
