@@ -1,0 +1,20 @@
+"""The bookie answers all adds of a group after its write when one of them may be deferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.journal import Journal, JournalItem
+
+    written = Journal._written
+
+    def all_early(self: Journal, items: list[JournalItem]) -> None:
+        for item in items:
+            item.early = True
+        written(self, items)
+
+    patch(Journal, "_written", all_early)

@@ -1,0 +1,24 @@
+"""The answer to a fencing read carries the greatest last-add-confirmed that the bookie knows, as one to a plain read does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+TESTS = [
+    "tests/unit/bookie/test_v3_operations.py::test_plain_reads_carry_the_last_add_confirmed_that_the_bookie_knows_and_fencing_reads_none",
+    "tests/unit/bookie/test_v3_operations.py::test_the_vectors_of_the_protocol_are_answered_to_the_byte",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.ledgers import LedgerHandle
+    from triplicate.bookie.reads import Reads
+    from triplicate.wire import ReadRequest, ReadResponse
+
+    read = Reads._read
+
+    def as_plain(self: Reads, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
+        return read(self, replace(request, fence=False), handle)
+
+    patch(Reads, "_read", as_plain)

@@ -1,0 +1,13 @@
+"""What asks for a sync only counts as nothing while it waits, so a flood of forces is read without end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_million_forces_wait_in_bounded_memory"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie import journal
+
+    patch(journal, "ITEM_OVERHEAD_BYTES", 0)

@@ -1,0 +1,13 @@
+"""An explicit last-add-confirmed is stored, and those who wait for it hear nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_a_poll_is_woken_by_an_explicit_last_add_confirmed"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie import requests
+
+    patch(requests, "lac_of_record", lambda record: -1)

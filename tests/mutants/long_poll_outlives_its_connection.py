@@ -1,0 +1,13 @@
+"""The long polls of a connection that is gone go on waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_polls_of_a_connection_that_goes_are_forgotten"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.long_polls import LongPolls
+
+    patch(LongPolls, "forget", lambda self, peer: None)

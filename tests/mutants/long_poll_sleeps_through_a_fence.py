@@ -1,0 +1,19 @@
+"""A fence wakes nobody who waits for the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_a_poll_is_woken_by_a_fence_and_by_deletion"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.long_polls import LongPolls
+
+    wake = LongPolls._wake
+
+    def only_advances(self: LongPolls, ledger_id: int, advanced: bool) -> None:
+        if advanced:
+            wake(self, ledger_id, advanced)
+
+    patch(LongPolls, "_wake", only_advances)

@@ -1,0 +1,21 @@
+"""A connection that has spoken version 2 may speak version 3 again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_bad_input.py::test_a_connection_speaks_version_3_until_it_sends_something_older_and_then_never_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.connection import Connection
+    from triplicate.bookie.dialects import V3Dialect
+
+    run = Connection._run
+
+    def look_again(self: Connection, data: bytes) -> None:
+        if data[4:5] == b"\x0a":
+            self._dialect = V3Dialect()
+        run(self, data)
+
+    patch(Connection, "_run", look_again)
