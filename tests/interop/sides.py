@@ -72,7 +72,9 @@ def translated() -> Iterator[None]:
     try:
         yield
     except JavaError as error:
-        raise Refused(_CODES.get(error.code, OTHER), error) from error
+        # What BookKeeper's client throws where a wire or a release lacks something.
+        kind = NOT_SUPPORTED if error.name == "UnsupportedOperationException" else _CODES.get(error.code, OTHER)
+        raise Refused(kind, error) from error
     except TriplicateError as error:
         raise Refused(next((kind for known, kind in _ERRORS if isinstance(error, known)), OTHER), error) from error
 

@@ -125,8 +125,9 @@ def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
         message.MergeFrom(LedgerMetadataFormat(digestType=metadata.digest_type.name, password=metadata.password))
     if metadata.ctime_ms is not None:
         message.ctime = metadata.ctime_ms
-    for key in sorted(metadata.custom):
-        message.customMetadata.add(key=key, value=metadata.custom[key])
+    # In the order found: an update must not shuffle what another client wrote.
+    for key, value in metadata.custom.items():
+        message.customMetadata.add(key=key, value=value)
     if metadata.creator_token is not None:
         message.cToken = metadata.creator_token
     message.MergeFromString(metadata.unknown_fields)
