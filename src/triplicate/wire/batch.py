@@ -125,7 +125,8 @@ def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun |
         return None
     head = buffer[position : position + _ANSWER_HEAD.size]
     entry_ids: list[int] = []
-    for found, entry_id in _ANSWER_RECORD.iter_unpack(buffer[position:whole]):
+    # A view: a slice would copy all that is left, once for each of the short runs of several ledgers in turn.
+    for found, entry_id in _ANSWER_RECORD.iter_unpack(memoryview(buffer)[position:whole]):
         if found != head:
             break
         entry_ids.append(entry_id)

@@ -437,7 +437,8 @@ def scan_v3_add_responses(buffer: bytes, position: int, end: int) -> V3AddAnswer
     whole = end - (end - position) % layout.size
     transactions: list[bytes] = []
     entries: list[bytes] = []
-    for head_found, transaction, middle_found, entry in layout.iter_unpack(buffer[position:whole]):
+    # A view: a slice would copy all that is left, once for each of the short runs of several ledgers in turn.
+    for head_found, transaction, middle_found, entry in layout.iter_unpack(memoryview(buffer)[position:whole]):
         if head_found != head or middle_found != middle:
             break
         transactions.append(transaction)
