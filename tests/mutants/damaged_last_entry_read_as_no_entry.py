@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_v3_operations.py::"
-    "test_reading_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error_beside_the_record"
+    "tests/unit/bookie/test_v3_operations.py::test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error",
 ]
 
 

@@ -140,7 +140,7 @@ def test_an_add_written_in_an_unusual_way_is_taken_too() -> None:
     run_rig(body)
 
 
-def test_plain_reads_carry_the_last_add_confirmed_that_the_bookie_knows_and_fencing_reads_none() -> None:
+def test_plain_reads_carry_the_last_add_confirmed_and_fencing_reads_do_not() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect_v3()
         for entry_id in range(5):
@@ -210,7 +210,7 @@ def test_an_acknowledged_explicit_last_add_confirmed_survives_a_power_loss() -> 
         run_rig(body, seed, flush_interval_s=100.0)
 
 
-def test_reading_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error_beside_the_record() -> None:
+def test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect_v3()
         assert await client.read_lac(5) == ReadLacResponse(Status.NO_ENTRY, 5)

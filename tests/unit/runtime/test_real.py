@@ -194,6 +194,39 @@ def test_a_log_device_answers_every_item_in_order_after_its_sync(tmp_path: Path)
         (tmp_path / "log").unlink()
 
 
+def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        recorder = Recorder(tmp_path)
+        told: list[list[bytes]] = []
+        leave, heard = threading.Event(), asyncio.Event()
+
+        def form(items: list[bytes]) -> tuple[Group, int]:
+            return Group(recorder.file, 0, items, tell_written=items[0] == b"early"), len(items)
+
+        def written(items: list[bytes]) -> None:
+            assert recorder.groups == []
+            told.append(items)
+            heard.set()
+
+        monkeypatch.setattr(recorder.file, "sync", lambda: leave.wait(5))
+        device = recorder.disk.log_device("early", form, recorder.done, recorder.failed, written)
+        device.submit(b"early")
+        await asyncio.wait_for(heard.wait(), 5)
+        assert recorder.file.pread(10, 0) == b"early"
+        leave.set()
+        await asyncio.wait_for(recorder.changed.wait(), 5)
+        device.submit(b"usual")
+        await device.close()
+        assert told == [[b"early"]]
+        assert recorder.groups == [[b"early"], [b"usual"]]
+        await recorder.device.close()
+        recorder.file.close()
+
+    for loop_factory in LOOPS:
+        run(body(), loop_factory)
+        (tmp_path / "log").unlink()
+
+
 def test_what_gathers_while_a_group_is_written_forms_the_next_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         recorder = Recorder(tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import random
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -275,6 +276,37 @@ def test_a_log_device_groups_what_waits_and_answers_after_the_sync() -> None:
 
     world.run(main())
     assert world.loop.failures == []
+
+
+def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_it() -> None:
+    world = World(1)
+    host = world.start_host("node")
+    world.disk("node").make_directory("/data")
+    seen: list[tuple[str, list[bytes], int]] = []
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+
+        def form(items: list[bytes]) -> tuple[Group, int]:
+            return Group(file, 0, items, tell_written=items[0] == b"early"), len(items)
+
+        def failed(items: list[bytes], error: OSError) -> None:
+            raise AssertionError from error
+
+        def note(what: str, items: list[bytes]) -> None:
+            seen.append((what, items, world.disk("node").syncs))
+
+        device = host.port.disk.log_device("journal", form, partial(note, "done"), failed, partial(note, "written"))
+        device.submit(b"early")
+        await asyncio.sleep(0.1)
+        device.submit(b"usual")
+        await device.close()
+
+    async def main() -> None:
+        await host.call(node())
+
+    world.run(main())
+    assert seen == [("written", [b"early"], 0), ("done", [b"early"], 1), ("done", [b"usual"], 2)]
 
 
 def test_a_log_device_that_fails_hands_everything_back_and_takes_nothing_more() -> None:
