@@ -79,6 +79,47 @@ class LedgerAdds:
         deferred_sync: bookies answer before they sync; only `force` moves the last-add-confirmed, and the ensemble never changes.
     """
 
+    # More attributes than instances keep in line, and they are on the way of every append.
+    __slots__ = (
+        "_acknowledged_bytes",
+        "_changer",
+        "_codec",
+        "_encode",
+        "_explicit",
+        "_flush_due",
+        "_forces",
+        "_frames",
+        "_full",
+        "_head",
+        "_head_size",
+        "_heads",
+        "_idle",
+        "_lanes",
+        "_loop",
+        "_losses",
+        "_out",
+        "_overhead",
+        "_owner",
+        "_put_bytes",
+        "_sent_at",
+        "_services",
+        "_sizes",
+        "_striped",
+        "_tracker",
+        "_window_bytes",
+        "_window_entries",
+        "closed",
+        "closing",
+        "deferred_sync",
+        "failure",
+        "largest_payload_bytes",
+        "last_add_confirmed",
+        "ledger_id",
+        "length",
+        "metadata",
+        "pending_bytes",
+    )
+
     def __init__(
         self, services: Services, ledger_id: int, created: Versioned, owner: Owner, tracker: Tracker, frames: Sized, *, deferred_sync: bool
     ) -> None:
@@ -212,7 +253,8 @@ class LedgerAdds:
         if size != self._head_size:
             self._make_head(entry_id, size)
         self._put_bytes += size
-        frame = self._encode(entry_id, self.last_add_confirmed, self._put_bytes, payload, self._head)
+        encode = self._encode
+        frame = encode(entry_id, self.last_add_confirmed, self._put_bytes, payload, self._head)
         self.pending_bytes += len(frame)
         self._out.append(frame)
         if not self._flush_due:

@@ -45,7 +45,6 @@ class LedgerWriter(WriteHandle):
         self._queue: deque[_Queued] = deque()
         adds = LedgerAdds(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(adds)
-        self._own, self._has_room, self._put = adds.own, adds.has_room, adds.put
 
     @property
     def last_add_pushed(self) -> int:
@@ -61,13 +60,14 @@ class LedgerWriter(WriteHandle):
             RecordTooLarge: nothing was sent. HandleClosed: the writer was closed. LedgerFenced, LedgerClosed, NotEnoughBookies,
             Unauthorized, OutcomeUnknown: the writer ended; where the message says so, the entry may or may not survive.
         """
-        payload = self._own(payload)
-        if self._queue or not self._has_room(len(payload)):
+        adds = self._adds
+        payload = adds.own(payload)
+        if self._queue or not adds.has_room(len(payload)):
             waited: int = await self._submit((payload,), single=True)
             return waited
         future: asyncio.Future[int] = self._loop.create_future()
         entry_id = self._tracker.push()
-        self._frames.append(self._put(entry_id, payload))
+        self._frames.append(adds.put(entry_id, payload))
         self._waiting.append((entry_id, future, entry_id))
         return await future
 
@@ -77,12 +77,13 @@ class LedgerWriter(WriteHandle):
         Raises:
             WindowFull: no room, or others wait for it. RecordTooLarge, HandleClosed and a writer's end: as for `append`.
         """
-        payload = self._own(payload)
-        if self._queue or not self._has_room(len(payload)):
-            raise self._adds.window_full()
+        adds = self._adds
+        payload = adds.own(payload)
+        if self._queue or not adds.has_room(len(payload)):
+            raise adds.window_full()
         future: asyncio.Future[int] = self._loop.create_future()
         entry_id = self._tracker.push()
-        self._frames.append(self._put(entry_id, payload))
+        self._frames.append(adds.put(entry_id, payload))
         self._waiting.append((entry_id, future, entry_id))
         return future
 
@@ -92,7 +93,7 @@ class LedgerWriter(WriteHandle):
         More than the window holds is sent as room is found; nobody else's entries come in between. Cancelling leaves those already
         numbered in the ledger. Raises as `append`; nothing is sent when any payload is too large.
         """
-        entry_ids: range = await self._submit([self._own(payload) for payload in payloads], single=False)
+        entry_ids: range = await self._submit([self._adds.own(payload) for payload in payloads], single=False)
         return entry_ids
 
     def append_many_nowait(self, payloads: Iterable[Payload]) -> asyncio.Future[range]:
@@ -101,14 +102,15 @@ class LedgerWriter(WriteHandle):
         Raises:
             WindowFull: no room for all of them. ArgumentError: more than the window ever holds. Others as for `append`.
         """
-        batch = [self._own(payload) for payload in payloads]
-        has_room = self._adds.has_room_for(list(map(len, batch)))
+        adds = self._adds
+        batch = [adds.own(payload) for payload in payloads]
+        has_room = adds.has_room_for(list(map(len, batch)))
         if batch and (self._queue or not has_room):
-            raise self._adds.window_full()
+            raise adds.window_full()
         future: asyncio.Future[range] = self._loop.create_future()
         first = self._tracker.last_add_pushed + 1
         for payload in batch:
-            self._frames.append(self._put(self._tracker.push(), payload))
+            self._frames.append(adds.put(self._tracker.push(), payload))
         self._await_confirmation(future, range(first, first + len(batch)))
         return future
 
@@ -139,17 +141,17 @@ class LedgerWriter(WriteHandle):
 
     def admit(self) -> None:
         """Number those who wait, in their order, as far as there is room."""
-        queue = self._queue
+        queue, adds = self._queue, self._adds
         while queue:
             queued = queue[0]
             if not queued.future.done():
                 payloads = queued.payloads
                 while queued.next < len(payloads):
                     payload = payloads[queued.next]
-                    if not self._has_room(len(payload)):
+                    if not adds.has_room(len(payload)):
                         return
                     entry_id = self._tracker.push()
-                    self._frames.append(self._put(entry_id, payload))
+                    self._frames.append(adds.put(entry_id, payload))
                     if queued.next == 0:
                         queued.first_entry_id = entry_id
                     queued.next += 1
