@@ -32,6 +32,7 @@ interop: $(READY) ## Run against Apache BookKeeper, fetched by Maven; table in b
 interop-full: $(READY) ## The same with a client of the oldest release as well
 	@$(BIN)/python scripts/interop.py 4.18.0 4.14.7
 	@$(BIN)/python scripts/run_tests.py interop-full
+	@$(BIN)/python scripts/compatibility.py interop-full
 
 lint: $(READY) ## Check style, types and the rules of the house
 	@$(BIN)/python scripts/run_tests.py lint types house
