@@ -14,20 +14,30 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from triplicate.client import Client, ClientSettings, LedgerReader, LedgerWriter, Payload, Tail
+from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Payload, Tail, WriteHandle
 from triplicate.client import connect as connect_async
 from triplicate.errors import HandleClosed
 from triplicate.ledger import DigestType, Entry, LedgerMetadata
 from triplicate.runtime import Metrics
 
 Result = TypeVar("Result")
+Handle = TypeVar("Handle", bound="BlockingHandle")
 
 NO_CUSTOM: Mapping[str, bytes] = {}
 TAIL_BATCH_ENTRIES = 1024
 LEDGER_IDS_BATCH = 1024
 
 
-__all__ = ["BackgroundLoop", "BlockingClient", "BlockingReader", "BlockingTail", "BlockingWriter", "connect"]
+__all__ = [
+    "BackgroundLoop",
+    "BlockingAdvWriter",
+    "BlockingClient",
+    "BlockingHandle",
+    "BlockingReader",
+    "BlockingTail",
+    "BlockingWriter",
+    "connect",
+]
 
 
 class BackgroundLoop:
@@ -99,38 +109,60 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-class BlockingWriter:
-    """`LedgerWriter` without `await`."""
+class BlockingHandle:
+    """What a blocking writer can do however its entries get their ids. See `WriteHandle`."""
 
-    def __init__(self, loop: BackgroundLoop, writer: LedgerWriter) -> None:
+    def __init__(self, loop: BackgroundLoop, handle: WriteHandle) -> None:
         self._loop = loop
-        self._writer = writer
-        self.ledger_id = writer.ledger_id
+        self._handle = handle
+        self.ledger_id = handle.ledger_id
 
     @property
     def metadata(self) -> LedgerMetadata:
         """As last written by this writer."""
-        return self._writer.metadata
+        return self._handle.metadata
 
     @property
     def last_add_confirmed(self) -> int:
-        """See `LedgerWriter.last_add_confirmed`."""
-        return self._writer.last_add_confirmed
+        """See `WriteHandle.last_add_confirmed`."""
+        return self._handle.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
-        """See `LedgerWriter.last_add_pushed`."""
-        return self._writer.last_add_pushed
+        """See `WriteHandle.last_add_pushed`."""
+        return self._handle.last_add_pushed
 
     @property
     def length(self) -> int:
         """Payload bytes of the confirmed entries."""
-        return self._writer.length
+        return self._handle.length
 
     @property
     def ensemble_changes(self) -> int:
         """How often a bookie had to be replaced."""
-        return self._writer.ensemble_changes
+        return self._handle.ensemble_changes
+
+    def force(self) -> int:
+        """Have every bookie of the ensemble sync; returns the last-add-confirmed. See `WriteHandle.force`."""
+        return self._loop.call(self._handle.force())
+
+    def close(self, *, wait: bool = True) -> int:
+        """Close the ledger; returns the id of its last entry. See `WriteHandle.close`."""
+        return self._loop.call(self._handle.close(wait=wait))
+
+    def __enter__(self: Handle) -> Handle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._loop.call(self._handle.__aexit__(kind, error, trace))
+
+
+class BlockingWriter(BlockingHandle):
+    """`LedgerWriter` without `await`."""
+
+    def __init__(self, loop: BackgroundLoop, writer: LedgerWriter) -> None:
+        super().__init__(loop, writer)
+        self._writer = writer
 
     def append(self, payload: Payload) -> int:
         """Append an entry; returns its id once it is durable. See `LedgerWriter.append`."""
@@ -149,15 +181,21 @@ class BlockingWriter:
         batch = list(payloads)
         return self._loop.start(lambda: self._writer.append_many_nowait(batch))
 
-    def close(self, *, wait: bool = True) -> int:
-        """Close the ledger; returns the id of its last entry. See `LedgerWriter.close`."""
-        return self._loop.call(self._writer.close(wait=wait))
 
-    def __enter__(self) -> BlockingWriter:
-        return self
+class BlockingAdvWriter(BlockingHandle):
+    """`AdvLedgerWriter` without `await`."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._loop.call(self._writer.__aexit__(kind, error, trace))
+    def __init__(self, loop: BackgroundLoop, writer: AdvLedgerWriter) -> None:
+        super().__init__(loop, writer)
+        self._writer = writer
+
+    def append(self, entry_id: int, payload: Payload) -> int:
+        """Append an entry under this id; returns once it and all before it are durable. See `AdvLedgerWriter.append`."""
+        return self._loop.call(self._writer.append(entry_id, payload))
+
+    def append_nowait(self, entry_id: int, payload: Payload) -> concurrent.futures.Future[int]:
+        """Append without waiting; the future resolves to the id. See `AdvLedgerWriter.append_nowait`."""
+        return self._loop.start(lambda: self._writer.append_nowait(entry_id, payload))
 
 
 class BlockingTail:
@@ -270,6 +308,7 @@ class BlockingClient:
         password: bytes = b"",
         custom: Mapping[str, bytes] = NO_CUSTOM,
         ledger_id: int | None = None,
+        deferred_sync: bool = False,
     ) -> BlockingWriter:
         """Create a ledger and return its writer. See `Client.create`."""
         creation = self._client.create(
@@ -280,8 +319,34 @@ class BlockingClient:
             password=password,
             custom=custom,
             ledger_id=ledger_id,
+            deferred_sync=deferred_sync,
         )
         return BlockingWriter(self.loop, self.loop.call(creation))
+
+    def create_adv(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int = 3,
+        ack_quorum: int = 2,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        custom: Mapping[str, bytes] = NO_CUSTOM,
+        ledger_id: int | None = None,
+        deferred_sync: bool = False,
+    ) -> BlockingAdvWriter:
+        """Create a ledger whose entry ids the caller chooses. See `Client.create_adv`."""
+        creation = self._client.create_adv(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest_type=digest_type,
+            password=password,
+            custom=custom,
+            ledger_id=ledger_id,
+            deferred_sync=deferred_sync,
+        )
+        return BlockingAdvWriter(self.loop, self.loop.call(creation))
 
     def open(self, ledger_id: int, *, password: bytes = b"") -> BlockingReader:
         """Open a ledger for reading, without recovery. See `Client.open`."""

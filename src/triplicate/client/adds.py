@@ -178,6 +178,11 @@ class LedgerAdds:
         return self._changer.current
 
     @property
+    def last_add_pushed(self) -> int:
+        """The greatest id that was put on the way; -1 before the first."""
+        return self._tracker.last_add_pushed
+
+    @property
     def ensemble(self) -> tuple[str, ...]:
         """The bookies by position."""
         return self._tracker.ensemble

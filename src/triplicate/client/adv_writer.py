@@ -36,11 +36,6 @@ class AdvLedgerWriter(WriteHandle):
         self._unsent: list[int] = []
         super().__init__(LedgerAdds(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync))
 
-    @property
-    def last_add_pushed(self) -> int:
-        """The greatest id that was put on the way; -1 before the first."""
-        return self._tracker.last_add_pushed
-
     async def append(self, entry_id: int, payload: Payload) -> int:
         """Append an entry under this id and return the id once it and every entry before it are durable on an ack quorum.
 

@@ -41,6 +41,11 @@ class WriteHandle:
         return self._adds.last_add_confirmed
 
     @property
+    def last_add_pushed(self) -> int:
+        """The greatest id that was put on the way to the bookies; -1 before the first."""
+        return self._adds.last_add_pushed
+
+    @property
     def length(self) -> int:
         """Payload bytes of the entries up to the last-add-confirmed."""
         return self._adds.length

@@ -46,11 +46,6 @@ class LedgerWriter(WriteHandle):
         adds = LedgerAdds(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(adds)
 
-    @property
-    def last_add_pushed(self) -> int:
-        """Id of the last entry that was numbered; -1 before the first."""
-        return self._tracker.last_add_pushed
-
     async def append(self, payload: Payload) -> int:
         """Append an entry and return its id once it is durable on an ack quorum (with deferred sync: accepted by it).
 

@@ -13,7 +13,7 @@ import triplicate
 from triplicate import blocking
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
-from triplicate.errors import HandleClosed, LedgerFenced, NotEnoughBookies
+from triplicate.errors import DuplicateEntry, HandleClosed, LedgerFenced, NotEnoughBookies
 from triplicate.metadata import ClusterMetadata, open_tree
 from triplicate.runtime import real_host
 
@@ -87,6 +87,29 @@ def test_a_script_writes_reads_tails_and_deletes(uri: str) -> None:
         assert client.metadata_of(writer.ledger_id).custom["mine"] == b"yes"
         client.delete(writer.ledger_id)
         assert writer.ledger_id not in list(client.ledger_ids())
+
+
+def test_a_script_chooses_ids_and_forces(uri: str) -> None:
+    with blocking.connect(uri) as client:
+        with client.create_adv() as adv:
+            third, first = adv.append_nowait(2, b"2"), adv.append_nowait(0, b"0")
+            assert first.result(5) == 0
+            assert not third.done()
+            with pytest.raises(DuplicateEntry):
+                adv.append(2, b"again")
+            assert adv.append(1, b"1") == 1
+            assert third.result(5) == 2
+        with client.open(adv.ledger_id) as reader:
+            assert [entry.payload for entry in reader.read(0, 2)] == [b"0", b"1", b"2"]
+        with client.create(deferred_sync=True) as writer:
+            assert writer.append_many([b"kept"] * 10) == range(10)
+            assert (writer.last_add_confirmed, writer.force(), writer.last_add_confirmed) == (-1, 9, 9)
+            writer.append(b"cut off")
+        with client.open(writer.ledger_id) as reader:
+            assert (reader.is_closed, reader.last_add_confirmed, reader.length) == (True, 9, 40)
+        with client.create_adv(deferred_sync=True) as adv:
+            assert adv.append(0, b"0") == 0
+            assert adv.force() == 0
 
 
 def test_a_recovery_fences_a_writer_in_another_client(uri: str) -> None:
