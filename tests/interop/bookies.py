@@ -168,7 +168,7 @@ class ApacheBookie(BookieProcess):
         super().__init__(name, uri, folder)
         self.release = release
         self.version = f"Apache {release}"
-        self._storage = storage
+        self.storage = storage
         self._named = named
         if not named:
             self.bookie_id = f"127.0.0.1:{self.port}"
@@ -180,7 +180,7 @@ class ApacheBookie(BookieProcess):
             "metadataServiceUri": self.uri,
             "journalDirectories": self.folder / "journal",
             "ledgerDirectories": self.folder / "ledgers",
-            "ledgerStorageClass": self._storage,
+            "ledgerStorageClass": self.storage,
         }
         if self._named:
             settings["bookieId"] = self.name
