@@ -65,7 +65,7 @@ class AddSink(Protocol):
 class Flight(NamedTuple):
     """Adds of one ledger that were sent in one go."""
 
-    last_entry_id: int
+    mark: int
     entries: int
     size_bytes: int
     sent_at: float
@@ -93,14 +93,17 @@ class AddLane:
         """How many connections to the bookie are gone that carried requests: it may have been started anew as often."""
         return self._channel.losses
 
-    def send(self, frames: bytes, last_entry_id: int, entries: int) -> bool:
-        """Send whole add frames, ids ascending; False when the channel is now full (the frames are on their way all the same).
+    def send(self, frames: bytes, mark: int, entries: int) -> bool:
+        """Send whole add frames; False when the channel is now full (the frames are on their way all the same).
 
         Failures come through the sink, later.
+
+        Args:
+            mark: greater than those of all that was sent before: the last entry's id, where ids ascend.
         """
         channel = self._channel
         size = len(frames)
-        self._flights.append(Flight(last_entry_id, entries, size, channel.now()))
+        self._flights.append(Flight(mark, entries, size, channel.now()))
         channel.adds_outstanding += entries
         channel.bytes_outstanding += size
         channel.write(frames)
@@ -110,10 +113,10 @@ class AddLane:
         """Forget the flights that are answered in full.
 
         Args:
-            reach: the bookie has acknowledged everything it was sent up to this entry.
+            reach: the bookie has acknowledged everything it was sent up to this mark.
         """
         flights, channel = self._flights, self._channel
-        while flights and flights[0].last_entry_id <= reach:
+        while flights and flights[0].mark <= reach:
             flight = flights.popleft()
             channel.adds_outstanding -= flight.entries
             channel.bytes_outstanding -= flight.size_bytes
@@ -125,7 +128,7 @@ class AddLane:
     def close(self) -> None:
         """Forget everything on the way; what is still answered is ignored."""
         if self._flights:
-            self.settle(self._flights[-1].last_entry_id)
+            self.settle(self._flights[-1].mark)
         self._channel.close_lane(self)
 
 
@@ -418,7 +421,7 @@ class BookieChannel(asyncio.Protocol):
             # A refusal without ids: the bookie did not look at what was asked, and so it goes with all adds on the way.
             for lane in list(self._lanes.values()):
                 if lane.oldest is not None:
-                    lane.sink.add_refused(self.bookie_id, lane.oldest.last_entry_id, response.status)
+                    lane.sink.add_refused(self.bookie_id, lane.oldest.mark, response.status)
             return
         pendings, frame = self._exchange.match(number, response, self.now())
         if frame is not None:
@@ -447,7 +450,7 @@ class BookieChannel(asyncio.Protocol):
             flight = lane.oldest
             if flight is not None and flight.sent_at + settings.add_timeout_s <= now:
                 oldest_sent_at = min(oldest_sent_at, flight.sent_at)
-                what = f"add of entry {flight.last_entry_id} of ledger {lane.ledger_id}"
+                what = f"adds to ledger {lane.ledger_id}"
                 lane.sink.bookie_failed(self.bookie_id, timed_out(self.bookie_id, what, settings.add_timeout_s))
         owed_since = self._exchange.owed_since(now)
         overdue = self._exchange.overdue(now)
