@@ -155,7 +155,8 @@ class Connection(asyncio.Protocol):
                 else:
                     return
                 self._position = adds.end
-                self._look_for_room()
+                if self._storage.crowded:
+                    self._wait_for_room()
                 continue
             frame = next_frame(buffer, self._position, end, limit)
             if frame is None:
@@ -195,15 +196,15 @@ class Connection(asyncio.Protocol):
             self._requests.handle(asked)
         return True
 
-    def _look_for_room(self) -> None:
-        if self._storage.crowded:
-            self._hold("storage is full")
-            self._storage.when_room(lambda: self._release("storage is full"))
+    def _wait_for_room(self) -> None:
+        self._hold("storage is full")
+        self._storage.when_room(lambda: self._release("storage is full"))
 
     def _end_turn(self) -> None:
         """After a request by itself: whether the peer is read on at once."""
         self._turn_requests += 1
-        self._look_for_room()
+        if self._storage.crowded:
+            self._wait_for_room()
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
         elif self._turn_bytes >= self._settings.read_turn_bytes or self._turn_requests >= self._settings.turn_requests:
@@ -249,7 +250,7 @@ class Connection(asyncio.Protocol):
         self._turn_bytes += size
         if isinstance(response, ReadResponse | BatchReadResponse | ReadLacResponse):
             self._metrics.read_requests.inc()
-            self._metrics.reads.labels(response.status.name).inc()
+            self._metrics.reads_of[response.status].inc()
             self._metrics.read_bytes.inc(size)
         self.answer(frame)
 

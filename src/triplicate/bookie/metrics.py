@@ -6,6 +6,7 @@ What the data path counts is tallied without locks, on the loop; what a scrape c
 from __future__ import annotations
 
 from triplicate.runtime import Metrics
+from triplicate.wire import Status
 
 BYTES_BUCKETS = (4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0)
 ENTRIES_BUCKETS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0)
@@ -23,6 +24,7 @@ class BookieMetrics:
         self.adds_refused = counter("bookkeeper_server_ADD_ENTRY_REJECTED", "Adds refused because queues were full.")
         self.read_requests = tally("bookkeeper_server_READ_ENTRY_REQUEST", "Reads received.")
         self.reads = counter("bookkeeper_server_READ_ENTRY", "Reads answered, by outcome.", ("status",))
+        self.reads_of = {status: self.reads.labels(status.name) for status in Status}
         self.fences = counter("bookkeeper_server_READ_ENTRY_FENCE_REQUEST", "Fencing reads received.")
         self.other_requests = counter("bookkeeper_server_OTHER_REQUEST", "Other requests received.", ("kind",))
         self.blocked = counter("bookkeeper_server_ADD_ENTRY_BLOCKED", "Times that a connection was not read, by reason.", ("reason",))

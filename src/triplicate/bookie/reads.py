@@ -195,8 +195,7 @@ class Reads:
         status, body = self._entry(handle, request.start_entry_id)
         if body is None:
             return BatchReadResponse(status, request.ledger_id, request.start_entry_id, request.request_id)
-        limit = self._settings.batch_read_bytes
-        budget = min(request.max_bytes, limit) if request.max_bytes > 0 else limit
+        budget = min(request.max_bytes, self._settings.batch_read_bytes)
         count = request.max_count if request.max_count > 0 else 1 << 62
         bodies: list[bytes] = []
         size = BATCH_HEAD_BYTES

@@ -12,8 +12,8 @@ A file is a header block (`file_header`) and then groups, each at a multiple of 
     32  4  CRC32C of bytes 0 to 31 and the body
     36  n  body
 
-The body of an entries group is v2 add packets with their length prefix, exactly as received. The body of a states group is a list of
-state records (`state`).
+The body of an entries group is v2 add packets with their length prefix, as received over v2 or rebuilt from v3. The body of a states group
+is a list of state records (`state`), empty where only a sync was asked for.
 
 A group is written only after the sync of the one before it. So after a crash only the newest group can be torn: a damaged group
 with a good, later-numbered one behind it was damaged after it had been synced, and replay says so instead of dropping what follows.
