@@ -130,6 +130,13 @@ def _written_seeds() -> Iterator[bytes]:
             yield bytes([kind, message]) + b"\x03\x05\x07\x03\x01\x04data" * 5
 
 
+def _damaged_seeds() -> Iterator[bytes]:
+    for kind in range(4):
+        for message in range(10):
+            for head in (b"\x00\x00", b"\x01\x00\x09\x01\x00", b"\x00\x02\x48\x2a"):
+                yield bytes([kind]) + head + bytes([message]) + b"\x03\x05\x07\x03\x01\x04data" * 5
+
+
 def _made_metadata_seeds() -> Iterator[bytes]:
     for version in range(3):
         yield bytes([version, 2, 1, 1, 1, 0, 5, 2]) + b"\x04word\x01\x03key\x05\x01\x07\x3a"
@@ -137,6 +144,7 @@ def _made_metadata_seeds() -> Iterator[bytes]:
 
 _OTHER = {
     "written": _written_seeds,
+    "v3_damaged": _damaged_seeds,
     "made_metadata": _made_metadata_seeds,
     "cookie": _cookie_seeds,
     "service_info": _service_seeds,

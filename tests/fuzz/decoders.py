@@ -124,6 +124,24 @@ def v3_response(data: bytes) -> None:
     assert v3.decode_response(again[4:]) == found
 
 
+def v3_damaged(data: bytes) -> None:
+    """Messages made of fields with a few bytes changed: most still nest as they must, which bytes at random seldom do."""
+    fields = Fields(data)
+    kind, changes = fields.byte(), [(fields.byte() << 8 | fields.byte(), fields.byte()) for _ in range(fields.byte() % 4)]
+    appended = fields.blob(16)
+    try:
+        if kind & 1:
+            frame = v3.encode_request(any_request(fields), fields.unsigned(), fields.byte() if kind & 2 else None)
+        else:
+            frame = v3.encode_response(any_response(fields), fields.unsigned())
+    except ArgumentError:
+        return
+    body = bytearray(frame[4:] + appended)
+    for place, change in changes:
+        body[place % len(body)] ^= change
+    (v3_request if kind & 1 else v3_response)(bytes(body))
+
+
 def written(data: bytes) -> None:
     """Messages made of fields go through both versions and come back, or are refused by name."""
     fields = Fields(data)
