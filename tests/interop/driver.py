@@ -306,6 +306,11 @@ class JavaClient:
         found = self.driver.ask("bookie_info", client=self._number)
         return {name: (info["total_bytes"], info["free_bytes"]) for name, info in found.items()}
 
+    def entries_on(self, bookie_id: str, ledger_id: int, last: int) -> tuple[int, list[int]]:
+        """What one bookie says it holds of a ledger (its list of entries): how many, and the ids of those up to `last`."""
+        found = self.driver.ask("list_entries", client=self._number, bookie=bookie_id, ledger_id=ledger_id, last=last)
+        return int(found["count"]), list(found["entry_ids"])
+
     def expire_session(self, servers: str) -> int:
         """End the client's ZooKeeper session from outside; returns its number."""
         return int(self.driver.ask("expire_session", client=self._number, servers=servers)["session"])

@@ -17,6 +17,7 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.BookieInfoReader;
 import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.client.api.BookKeeper;
@@ -37,6 +38,7 @@ import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 import org.apache.bookkeeper.meta.zk.ZKMetadataClientDriver;
 import org.apache.bookkeeper.net.BookieId;
+import org.apache.bookkeeper.util.AvailabilityOfEntriesOfLedger;
 import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.ZooKeeper;
 
@@ -62,6 +64,8 @@ final class Commands {
                 return expireSession(command);
             case "bookie_info":
                 return bookieInfo(command);
+            case "list_entries":
+                return listEntries(command);
             case "create":
                 return create(command);
             case "open":
@@ -161,6 +165,23 @@ final class Commands {
             ObjectNode info = answer.putObject(found.getKey().toString());
             info.put("total_bytes", found.getValue().getTotalDiskSpace());
             info.put("free_bytes", found.getValue().getFreeDiskSpace());
+        }
+        return answer;
+    }
+
+    /** What one bookie says it holds of a ledger: how many entries, and which of those up to an id. */
+    private ObjectNode listEntries(JsonNode command) throws Exception {
+        org.apache.bookkeeper.client.BookKeeper client = (org.apache.bookkeeper.client.BookKeeper) client(command);
+        AvailabilityOfEntriesOfLedger found = new BookKeeperAdmin(client)
+                .asyncGetListOfEntriesOfLedger(BookieId.parse(command.get("bookie").asText()), command.get("ledger_id").asLong())
+                .get();
+        ObjectNode answer = JSON.createObjectNode();
+        answer.put("count", found.getTotalNumOfAvailableEntries());
+        ArrayNode ids = answer.putArray("entry_ids");
+        for (long id = 0; id <= command.get("last").asLong(); id++) {
+            if (found.isEntryAvailable(id)) {
+                ids.add(id);
+            }
         }
         return answer;
     }
