@@ -107,9 +107,12 @@ def build_driver(release: str, jars: Path) -> None:
     if is_current(folder, wanted):
         return
     say(f"building the driver for {release}")
+    fresh = BUILD / f"classes-{release}.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    subprocess.run(["javac", "--release", "17", "-nowarn", "-d", str(fresh), "-cp", f"{jars}/*", *map(str, sources)], check=True)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    subprocess.run(["javac", "--release", "17", "-nowarn", "-d", str(folder), "-cp", f"{jars}/*", *map(str, sources)], check=True)
+    fresh.rename(folder)
     set_current(folder, wanted)
 
 

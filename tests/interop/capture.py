@@ -16,15 +16,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kazoo.client import KazooClient
-
 from tests.interop.bookies import ApacheBookie, Cluster, initialise_with_apache
 from tests.interop.driver import NEWEST, OLDEST, ROOT, JavaClient, JavaError, JavaLedger
-from tests.interop.proxy import CLIENT, RecordingProxy
+from tests.interop.proxy import CLIENT, RecordingProxy, before
 from tests.interop.stand import Stand, java_settings
 from triplicate import DigestType
 from triplicate.ledger import EntryCodec, derive_master_key
-from triplicate.metadata import bookie_service, encode_service_info
 from triplicate.wire import (
     AddRequest,
     AuthRequest,
@@ -62,19 +59,9 @@ class Capture:
         self.cluster = Cluster(self.root, stand.servers(self.root), [self.bookie], uri)
         self.cluster.start()
         stand.wait_writable(self.cluster)
-        self.proxy = RecordingProxy(self.bookie.port)
-        self.registration, _ = self.zookeeper(lambda client: client.get(f"/{self.root}/ledgers/available/{BOOKIE}"))
-        ours = encode_service_info(bookie_service("127.0.0.1", self.proxy.port))
-        self.zookeeper(lambda client: client.set(f"/{self.root}/ledgers/available/{BOOKIE}", ours))
-
-    def zookeeper(self, use: Callable[[Any], Any]) -> Any:
-        client = KazooClient(hosts=self.stand.zookeeper.address)
-        client.start(timeout=10)
-        try:
-            return use(client)
-        finally:
-            client.stop()
-            client.close()
+        with stand.kazoo() as client:
+            self.registration, _ = client.get(f"/{self.root}/ledgers/available/{BOOKIE}")
+        self.proxy = before(stand, self.cluster, self.bookie)
 
     def client(self, wire: str, **settings: object) -> JavaClient:
         return self.stand.driver(self.release).connect(self.cluster.uri, wire=wire, settings=java_settings(**settings))
@@ -206,7 +193,8 @@ def znodes(capture: Capture) -> dict[str, bytes]:
             pending += [f"{path}/{name}" for name in zookeeper.get_children(path)]
         return found
 
-    nodes: dict[str, bytes] = capture.zookeeper(walk)
+    with capture.stand.kazoo() as zookeeper:
+        nodes: dict[str, bytes] = walk(zookeeper)
     nodes[f"/available/{BOOKIE}"] = capture.registration
     return dict(sorted(nodes.items()))
 

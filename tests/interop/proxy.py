@@ -7,6 +7,9 @@ import socket
 import threading
 from dataclasses import dataclass, field
 
+from tests.interop.bookies import BookieProcess, Cluster
+from tests.interop.stand import Stand
+from triplicate.metadata import bookie_service, encode_service_info
 from triplicate.wire import FrameBuffer, encode_frame, is_v3
 
 READ_BYTES = 1 << 16
@@ -109,3 +112,10 @@ class RecordingProxy:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def before(stand: Stand, cluster: Cluster, bookie: BookieProcess) -> RecordingProxy:
+    """Put a proxy before a bookie that is registered: clients that connect from now on go through it. The caller closes it."""
+    proxy = RecordingProxy(bookie.port)
+    stand.set_node(f"/{cluster.name}/ledgers/available/{bookie.bookie_id}", encode_service_info(bookie_service("127.0.0.1", proxy.port)))
+    return proxy

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+from kazoo.client import KazooClient
 
 from tests.interop.bookies import (
     DATABASE,
@@ -128,17 +130,25 @@ class Stand:
         bookie.stop()
         self.wait_writable(cluster)
 
-    def make_root(self, name: str) -> None:
-        """BookKeeper makes the last part of a metadata address only."""
-        from kazoo.client import KazooClient
-
+    @contextmanager
+    def kazoo(self) -> Iterator[KazooClient]:
+        """A client of ZooKeeper without either implementation's layers."""
         client = KazooClient(hosts=self.zookeeper.address)
         client.start(timeout=10)
         try:
-            client.ensure_path(f"/{name}")
+            yield client
         finally:
             client.stop()
             client.close()
+
+    def make_root(self, name: str) -> None:
+        """BookKeeper makes the last part of a metadata address only."""
+        with self.kazoo() as client:
+            client.ensure_path(f"/{name}")
+
+    def set_node(self, path: str, data: bytes) -> None:
+        with self.kazoo() as client:
+            client.set(path, data)
 
     def wait_writable(self, cluster: Cluster, within_s: float = 30.0) -> None:
         """Wait until exactly the bookies that run are registered as writable."""

@@ -1,0 +1,107 @@
+"""What really travels, seen by a proxy before the bookie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.bookies import Cluster
+from tests.interop.driver import payload
+from tests.interop.proxy import CLIENT, RecordingProxy, before
+from tests.interop.sides import NOT_SUPPORTED, Refused, Side, side
+from tests.interop.stand import OURS, Stand
+from triplicate import DigestType
+from triplicate.wire import BatchReadRequest, BatchReadResponse, ReadRequest, Request, Response, v2, v3
+
+PASSWORD = b"travel"
+
+
+@pytest.fixture(scope="module", params=["ours", "apache"])
+def watched(stand: Stand, request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, RecordingProxy]]:
+    """A cluster of one bookie of either kind, seen through a proxy."""
+    kind = request.param
+    cluster = stand.new_cluster(f"watched-{kind}", *((1, 0) if kind == "ours" else (0, 1)))
+    proxy = before(stand, cluster, cluster.bookies[0])
+    yield cluster, proxy
+    proxy.close()
+    cluster.stop()
+
+
+
+def written(client: Side, count: int) -> int:
+    ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.CRC32C, password=PASSWORD)
+    ledger.append_many(count, first=0, size=100, seed=3)
+    ledger.close()
+    return ledger.ledger_id
+
+
+def requests_of(proxy: RecordingProxy, step: str, wire: str) -> list[Request | None]:
+    frames = [frame.frame[4:] for frame in proxy.of_step(step) if frame.sender == CLIENT and frame.wire == wire]
+    return [v2.decode_request(body) if wire == "v2" else v3.decode_request(body).request for body in frames]
+
+
+def answers_of(proxy: RecordingProxy, step: str) -> list[Response]:
+    return [v2.decode_response(frame.frame[4:]) for frame in proxy.of_step(step) if frame.sender != CLIENT and frame.wire == "v2"]
+
+
+@pytest.mark.parametrize("client", ["ours", "java"])
+def test_a_batch_travels_as_one_request(stand: Stand, watched: tuple[Cluster, RecordingProxy], client: str, java_release: str) -> None:
+    cluster, proxy = watched
+    reader = side(stand, OURS if client == "ours" else f"java-{java_release}", cluster, "v2")
+    ledger_id = written(reader, 9)
+    reading = reader.open(ledger_id, digest_type=DigestType.CRC32C, password=PASSWORD)
+    proxy.step = f"batch {client} {java_release}"
+    if not reader.batch_reads:
+        with pytest.raises(Refused, match=NOT_SUPPORTED):
+            reading.read_batch(0, 5, 1 << 20)
+        assert requests_of(proxy, proxy.step, "v2") == []
+        return
+    entries = reading.read_batch(2, 5, 1 << 20)
+    assert [entry.payload for entry in entries] == [payload(3, entry_id, 100) for entry_id in range(2, 7)]
+    [request] = requests_of(proxy, proxy.step, "v2")
+    assert isinstance(request, BatchReadRequest)
+    assert (request.ledger_id, request.start_entry_id, request.max_count, request.fence) == (ledger_id, 2, 5, False)
+    [answer] = answers_of(proxy, proxy.step)
+    assert isinstance(answer, BatchReadResponse)
+    assert len(answer.bodies) == 5
+    reading.close()
+
+
+def test_over_version_3_we_read_a_batch_one_by_one(stand: Stand, watched: tuple[Cluster, RecordingProxy]) -> None:
+    cluster, proxy = watched
+    reader = side(stand, OURS, cluster, "v3")
+    reading = reader.open(written(reader, 9), digest_type=DigestType.CRC32C, password=PASSWORD)
+    proxy.step = "batch over version 3"
+    entries = reading.read_batch(2, 5, 1 << 20)
+    assert [entry.payload for entry in entries] == [payload(3, entry_id, 100) for entry_id in range(2, 2 + len(entries))]
+    requests = requests_of(proxy, proxy.step, "v3")
+    assert [(type(request), getattr(request, "entry_id", None)) for request in requests] == [
+        (ReadRequest, entry_id) for entry_id in range(2, 2 + len(entries))
+    ]
+    assert answers_of(proxy, proxy.step) == []
+    reading.close()
+
+
+@pytest.mark.parametrize("wire", ["v2", "v3"])
+def test_both_clients_send_the_same_to_write_and_read(
+    stand: Stand, watched: tuple[Cluster, RecordingProxy], wire: str, java_release: str
+) -> None:
+    """Apart from the ledger's id and the numbers of version 3, the same requests in the same order."""
+    cluster, proxy = watched
+    seen = []
+    for name in (OURS, f"java-{java_release}"):
+        client = side(stand, name, cluster, wire)
+        step = proxy.step = f"writing {wire} {name}"
+        ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.DUMMY, password=PASSWORD)
+        for index in range(3):
+            ledger.append(payload(1, index, 50))
+        ledger.close()
+        reading = client.open(ledger.ledger_id, digest_type=DigestType.DUMMY, password=PASSWORD)
+        reading.read(0, 2)
+        reading.close()
+        ledger_id = ledger.ledger_id.to_bytes(8, "big")
+        seen.append([repr(request).replace(repr(ledger_id)[2:-1], "ID") for request in requests_of(proxy, step, wire)])
+        seen[-1] = [text.replace(f"ledger_id={ledger.ledger_id},", "ledger_id,") for text in seen[-1]]
+    assert len(seen[0]) == 6
+    assert seen[0] == seen[1]
