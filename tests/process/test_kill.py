@@ -48,7 +48,7 @@ def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Pat
             up.kill_member(name)
         with contextlib.ExitStack() as stack:
             for name in up.members:
-                stack.enter_context(Member(up, name))
+                stack.enter_context(Member(up.folder, name))
             assert run_json("ledger", "recover", ledger, uri=up.uri)["entries"] == made["entries"] == 3000
             assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[:3000]
 
