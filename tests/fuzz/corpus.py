@@ -12,7 +12,7 @@ from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_la
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FOUND = GOLDEN / "fuzz"
-"""Inputs that once broke something, a folder per target."""
+"""Inputs that once broke something, in hexadecimal digits, a folder per target."""
 
 _RAW = b"\x00\x00\x00"
 """What stands before a stream that is taken as it is: see `streams._given`."""
@@ -42,7 +42,7 @@ def seeds(target: str) -> list[bytes]:
     found = list(_seeds(target))
     folder = FOUND / target
     if folder.is_dir():
-        found += [path.read_bytes() for path in sorted(folder.iterdir())]
+        found += [bytes.fromhex(path.read_text(encoding="ascii")) for path in sorted(folder.glob("*.hex"))]
     return found
 
 
