@@ -3,7 +3,7 @@
 from triplicate.client.adds import Payload
 from triplicate.client.adv_writer import AdvLedgerWriter
 from triplicate.client.authentication import Authenticator
-from triplicate.client.client import WRITER_AWAITED, Client
+from triplicate.client.client import WRITER_AWAITED, BookieInfo, Client
 from triplicate.client.connect import connect
 from triplicate.client.reader import LedgerReader
 from triplicate.client.tail import Tail
@@ -15,6 +15,7 @@ __all__ = [
     "WRITER_AWAITED",
     "AdvLedgerWriter",
     "Authenticator",
+    "BookieInfo",
     "Client",
     "ClientSettings",
     "LedgerReader",

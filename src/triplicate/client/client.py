@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from triplicate.client.adv_writer import AdvLedgerWriter
+from triplicate.client.answers import about_bookie
+from triplicate.client.asking import asked
 from triplicate.client.authentication import Authenticator
 from triplicate.client.metrics import ClientMetrics
 from triplicate.client.pool import ChannelPool, Services, Suspects
@@ -15,10 +17,11 @@ from triplicate.client.recovery import recover_ledger
 from triplicate.client.write_handle import WriteHandle
 from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
-from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
+from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, choose_ensemble
 from triplicate.metadata import ClusterMetadata, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
+from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
 CREATE_ATTEMPTS = 16
 """How many fresh ids are tried when each turns out to be taken."""
@@ -27,6 +30,14 @@ DEFAULT_SETTINGS = ClientSettings()
 NO_CUSTOM: Mapping[str, bytes] = {}
 WRITER_AWAITED: Mapping[str, bytes] = {"writer": b"awaited"}
 """Custom metadata of a ledger whose creator promises not to write it; see `Client.take_up`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookieInfo:
+    """The space of a bookie's ledger directories: each file system once, in bytes."""
+
+    total_bytes: int
+    free_bytes: int
 
 
 class Client:
@@ -251,6 +262,19 @@ class Client:
         """
         self._check_usable()
         return (await self._services.metadata.ledgers.get(ledger_id)).value
+
+    async def bookie_info(self, bookie_id: str) -> BookieInfo:
+        """How much space a bookie has. Goes over version 3 of the protocol.
+
+        Raises:
+            BookieError: it did not answer, or could not say.
+        """
+        self._check_usable()
+        response = await asked(self._services.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
+        if response.status is not Status.OK or response.total_bytes is None or response.free_bytes is None:
+            status = Status.IO_ERROR if response.status is Status.OK else response.status
+            raise about_bookie(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the question for its disk space")
+        return BookieInfo(response.total_bytes, response.free_bytes)
 
     async def aclose(self) -> None:
         """Abandon writers, close readers and connections, end all tasks. Idempotent."""

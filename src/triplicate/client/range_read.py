@@ -1,41 +1,84 @@
-"""Reading entries from their replicas: many at a time, each from the next replica when one fails."""
+"""Reading entries from their replicas: many at a time, each from the next replica when one fails.
+
+Source: BookKeeper `PendingReadOp`, `BatchedReadOp`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Sequence
 
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
+from triplicate.client.batch_read import BatchRead, BatchSupport
 from triplicate.client.pool import Services
-from triplicate.errors import BookieError, DigestMismatch, HandleClosed, ReadFailed, TriplicateError
+from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, write_sets
 from triplicate.wire import ReadResponse, Status
 
 FIRST_GUESS_BYTES = 4096
 """Size of an entry as long as none has been seen."""
 
+BATCHES_AT_A_TIME = 4
+"""Among how many batches the window is divided."""
+
+
+def replicas_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
+    """The bookies that should hold an entry, in the order in which they are asked."""
+    ensemble = metadata.ensemble_of(entry_id)
+    sets = write_sets(len(ensemble), metadata.write_quorum)
+    return [ensemble[position] for position in sets[entry_id % len(ensemble)]]
+
+
+def segment_end(metadata: LedgerMetadata, entry_id: int) -> int:
+    """The entry with which the next ensemble takes over; 2**63 when there is none."""
+    return min([segment.first_entry_id for segment in metadata.segments if segment.first_entry_id > entry_id], default=1 << 63)
+
 
 class RangeRead:
     """One reading of entries `first` to `last`.
 
-    Each entry is asked of the first replica of its write set; a plan is made only for those that fail there. How many are on the
-    way is bounded by entries and by bytes, the latter reckoned by the average entry so far.
+    Each entry is asked of the first replica of its write set; a plan is made only for those that fail there. Where batches fit, they are
+    asked for instead, and what a batch left out is asked for again. How much is on the way is bounded by entries and by bytes, the latter
+    reckoned by the average entry so far, and exactly for batches.
+
+    Args:
+        batches: of the handle for which this is read.
+        unconfirmed: an entry may well not be there: `NoSuchEntry` when every replica says so.
     """
 
-    def __init__(self, services: Services, metadata: LedgerMetadata, codec: EntryCodec, first: int, last: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        metadata: LedgerMetadata,
+        codec: EntryCodec,
+        first: int,
+        last: int,
+        batches: BatchSupport,
+        *,
+        unconfirmed: bool = False,
+    ) -> None:
         self.future: asyncio.Future[list[Entry]] = asyncio.get_running_loop().create_future()
+        self.max_lac = -1
+        """The greatest last-add-confirmed that the bookies named beside what they delivered (version 3 only)."""
         self._services = services
         self._metadata = metadata
         self._codec = codec
         self._first = first
         self._last = last
         self._next = first
+        self._batches = batches
+        self._unconfirmed = unconfirmed
+        self._singles: deque[int] = deque()
+        self._rests: deque[tuple[int, int, str]] = deque()
+        """(first, behind the last, who delivered what was before) of what batches left out."""
         self._results: list[Entry | None] = [None] * (last - first + 1)
         self._missing = last - first + 1
         self._outstanding = 0
         self._received = 0
         self._received_bytes = 0
         self._plans: dict[int, ReadPlan] = {}
-        self._sets = write_sets(metadata.ensemble_size, metadata.write_quorum)
+        self._failed: dict[str, None] = {}
         self._pump()
 
     def _window(self) -> int:
@@ -45,14 +88,62 @@ class RangeRead:
 
     def _pump(self) -> None:
         window = self._window()
-        while self._next <= self._last and self._outstanding < window and not self.future.done():
-            entry_id = self._next
-            self._next += 1
-            self._ask(entry_id, self._replicas(entry_id)[0])
+        while self._outstanding < window and not self.future.done():
+            if self._singles:
+                entry_id = self._singles.popleft()
+                self._ask(entry_id, replicas_of(self._metadata, entry_id)[0])
+            elif self._rests:
+                self._ask_batch(*self._rests.popleft())
+            elif self._next > self._last:
+                break
+            elif self._next == self._last or not self._batches.fits(self._metadata):
+                self._next += 1
+                self._ask(self._next - 1, replicas_of(self._metadata, self._next - 1)[0])
+            else:
+                stop = min(self._next + max(1, window // BATCHES_AT_A_TIME), segment_end(self._metadata, self._next), self._last + 1)
+                if self._outstanding and self._outstanding + stop - self._next > window:
+                    break
+                first, self._next = self._next, stop
+                self._ask_batch(first, stop, "")
 
-    def _replicas(self, entry_id: int) -> list[str]:
-        ensemble = self._metadata.ensemble_of(entry_id)
-        return [ensemble[position] for position in self._sets[entry_id % len(ensemble)]]
+    # Batches.
+
+    def _ask_batch(self, first: int, stop: int, preferred: str) -> None:
+        settings = self._services.settings
+        replicas = replicas_of(self._metadata, first)
+        # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
+        replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
+        max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
+        self._outstanding += stop - first
+        BatchRead(self._services, self._codec, first, stop - first, max_bytes, replicas, self._batch_done)
+
+    def _batch_done(self, batch: BatchRead) -> None:
+        self._outstanding -= batch.count
+        if self.future.done():
+            return
+        stop = batch.first + batch.count
+        if batch.entries:
+            following = batch.first + len(batch.entries)
+            if following < stop:
+                self._rests.append((following, stop, batch.bookie_id))
+            self._note_failures(batch.plan, batch.bookie_id)
+            self._deliver(batch.first, batch.entries)
+        elif batch.closed is not None:
+            self._fail(batch.closed)
+        elif batch.impossible:
+            self._batches.refuse(batch.bookie_id)
+            self._singles.extend(range(batch.first, stop))
+            self._pump()
+        else:
+            self._give_up(batch.plan)
+
+    def _note_failures(self, plan: ReadPlan, delivered: str) -> None:
+        """Ask those that failed last from now on."""
+        for bookie_id in plan.unhelpful:
+            if bookie_id != delivered:
+                self._failed[bookie_id] = None
+
+    # Single entries.
 
     def _ask(self, entry_id: int, bookie_id: str) -> None:
         try:
@@ -68,6 +159,8 @@ class RangeRead:
         self._outstanding -= 1
         if self.future.done():
             return
+        if response is not None and response.max_lac is not None:
+            self.max_lac = max(self.max_lac, response.max_lac)
         if response is not None and response.status == Status.OK and response.body is not None:
             try:
                 entry = self._codec.decode(response.body, entry_id)
@@ -76,7 +169,8 @@ class RangeRead:
                 self._services.host.trace("client.digest_mismatch", ledger=self._codec.ledger_id, entry=entry_id, bookie=bookie_id)
                 self._try_next(entry_id, bookie_id, str(mismatch))
             else:
-                self._deliver(entry_id, entry)
+                self._plans.pop(entry_id, None)
+                self._deliver(entry_id, (entry,))
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             self._try_next(entry_id, bookie_id, None)
         else:
@@ -84,12 +178,12 @@ class RangeRead:
             refusal = error or error_of(status, bookie_id, self._codec.ledger_id, f"read of entry {entry_id}")
             self._try_next(entry_id, bookie_id, str(refusal))
 
-    def _deliver(self, entry_id: int, entry: Entry) -> None:
-        self._plans.pop(entry_id, None)
-        self._results[entry_id - self._first] = entry
-        self._missing -= 1
-        self._received += 1
-        self._received_bytes += len(entry.payload)
+    def _deliver(self, first: int, entries: Sequence[Entry]) -> None:
+        start = first - self._first
+        self._results[start : start + len(entries)] = entries
+        self._missing -= len(entries)
+        self._received += len(entries)
+        self._received_bytes += sum([len(entry.payload) for entry in entries])
         if self._missing:
             self._pump()
         else:
@@ -103,7 +197,7 @@ class RangeRead:
         """
         plan = self._plans.get(entry_id)
         if plan is None:
-            replicas = self._replicas(entry_id)
+            replicas = replicas_of(self._metadata, entry_id)
             plan = self._plans[entry_id] = ReadPlan(entry_id, replicas, len(replicas))
             plan.next_replica()
         if failure is None:
@@ -114,10 +208,18 @@ class RangeRead:
         if following is not None:
             self._ask(entry_id, following)
         else:
-            self._fail(ReadFailed(f"no replica delivered entry {entry_id} of ledger {self._codec.ledger_id}: {plan.report()}"))
+            self._give_up(plan)
+
+    def _give_up(self, plan: ReadPlan) -> None:
+        """No replica delivered. That it is not there is said only where all of them said so."""
+        entry, report = f"entry {plan.entry_id} of ledger {self._codec.ledger_id}", plan.report()
+        if self._unconfirmed and plan.is_absent:
+            self._fail(NoSuchEntry(f"{entry} does not exist: {report}"))
+        else:
+            self._fail(ReadFailed(f"no replica delivered {entry}: {report}"))
 
     def _fail(self, error: TriplicateError) -> None:
-        if isinstance(error, ReadFailed):
+        if isinstance(error, ReadFailed | NoSuchEntry):
             error.ledger_id = self._codec.ledger_id
         if not self.future.done():
             self.future.set_exception(error)

@@ -1,6 +1,6 @@
 """Reading a ledger without disturbing its writer.
 
-Source: BookKeeper `LedgerOpenOp`, `ReadOnlyLedgerHandle`.
+Source: BookKeeper `LedgerOpenOp`, `ReadOnlyLedgerHandle`, `LedgerHandle`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ import asyncio
 from types import TracebackType
 
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
-from triplicate.client.lac_read import LacRead
+from triplicate.client.asking import asked
+from triplicate.client.batch_read import BatchRead, BatchSupport
+from triplicate.client.lac_read import ExplicitLacRead, LacRead, TryLacRead
+from triplicate.client.listening import Listening
 from triplicate.client.pool import Services
-from triplicate.client.range_read import RangeRead
+from triplicate.client.range_read import RangeRead, replicas_of, segment_end
 from triplicate.client.tail import Tail
-from triplicate.errors import ArgumentError, BookieError, HandleClosed, NoSuchEntry, ReadFailed
-from triplicate.ledger import Entry, EntryCodec, LedgerMetadata
+from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchEntry, ReadFailed
+from triplicate.ledger import Availability, Entry, EntryCodec, LedgerMetadata, decode_availability
 from triplicate.metadata import Versioned
-from triplicate.wire import LAST_ENTRY, ReadResponse, Status
+from triplicate.wire import LAST_ENTRY, ListEntriesRequest, ListEntriesResponse, ReadRequest, ReadResponse, Status
 
 
 class LedgerReader:
@@ -28,6 +31,7 @@ class LedgerReader:
         self._found = found
         self._codec = EntryCodec(ledger_id, found.value.digest_type, found.value.password)
         self._last_add_confirmed = found.value.last_entry_id
+        self._batches = BatchSupport(services)
         self._tails: dict[int, Tail] = {}
         self._closed = False
 
@@ -59,39 +63,115 @@ class LedgerReader:
             ReadFailed: for an entry no replica delivered, also after the metadata was read again. NoSuchLedger: deleted meanwhile.
             ConnectionLost: the metadata is away, so whether entries behind the last known one are confirmed cannot be told.
         """
-        self._check_usable()
-        if not 0 <= first_entry_id <= last_entry_id:
-            raise ArgumentError(f"entries {first_entry_id} to {last_entry_id} are not a range")
-        if last_entry_id > self._last_add_confirmed and not self.is_closed:
+        self._check_range(first_entry_id, last_entry_id)
+        await self._reach(last_entry_id)
+        return await self.read_confirmed(first_entry_id, last_entry_id)
+
+    async def read_unconfirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
+        """`read` without asking what is confirmed: entries that were never acknowledged may be among them, and be gone later.
+
+        Raises:
+            NoSuchEntry: every replica of an entry says that it does not have it. Otherwise as `read`.
+        """
+        self._check_range(first_entry_id, last_entry_id)
+        return await self._read_range(first_entry_id, last_entry_id, unconfirmed=True)
+
+    async def read_batch(self, first_entry_id: int, max_entries: int, max_bytes: int = 0) -> list[Entry]:
+        """Confirmed entries from `first_entry_id` on in one request: at least one, and fewer than asked for is normal.
+
+        Where batches cannot be had (other wire versions, ensembles larger than the write quorum, bookies before BookKeeper 4.17), the
+        entries are read one by one, to the same effect.
+
+        Args:
+            max_entries: at most so many. max_bytes: of the entries as they travel; the first comes whatever its size. 0 leaves it to
+                the largest frame.
+
+        Raises:
+            ArgumentError: the arguments ask for nothing. Otherwise as `read`.
+        """
+        self._check_range(first_entry_id, first_entry_id)
+        if max_entries < 1 or max_bytes < 0:
+            raise ArgumentError(f"max_entries is {max_entries} and max_bytes {max_bytes}; at least one entry and 0 bytes must be allowed")
+        await self._reach(first_entry_id)
+        limit = self._services.settings.frame_limit_bytes
+        max_bytes = min(max_bytes, limit) if max_bytes else limit
+        last = min(first_entry_id + max_entries - 1, self._last_add_confirmed)
+        if self._batches.fits(self.metadata):
+            entries = await self._ask_batch(first_entry_id, last, max_bytes)
+            if entries:
+                return entries
+        last = min(last, first_entry_id + self._services.settings.read_window_entries - 1)
+        return self._cut(await self.read_confirmed(first_entry_id, last), max_bytes)
+
+    async def _ask_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
+        """What one bookie gives; empty when single reads have to do it."""
+        future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
+        count = min(last + 1, segment_end(self.metadata, first)) - first
+
+        def done(batch: BatchRead) -> None:
+            if not future.done():
+                future.set_result(batch)
+
+        BatchRead(self._services, self._codec, first, count, max_bytes, replicas_of(self.metadata, first), done)
+        batch = await future
+        if batch.closed is not None:
+            raise batch.closed
+        if batch.impossible:
+            self._batches.refuse(batch.bookie_id)
+        self._count(batch.entries)
+        return batch.entries
+
+    def _cut(self, entries: list[Entry], max_bytes: int) -> list[Entry]:
+        room = max_bytes
+        for index, entry in enumerate(entries):
+            room -= len(entry.payload) + self._codec.overhead
+            if room < 0 and index:
+                return entries[:index]
+        return entries
+
+    async def _reach(self, entry_id: int) -> None:
+        """Ask how far the ledger is confirmed, if the entry is not known to be."""
+        if entry_id > self._last_add_confirmed and not self.is_closed:
             await self.read_last_confirmed()
-        if last_entry_id > self._last_add_confirmed:
+        if entry_id > self._last_add_confirmed:
             error = NoSuchEntry(
-                f"entry {last_entry_id} of ledger {self.ledger_id} does not exist: the last confirmed entry is {self._last_add_confirmed}"
+                f"entry {entry_id} of ledger {self.ledger_id} does not exist: the last confirmed entry is {self._last_add_confirmed}"
             )
             error.ledger_id = self.ledger_id
             raise error
-        return await self.read_confirmed(first_entry_id, last_entry_id)
+
+    def _check_range(self, first_entry_id: int, last_entry_id: int) -> None:
+        self._check_usable()
+        if not 0 <= first_entry_id <= last_entry_id:
+            raise ArgumentError(f"entries {first_entry_id} to {last_entry_id} are not a range")
 
     async def read_confirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
         """`read` of entries that are known to be confirmed."""
-        metrics, clock = self._services.metrics, self._services.host.clock
+        return await self._read_range(first_entry_id, last_entry_id, unconfirmed=False)
+
+    async def _read_range(self, first: int, last: int, *, unconfirmed: bool) -> list[Entry]:
+        clock = self._services.host.clock
         started_at = clock.monotonic()
         while True:
             version = self._found.version
+            reading = RangeRead(self._services, self.metadata, self._codec, first, last, self._batches, unconfirmed=unconfirmed)
             try:
-                entries = await RangeRead(self._services, self.metadata, self._codec, first_entry_id, last_entry_id).future
-            except ReadFailed:
+                entries = await reading.future
+            except (ReadFailed, NoSuchEntry):
                 # Even a closed ledger's entries move to other bookies when their copies are restored.
                 await self.refresh_metadata()
                 if self._found.version == version:
                     raise
             else:
                 break
-        metrics.read_seconds.observe(clock.monotonic() - started_at)
-        metrics.read.inc(len(entries))
-        metrics.read_bytes.inc(sum(len(entry.payload) for entry in entries))
-        self.learn(entries[-1].last_add_confirmed)
+        self._services.metrics.read_seconds.observe(clock.monotonic() - started_at)
+        self._count(entries)
+        self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries
+
+    def _count(self, entries: list[Entry]) -> None:
+        self._services.metrics.read.inc(len(entries))
+        self._services.metrics.read_bytes.inc(sum([len(entry.payload) for entry in entries]))
 
     async def read_last_confirmed(self) -> int:
         """Ask the bookies how far the ledger is confirmed; never fences. A closed ledger answers from its metadata.
@@ -122,6 +202,97 @@ class LedgerReader:
                 break
         return self._last_add_confirmed
 
+    async def try_last_confirmed(self) -> int:
+        """Ask all bookies of the last ensemble for their last entry, and take the first answer that is newer than what is known.
+
+        Says nothing about what else may be confirmed: that is `read_last_confirmed`. Returns what is known when nobody knows more.
+
+        Raises:
+            ReadFailed: no bookie gave a usable answer.
+        """
+        self._check_usable()
+        if not self.is_closed:
+            self.learn(await TryLacRead(self._services, self.metadata, self._codec, self._last_add_confirmed).future)
+        return self._last_add_confirmed
+
+    async def read_explicit_last_confirmed(self) -> int | None:
+        """What the writer told the bookies of its last-add-confirmed outside of entries; None when it told them nothing.
+
+        Goes over version 3 of the protocol. A closed ledger answers from its metadata.
+
+        Raises:
+            ReadFailed: too few bookies answered to exclude that one was told more. NoSuchLedger, ConnectionLost: as `read_last_confirmed`.
+        """
+        self._check_usable()
+        if not self.is_closed:
+            await self.refresh_metadata()
+        if self.is_closed:
+            return self._last_add_confirmed
+        reading = ExplicitLacRead(self._services, self.metadata, self._codec)
+        await reading.future
+        self.learn(reading.explicit)
+        return reading.explicit if reading.explicit >= 0 else None
+
+    async def wait_for_entry(self, entry_id: int, timeout_s: float) -> Entry | None:
+        """The entry as soon as it is confirmed; None when `timeout_s` seconds pass before, or the ledger ends before it (`is_closed`).
+
+        `last_add_confirmed` may have grown meanwhile.
+
+        Raises:
+            ArgumentError: the id is below 0. ReadFailed: in all that time no bookie said anything that could be used.
+            NoSuchLedger: it was deleted.
+        """
+        self._check_range(entry_id, entry_id)
+        clock = self._services.host.clock
+        refresh_at = clock.monotonic()
+        deadline = refresh_at + timeout_s
+        listening = Listening(self._services, self, self._codec, longest_wait_s=timeout_s)
+        while entry_id > self._last_add_confirmed and not self.is_closed:
+            now = clock.monotonic()
+            if now >= refresh_at:
+                refresh_at = now + self._services.settings.long_poll_wait_s
+                await self._refresh_if_there()
+                continue
+            if now >= deadline:
+                if not listening.answers:
+                    raise self._unheard(entry_id, listening.failure)
+                return None
+            entry = await listening.wait(entry_id, min(deadline, refresh_at) - now)
+            if entry is not None:
+                self._count([entry])
+                return entry
+        if entry_id > self._last_add_confirmed:
+            return None
+        return (await self.read_confirmed(entry_id, entry_id))[0]
+
+    async def _refresh_if_there(self) -> None:
+        try:
+            await self.refresh_metadata()
+        except ConnectionLost:
+            self._services.host.trace("client.metadata_away", ledger=self.ledger_id)
+
+    def _unheard(self, entry_id: int, failure: str) -> ReadFailed:
+        said = failure or "none answered in time"
+        error = ReadFailed(f"no bookie could say whether entry {entry_id} of ledger {self.ledger_id} is confirmed: {said}")
+        error.ledger_id = self.ledger_id
+        return error
+
+    async def entries_on(self, bookie_id: str) -> Availability:
+        """Which entries of the ledger a bookie holds, as it says itself; empty when it says that it knows nothing of the ledger.
+
+        Raises:
+            BookieError: it did not answer, or with an error; what it holds is unknown. ProtocolError: the list cannot be read.
+        """
+        self._check_usable()
+        channel = self._services.pool.v3_channel(bookie_id)
+        response = await asked(channel, ListEntriesRequest(self.ledger_id), ListEntriesResponse)
+        if response.status is Status.OK and response.availability is not None:
+            return decode_availability(response.availability)
+        if response.status in EXPLICIT_NEGATIVES:
+            return Availability(())
+        status = Status.IO_ERROR if response.status is Status.OK else response.status
+        raise error_of(status, bookie_id, self.ledger_id, "question for the entries")
+
     async def read_from(self, bookie_id: str, entry_id: int) -> Entry | None:
         """What one bookie holds of an entry, verified; None only when it says explicitly that it holds nothing of it.
 
@@ -130,18 +301,7 @@ class LedgerReader:
             DigestMismatch: it holds a damaged copy.
         """
         self._check_usable()
-        future: asyncio.Future[ReadResponse] = asyncio.get_running_loop().create_future()
-
-        def answered(_: None, response: ReadResponse | None, error: BookieError | None) -> None:
-            if future.done():
-                return
-            if response is not None:
-                future.set_result(response)
-            elif error is not None:
-                future.set_exception(error)
-
-        self._services.pool.channel(bookie_id).read(self.ledger_id, entry_id, answered, None)
-        response = await future
+        response = await asked(self._services.pool.channel(bookie_id), ReadRequest(self.ledger_id, entry_id), ReadResponse)
         if response.status == Status.OK and response.body is not None:
             return self._codec.decode(response.body, None if entry_id == LAST_ENTRY else entry_id)
         if response.status in EXPLICIT_NEGATIVES:

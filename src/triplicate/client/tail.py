@@ -1,7 +1,7 @@
 """Following a ledger as it grows.
 
-Inside, bookies are asked for their last entry, one at a time in turn, with a pause that adapts to what comes; entries that are read
-tell as much. Whoever iterates sees none of that.
+Inside, a bookie keeps a long poll and answers with the next entry when it is confirmed (`client.listening`); what lies further behind is
+read in ranges, and entries that are read tell how far the ledger got. Whoever iterates sees none of that.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from triplicate.client.listening import Listening
 from triplicate.client.pool import Services
-from triplicate.errors import BookieError, ConnectionLost, DigestMismatch, HandleClosed, TriplicateError
+from triplicate.errors import ConnectionLost, HandleClosed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec
 from triplicate.metadata import Watch
-from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
 if TYPE_CHECKING:
     from triplicate.client.reader import LedgerReader
@@ -35,14 +35,10 @@ class Tail:
     def __init__(self, services: Services, reader: LedgerReader, codec: EntryCodec, first_entry_id: int) -> None:
         self._services = services
         self._reader = reader
-        self._codec = codec
         self._next = first_entry_id
         self._ready: deque[Entry] = deque()
         self._batch = FIRST_BATCH_ENTRIES
-        self._turn = 0
-        self._asked: dict[str, None] = {}
-        self._pause_s = services.settings.tail_wait_minimum_s
-        self._wake: asyncio.Future[None] | None = None
+        self._listening = Listening(services, reader, codec)
         self._watch: Watch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stale = True
@@ -109,10 +105,10 @@ class Tail:
             while not self._closed and not self._reader.is_closed:
                 await watch.changed()
                 self._stale = True
-                self._wake_up()
+                self._listening.wake_up()
         except TriplicateError as error:
             self._failure = error
-            self._wake_up()
+            self._listening.wake_up()
 
     async def _read_on(self) -> None:
         first = self._next
@@ -120,57 +116,19 @@ class Tail:
         entries = await self._reader.read_confirmed(first, last)
         self._next = last + 1
         self._ready.extend(entries)
-        self._pause_s = self._services.settings.tail_wait_minimum_s
+        self._listening.had_news()
         settings = self._services.settings
         average = sum(len(entry.payload) for entry in entries) // len(entries) + 1
         self._batch = max(1, min(2 * self._batch, settings.read_window_entries, settings.read_window_bytes // average))
 
     async def _wait(self) -> None:
-        """Ask one bookie, and return when there is news or the pause is over."""
-        clock, settings = self._services.host.clock, self._services.settings
-        known = self._reader.last_add_confirmed
-        self._wake = asyncio.get_running_loop().create_future()
-        self._ask()
-        timer = clock.call_at(clock.monotonic() + self._pause_s, self._wake_up)
-        try:
-            await self._wake
-        finally:
-            timer.cancel()
-        if self._reader.last_add_confirmed > known:
-            self._pause_s = settings.tail_wait_minimum_s
-        else:
-            self._pause_s = min(2 * self._pause_s, max(settings.tail_wait_minimum_s, settings.tail_wait_maximum_s))
-
-    def _ask(self) -> None:
-        """Ask the next bookie in turn that does not owe an answer. One answer is enough: the word of any bookie with a good digest
-        is what the writer once said.
-        """
-        ensemble = self._reader.metadata.last_segment.ensemble
-        for _ in ensemble:
-            bookie_id = ensemble[self._turn % len(ensemble)]
-            self._turn += 1
-            if bookie_id not in self._asked:
-                channel = self._services.pool.channel(bookie_id)
-                self._asked[bookie_id] = None
-                channel.read(self._codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
-                return
-
-    def _answered(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> None:
-        self._asked.pop(bookie_id, None)
-        if response is None or response.status != Status.OK or response.body is None:
-            return
-        try:
-            entry = self._codec.decode(response.body)
-        except DigestMismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
-            return
-        self._reader.learn(entry.last_add_confirmed)
-        if self._next <= self._reader.last_add_confirmed:
-            self._wake_up()
-
-    def _wake_up(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        """Return when there may be news."""
+        entry = await self._listening.wait(self._next)
+        if entry is not None:
+            self._next += 1
+            self._ready.append(entry)
+            self._services.metrics.read.inc()
+            self._services.metrics.read_bytes.inc(len(entry.payload))
 
     async def aclose(self) -> None:
         """Stop; a waiting iteration ends. Idempotent."""
@@ -182,7 +140,7 @@ class Tail:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-        self._wake_up()
+        self._listening.wake_up()
 
     async def __aenter__(self) -> Tail:
         return self

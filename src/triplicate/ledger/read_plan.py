@@ -62,6 +62,11 @@ class ReadPlan:
         """Whether every replica was asked and answered, and absence is still not proven."""
         return not self._unasked and not self._asked and not self.is_absent
 
+    @property
+    def unhelpful(self) -> list[str]:
+        """The replicas that did not deliver, whatever they said."""
+        return [*self._failures, *self._absent]
+
     def report(self) -> str:
         """What each replica said, for an error message."""
         said = [f"{bookie_id}: {reason}" for bookie_id, reason in self._failures.items()]

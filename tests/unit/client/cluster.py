@@ -13,16 +13,22 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.ledger import LedgerMetadata
+from triplicate.ledger import LedgerMetadata, encode_availability, entry_header
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import Host, Listener, real_host
 from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
     AddResponse,
+    BatchReadRequest,
+    BatchReadResponse,
+    BookieInfoRequest,
+    BookieInfoResponse,
     ForceRequest,
     ForceResponse,
     FrameBuffer,
+    ListEntriesRequest,
+    ListEntriesResponse,
     ReadLacRequest,
     ReadLacResponse,
     ReadRequest,
@@ -62,6 +68,22 @@ class FakeLedger:
     unsynced: set[int] = field(default_factory=set)
     explicit_lac: bytes | None = None
 
+    @property
+    def max_lac(self) -> int:
+        """The greatest last-add-confirmed that the bookie was told in any way."""
+        told = [-1, *(entry_header(body)[2] for body in self.entries.values())]
+        return max(told if self.explicit_lac is None else [*told, int.from_bytes(self.explicit_lac[8:16], signed=True)])
+
+
+@dataclass(eq=False)
+class Parked:
+    """A long poll that waits."""
+
+    connection: _Connection
+    request: ReadRequest
+    transaction: int
+    timer: asyncio.TimerHandle | None = None
+
 
 class FakeBookie:
     """One bookie under a script."""
@@ -73,6 +95,13 @@ class FakeBookie:
         self.seen: list[Request] = []
         self.held: list[tuple[_Connection, Request, int | None]] = []
         self.connections: list[_Connection] = []
+        self.parked: list[Parked] = []
+        self.knows_batches = True
+        """False: as BookKeeper before 4.17, which breaks the connection."""
+        self.knows_v3 = True
+        """False: as a bookie that never heard of version 3."""
+        self.answers_at_most = 1 << 30
+        """Entries in the answer to a batch read."""
         self.listener: Listener | None = None
 
     async def start(self, host: Host, port: int = 0) -> int:
@@ -85,8 +114,7 @@ class FakeBookie:
             await self.listener.close()
             self.listener = None
         for connection in list(self.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
+            connection.abort()
 
     def when(self, kind: type[Any], action: Status | str, *, entry_id: int | None = None, fence: bool | None = None) -> Rule:
         """Do `action` with every request of this kind (and entry, and fence flag) from now on."""
@@ -120,15 +148,19 @@ class FakeBookie:
     def handle(self, connection: _Connection, request: Request, transaction: int | None) -> None:
         self.seen.append(request)
         action = next((action for rule in self.rules if (action := rule(request)) is not None), None)
-        if action is None:
+        if action is None and isinstance(request, ReadRequest) and request.previous_lac is not None and transaction is not None:
+            self.poll(connection, request, transaction)
+        elif (transaction is not None and not self.knows_v3) or (isinstance(request, BatchReadRequest) and not self.knows_batches):
+            connection.abort()
+        elif action is None:
             connection.answer(self.serve(request), transaction)
+            self.wake_polls()
         elif isinstance(action, Status):
             connection.answer(v3.refusal_of(request, action), transaction)
         elif action == "hold":
             self.held.append((connection, request, transaction))
         elif action == "close":
-            assert connection.transport is not None
-            connection.transport.abort()
+            connection.abort()
         elif action == "damage":
             response = self.serve(request)
             assert isinstance(response, ReadResponse)
@@ -160,8 +192,66 @@ class FakeBookie:
             last = known.entries[max(known.entries)] if known.entries else None
             found = last is not None or known.explicit_lac is not None
             return ReadLacResponse(Status.OK if found else Status.NO_ENTRY, request.ledger_id, known.explicit_lac, last)
+        if isinstance(request, ListEntriesRequest):
+            if request.ledger_id not in self.ledgers:
+                return v3.refusal_of(request, Status.NO_LEDGER)
+            runs = encode_availability(range(entry_id, entry_id + 1) for entry_id in sorted(self.ledgers[request.ledger_id].entries))
+            return ListEntriesResponse(Status.OK, request.ledger_id, runs)
+        if isinstance(request, BookieInfoRequest):
+            return BookieInfoResponse(Status.OK, 1000, 900)
+        if isinstance(request, BatchReadRequest):
+            return self.serve_batch(request)
         assert isinstance(request, ReadRequest), request
         return self.serve_read(request)
+
+    def serve_batch(self, request: BatchReadRequest) -> Response:
+        if request.ledger_id not in self.ledgers:
+            return v3.refusal_of(request, Status.NO_LEDGER)
+        entries, room = self.ledgers[request.ledger_id].entries, request.max_bytes - 36
+        bodies: list[bytes] = []
+        for entry_id in range(request.start_entry_id, request.start_entry_id + min(request.max_count, self.answers_at_most)):
+            room -= len(entries.get(entry_id, b"")) + 4
+            if entry_id not in entries or (room < 0 and bodies):
+                break
+            bodies.append(entries[entry_id])
+        if not bodies:
+            return v3.refusal_of(request, Status.NO_ENTRY)
+        return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, tuple(bodies))
+
+    def poll(self, connection: _Connection, request: ReadRequest, transaction: int) -> None:
+        ledger = self.ledgers.get(request.ledger_id)
+        assert request.previous_lac is not None
+        assert request.timeout_ms is not None
+        if ledger is None or ledger.max_lac > request.previous_lac:
+            connection.answer(self.serve_poll(request), transaction)
+            return
+        parked = Parked(connection, request, transaction)
+        parked.timer = asyncio.get_running_loop().call_later(request.timeout_ms / 1000, self.answer_poll, parked)
+        self.parked.append(parked)
+
+    def answer_poll(self, parked: Parked) -> None:
+        self.parked.remove(parked)
+        assert parked.timer is not None
+        parked.timer.cancel()
+        parked.connection.answer(self.serve_poll(parked.request), parked.transaction)
+
+    def wake_polls(self) -> None:
+        for parked in list(self.parked):
+            previous = parked.request.previous_lac
+            assert previous is not None
+            if self.ledgers[parked.request.ledger_id].max_lac > previous:
+                self.answer_poll(parked)
+
+    def serve_poll(self, request: ReadRequest) -> Response:
+        ledger = self.ledgers.get(request.ledger_id)
+        if ledger is None:
+            return v3.refusal_of(request, Status.NO_LEDGER)
+        if not ledger.entries:
+            return v3.refusal_of(request, Status.NO_ENTRY)
+        assert request.previous_lac is not None
+        body = ledger.entries.get(request.previous_lac + 1) if ledger.max_lac > request.previous_lac else None
+        entry_id = LAST_ENTRY if body is None else request.previous_lac + 1
+        return ReadResponse(Status.OK, request.ledger_id, entry_id, body, ledger.max_lac)
 
     def serve_read(self, request: ReadRequest) -> Response:
         if request.fence:
@@ -193,6 +283,14 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
         self.bookie.connections.remove(self)
+        for parked in [parked for parked in self.bookie.parked if parked.connection is self]:
+            assert parked.timer is not None
+            parked.timer.cancel()
+            self.bookie.parked.remove(parked)
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         for body in self.frames.bodies(data):

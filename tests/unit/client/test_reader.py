@@ -21,7 +21,7 @@ from triplicate.errors import (
 )
 from triplicate.ledger import Entry
 from triplicate.metadata import Fault
-from triplicate.wire import LAST_ENTRY, ReadRequest, Status
+from triplicate.wire import LAST_ENTRY, ReadLacRequest, ReadRequest, Status
 
 
 def test_an_open_ledger_shows_what_is_confirmed_and_is_not_fenced() -> None:
@@ -118,6 +118,7 @@ def test_too_few_answers_do_not_tell_what_is_confirmed() -> None:
             writer = await client.create()
             await writer.append(b"x")
             cluster["a"].when(ReadRequest, Status.IO_ERROR)
+            cluster["a"].when(ReadLacRequest, Status.IO_ERROR)
             await cluster["b"].stop()
             with pytest.raises(ReadFailed, match="too many bookies are unknown"):
                 await client.open(writer.ledger_id)

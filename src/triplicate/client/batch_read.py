@@ -1,0 +1,122 @@
+"""Reading consecutive entries in one request, where every bookie of the ensemble has all of them.
+
+The answer holds as many entries as the bookie found and the limits allow, at least one; fewer than asked says nothing about the rest.
+Source: BookKeeper `BatchedReadOp`, `BatchedReadEntryProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
+from triplicate.client.pool import Services
+from triplicate.errors import BookieError, ConnectionBroken, DigestMismatch, HandleClosed
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
+from triplicate.wire import BatchReadRequest, BatchReadResponse, Status
+
+ANSWER_HEAD_BYTES = 4 + 32
+"""Length and header of an answer; each entry has four bytes more."""
+
+
+@dataclass(slots=True)
+class BatchSupport:
+    """Whether one handle may still ask for batches."""
+
+    services: Services
+    refused: bool = False
+    """A bookie closed the connection when it was asked, as those before BookKeeper 4.17 do: single reads from now on."""
+
+    def fits(self, metadata: LedgerMetadata) -> bool:
+        """Whether batches can be read of this ledger. Only version 2 has them, and only bookies that hold every entry serve them well."""
+        whole = metadata.ensemble_size == metadata.write_quorum
+        return whole and not self.refused and self.services.settings.batch_read and self.services.pool.wire == "v2"
+
+    def refuse(self, bookie_id: str) -> None:
+        """Note that a bookie cannot."""
+        if not self.refused:
+            self.services.host.trace("client.batch_read_refused", bookie=bookie_id)
+        self.refused = True
+
+
+class BatchRead:
+    """Entries from `first` on: asks one replica after the other until one delivers the first of them, then calls `done` with itself.
+
+    Afterwards `entries` holds what was delivered, verified and in order; it is empty when `impossible` (a bookie knows no batches), when
+    `closed` (the client was), or when every replica failed, which `plan` then reports.
+
+    Args:
+        replicas: in the order in which they are asked.
+        max_bytes: of the answer's frame; an entry that alone is larger comes all the same.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        codec: EntryCodec,
+        first: int,
+        count: int,
+        max_bytes: int,
+        replicas: Sequence[str],
+        done: Callable[[BatchRead], None],
+    ) -> None:
+        self.first = first
+        self.count = count
+        self.entries: list[Entry] = []
+        self.bookie_id = ""
+        """Who was asked last."""
+        self.impossible = False
+        self.closed: HandleClosed | None = None
+        self.plan = ReadPlan(first, replicas, len(replicas))
+        self._services = services
+        self._codec = codec
+        self._done = done
+        # The number is the channel's to give.
+        self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
+        self._ask()
+
+    def _ask(self) -> None:
+        following = self.plan.next_replica()
+        if following is not None:
+            self.bookie_id = following
+            try:
+                self._services.pool.batch_channel(following).call(self._request, self._answered, None)
+            except HandleClosed as closed:
+                self.closed = closed
+            else:
+                return
+        self._done(self)
+
+    def _answered(self, _: None, response: BatchReadResponse | None, error: BookieError | None) -> None:
+        bookie_id = self.bookie_id
+        if isinstance(error, ConnectionBroken) or (response is not None and response.status in (Status.BAD_REQUEST, Status.BAD_VERSION)):
+            self.impossible = True
+            self._done(self)
+            return
+        if response is not None and response.status is Status.OK:
+            failure = self._take(response.bodies)
+        elif response is not None and response.status in EXPLICIT_NEGATIVES:
+            failure = None
+        else:
+            status = response.status if response is not None else Status.IO_ERROR
+            failure = str(error or error_of(status, bookie_id, self._codec.ledger_id, f"read of entries from {self.first} on"))
+        if self.entries:
+            self._done(self)
+            return
+        if failure is None:
+            self.plan.absent(bookie_id)
+        else:
+            self.plan.failed(bookie_id, failure)
+        self._ask()
+
+    def _take(self, bodies: Sequence[bytes]) -> str | None:
+        """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
+        for entry_id, body in enumerate(bodies[: self.count], self.first):
+            try:
+                self.entries.append(self._codec.decode(body, entry_id))
+            except DigestMismatch as mismatch:
+                self._services.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
+                ledger_id = self._codec.ledger_id
+                self._services.host.trace("client.digest_mismatch", ledger=ledger_id, entry=entry_id, bookie=self.bookie_id)
+                return str(mismatch)
+        return None if self.entries else "it answered with no entry at all"
