@@ -4,7 +4,8 @@ Usage: ``python -m tests.fuzz.run [--inputs N] [--seed S] [--fresh] [--targets N
 
 The inputs are shared out over the targets, two of which run at a time. Each begins with the golden bytes and with what earlier runs
 kept in ``build/fuzz/corpus``; what breaks a target is in ``build/fuzz/findings`` and belongs into ``tests/golden/fuzz/TARGET``, in
-hexadecimal digits, once it is mended. At the end the corpus is replayed under coverage.py. The table is printed and kept in ``build/fuzz/report.json``.
+hexadecimal digits, once it is mended. At the end the corpus is replayed under coverage.py. The table is printed and kept in
+``build/fuzz/report.json``.
 Exit code 1: something broke, or the corpus reaches fewer lines of the decoders than it must.
 """
 
