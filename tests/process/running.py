@@ -112,13 +112,14 @@ class Up:
 
 
 class Member:
-    """One bookie of a cluster's folder started by hand, as `up` tells after one has died."""
+    """One process of a cluster's folder started by hand, as `up` tells after one has died."""
 
     def __init__(self, folder: Path, name: str) -> None:
         kind = name.partition("-")[0]
+        configuration = "zoo.cfg" if kind == "zookeeper" else f"{kind}.toml"
         ready_read, ready_write = os.pipe()
         self.process = subprocess.Popen(
-            command(kind, "--config", str(folder / name / f"{kind}.toml"), "--ready-pipe", str(ready_write)),
+            command(kind, "--config", str(folder / name / configuration), "--ready-pipe", str(ready_write)),
             env=environment(),
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
