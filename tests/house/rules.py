@@ -171,7 +171,8 @@ RULES: dict[str, Rule] = {
 
 
 _PLACES = re.compile(
-    # Only these web addresses are needed, one of them the name space of a project file of Maven; any other, a package registry's above all, belongs into a machine's own configuration.
+    # Only these web addresses are needed, one of them the name space of Maven's project files; any other, a package registry's above all,
+    # belongs into a machine's own configuration.
     r"https?://(?!127[.]0[.]0[.]1|localhost|www[.]apache[.]org|maven[.]apache[.]org/POM/|semver[.]org|[{(])[\w.-]+"
     r"|(?<![\w.~-])/(?:work|home|root|Users)/[\w.]"
 )
