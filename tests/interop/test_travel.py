@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.bookies import Cluster
+from tests.interop.bookies import ApacheBookie, Cluster, initialise_with_ours
 from tests.interop.driver import payload
 from tests.interop.proxy import CLIENT, RecordingProxy, before
-from tests.interop.sides import NOT_SUPPORTED, Refused, Side, side
+from tests.interop.sides import FENCED, NOT_SUPPORTED, Refused, Side, side
 from tests.interop.stand import OURS, Stand
 from triplicate import DigestType
 from triplicate.wire import BatchReadRequest, BatchReadResponse, ReadRequest, Request, Response, v2, v3
@@ -107,3 +107,34 @@ def test_both_clients_send_the_same_to_write_and_read(
         seen[-1] = [text.replace(f"ledger_id={ledger.ledger_id},", "ledger_id,") for text in seen[-1]]
     assert len(seen[0]) == 6
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("wire", ["v2", "v3"])
+def test_our_client_works_on_a_bookie_of_each_release(stand: Stand, wire: str, java_release: str) -> None:
+    """One that knows no batch reads closes the connection when it is asked for one: we read one by one then."""
+    name = f"bookie-{java_release}-{wire}"
+    stand.make_root(name)
+    uri = stand.uri(name)
+    initialise_with_ours(uri)
+    bookie = ApacheBookie(name, uri, stand.new_folder(), release=java_release, named=True)
+    cluster = Cluster(name, stand.servers(name), [bookie], uri)
+    try:
+        cluster.start()
+        stand.wait_writable(cluster)
+        client = side(stand, OURS, cluster, wire)
+        ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.CRC32C, password=PASSWORD)
+        ledger.append_many(20, first=0, size=100, seed=3)
+        ledger.force()
+        # Its writer goes on; recovery fences it.
+        reading = client.open(ledger.ledger_id, digest_type=DigestType.CRC32C, password=PASSWORD, recovery=True)
+        assert (reading.is_closed(), reading.last_add_confirmed()) == (True, 19)
+        expected = [payload(3, entry_id, 100) for entry_id in range(20)]
+        assert [entry.payload for entry in reading.read(0, 19)] == expected
+        batch = reading.read_batch(4, 10, 1 << 20)
+        assert [entry.payload for entry in batch] == expected[4 : 4 + len(batch)]
+        assert batch
+        reading.close()
+        with pytest.raises(Refused, match=FENCED):
+            ledger.append(b"too late")
+    finally:
+        cluster.stop()
