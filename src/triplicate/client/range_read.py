@@ -20,7 +20,7 @@ FIRST_GUESS_BYTES = 4096
 """Size of an entry as long as none has been seen."""
 
 BATCHES_AT_A_TIME = 4
-"""Among how many batches the window is divided."""
+"""Among how many batches the window of bytes is divided."""
 
 
 def replicas_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
@@ -75,36 +75,39 @@ class RangeRead:
         self._results: list[Entry | None] = [None] * (last - first + 1)
         self._missing = last - first + 1
         self._outstanding = 0
+        self._batches_out = 0
         self._received = 0
         self._received_bytes = 0
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
         self._pump()
 
-    def _window(self) -> int:
+    def _window(self, batches: int = 1) -> int:
+        """Entries that may be on the way, if so many batches share the bytes."""
         settings = self._services.settings
         average = self._received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
-        return max(1, min(settings.read_window_entries, settings.read_window_bytes // average))
+        return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // average))
 
     def _pump(self) -> None:
         window = self._window()
-        while self._outstanding < window and not self.future.done():
-            if self._singles:
+        while not self.future.done():
+            if self._rests and self._batches_out < BATCHES_AT_A_TIME:
+                self._ask_batch(*self._rests.popleft())
+            elif self._singles and self._outstanding < window:
                 entry_id = self._singles.popleft()
                 self._ask(entry_id, replicas_of(self._metadata, entry_id)[0])
-            elif self._rests:
-                self._ask_batch(*self._rests.popleft())
-            elif self._next > self._last:
-                break
-            elif self._next == self._last or not self._batches.fits(self._metadata):
-                self._next += 1
-                self._ask(self._next - 1, replicas_of(self._metadata, self._next - 1)[0])
-            else:
-                stop = min(self._next + max(1, window // BATCHES_AT_A_TIME), segment_end(self._metadata, self._next), self._last + 1)
-                if self._outstanding and self._outstanding + stop - self._next > window:
+            elif self._next < self._last and self._batches.fits(self._metadata):
+                if self._batches_out + len(self._rests) >= BATCHES_AT_A_TIME:
                     break
-                first, self._next = self._next, stop
+                first = self._next
+                stop = min(first + self._window(BATCHES_AT_A_TIME), segment_end(self._metadata, first), self._last + 1)
+                self._next = stop
                 self._ask_batch(first, stop, "")
+            elif self._next <= self._last and self._outstanding < window:
+                entry_id, self._next = self._next, self._next + 1
+                self._ask(entry_id, replicas_of(self._metadata, entry_id)[0])
+            else:
+                break
 
     # Batches.
 
@@ -114,11 +117,11 @@ class RangeRead:
         # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
         replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
-        self._outstanding += stop - first
+        self._batches_out += 1
         BatchRead(self._services, self._codec, first, stop - first, max_bytes, replicas, self._batch_done)
 
     def _batch_done(self, batch: BatchRead) -> None:
-        self._outstanding -= batch.count
+        self._batches_out -= 1
         if self.future.done():
             return
         stop = batch.first + batch.count

@@ -14,7 +14,7 @@ from triplicate.client.batch_read import BatchRead, BatchSupport
 from triplicate.client.lac_read import ExplicitLacRead, LacRead, TryLacRead
 from triplicate.client.listening import Listening
 from triplicate.client.pool import Services
-from triplicate.client.range_read import RangeRead, replicas_of, segment_end
+from triplicate.client.range_read import BATCHES_AT_A_TIME, RangeRead, replicas_of, segment_end
 from triplicate.client.tail import Tail
 from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchEntry, ReadFailed
 from triplicate.ledger import Availability, Entry, EntryCodec, LedgerMetadata, decode_availability
@@ -54,6 +54,12 @@ class LedgerReader:
     def length(self) -> int | None:
         """Payload bytes of a closed ledger; None while it is open. Ledgers closed by other clients may state it wrongly."""
         return self._found.value.length if self.is_closed else None
+
+    @property
+    def entries_at_a_time(self) -> int:
+        """How many entries one reading has on the way at most."""
+        settings = self._services.settings
+        return settings.read_window_entries * (BATCHES_AT_A_TIME if self._batches.fits(self.metadata) else 1)
 
     async def read(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
         """Entries `first_entry_id` to `last_entry_id`, both included, verified and in order. All are held in memory at once.

@@ -119,7 +119,7 @@ class Tail:
         self._listening.had_news()
         settings = self._services.settings
         average = sum(len(entry.payload) for entry in entries) // len(entries) + 1
-        self._batch = max(1, min(2 * self._batch, settings.read_window_entries, settings.read_window_bytes // average))
+        self._batch = max(1, min(2 * self._batch, self._reader.entries_at_a_time, settings.read_window_bytes // average))
 
     async def _wait(self) -> None:
         """Return when there may be news."""

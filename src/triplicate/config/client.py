@@ -90,7 +90,9 @@ class ClientSettings:
         high=1024 * MIB,
         bookkeeper="nettyMaxFrameSizeBytes",
     )
-    read_window_entries: int = setting(256, "Entries that one reading of a range asks for at a time.", unit="entries", low=1, high=100_000)
+    read_window_entries: int = setting(
+        256, "Entries that one reading of a range asks for at a time; of batches, in each of them.", unit="entries", low=1, high=100_000
+    )
     read_window_bytes: int = setting(
         16 * MIB,
         "Bytes that one reading of a range has on the way, reckoned by the average entry so far.",
