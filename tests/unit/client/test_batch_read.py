@@ -1,0 +1,180 @@
+"""Batch reads: what a short answer says, what a damaged copy costs, and what an old bookie does to the handle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from triplicate.client import Client, LedgerReader
+from triplicate.config import ClientSettings
+from triplicate.errors import ArgumentError, NoSuchEntry, ReadFailed
+from triplicate.wire import BatchReadRequest, ReadRequest, Status
+
+
+async def filled(client: Client, entries: int, *, ensemble_size: int = 3, write_quorum: int = 3) -> LedgerReader:
+    async with await client.create(ensemble_size=ensemble_size, write_quorum=write_quorum) as writer:
+        await writer.append_many([b"%d" % number for number in range(entries)])
+    return await client.open(writer.ledger_id)
+
+
+def asked(cluster: FakeCluster, kind: type) -> int:
+    return sum(isinstance(request, kind) for bookie in cluster.bookies.values() for request in bookie.seen)
+
+
+def payloads(entries: int) -> list[bytes]:
+    return [b"%d" % number for number in range(entries)]
+
+
+def test_a_range_is_read_in_batches_and_what_they_leave_out_is_asked_again() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 100)
+            for bookie in cluster.bookies.values():
+                bookie.answers_at_most = 7
+            assert [entry.payload for entry in await reader.read(0, 99)] == payloads(100)
+            assert asked(cluster, BatchReadRequest) == 15
+            assert asked(cluster, ReadRequest) == 0
+
+    run(main())
+
+
+def test_a_batch_of_fewer_entries_than_asked_for_is_normal() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 20)
+            assert [entry.payload for entry in await reader.read_batch(15, 100)] == payloads(20)[15:]
+            for bookie in cluster.bookies.values():
+                bookie.answers_at_most = 4
+            assert [entry.entry_id for entry in await reader.read_batch(3, 100)] == [3, 4, 5, 6]
+            assert [entry.entry_id for entry in await reader.read_batch(3, 2)] == [3, 4]
+            with pytest.raises(NoSuchEntry):
+                await reader.read_batch(20, 1)
+            for entries, size in ((0, 0), (1, -1)):
+                with pytest.raises(ArgumentError):
+                    await reader.read_batch(0, entries, size)
+
+    run(main())
+
+
+def test_a_batch_is_bounded_by_bytes_but_for_its_first_entry() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 20)
+            assert [entry.entry_id for entry in await reader.read_batch(0, 20, 1)] == [0]
+            few = await reader.read_batch(0, 20, 300)
+            assert 1 < len(few) < 8
+
+    run(main())
+
+
+@pytest.mark.parametrize("damaged", [0, 3])
+def test_a_damaged_copy_is_read_from_another_replica(damaged: int) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 10)
+            for name in ("a", "b"):
+                entries = cluster[name].ledgers[reader.ledger_id].entries
+                entries[damaged] = entries[damaged][:-1] + b"?"
+            assert [entry.payload for entry in await reader.read(0, 9)] == payloads(10)
+            batch = await reader.read_batch(0, 10)
+            assert [entry.payload for entry in batch] == payloads(10)[: len(batch)]
+
+    run(main())
+
+
+def test_a_bookie_that_fails_is_passed_over() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 40)
+            await cluster["a"].stop()
+            cluster["b"].when(BatchReadRequest, Status.IO_ERROR)
+            assert [entry.payload for entry in await reader.read(0, 39)] == payloads(40)
+            assert [entry.payload for entry in await reader.read_batch(0, 40)] == payloads(40)
+
+    run(main())
+
+
+def test_a_bookie_that_closes_the_connection_is_too_old_and_single_reads_take_over() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 30)
+            other = await client.open(reader.ledger_id)
+            writer = await client.create()
+            await writer.append(b"x")
+            for bookie in cluster.bookies.values():
+                bookie.knows_batches = False
+            assert [entry.payload for entry in await reader.read(0, 29)] == payloads(30)
+            tried = asked(cluster, BatchReadRequest)
+            assert 1 <= tried <= 3
+            assert [entry.payload for entry in await reader.read_batch(2, 10)] == payloads(30)[2:12]
+            assert asked(cluster, BatchReadRequest) == tried, "the handle asks for no more batches"
+            assert [entry.payload for entry in await other.read(0, 29)] == payloads(30)
+            assert asked(cluster, BatchReadRequest) > tried, "another handle tries for itself"
+            await writer.append(b"y")
+            assert writer.ensemble_changes == 0, "adds have a connection of their own"
+
+    run(main())
+
+
+@pytest.mark.parametrize(("settings", "write_quorum"), [(QUICK, 2), (replace(QUICK, batch_read=False), 3), (replace(QUICK, wire="v3"), 3)])
+def test_batches_are_asked_for_only_where_they_fit(settings: ClientSettings, write_quorum: int) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client(settings) as client:
+            reader = await filled(client, 20, write_quorum=write_quorum)
+            assert [entry.payload for entry in await reader.read(0, 19)] == payloads(20)
+            assert [entry.payload for entry in await reader.read_batch(5, 3)] == payloads(20)[5:8]
+            assert [entry.entry_id for entry in await reader.read_batch(5, 10, 1)] == [5]
+            assert asked(cluster, BatchReadRequest) == 0
+
+    run(main())
+
+
+def test_batches_end_where_the_ensemble_changes() -> None:
+    async def main() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client() as client:
+            writer = await client.create()
+            await writer.append_many(payloads(10))
+            await cluster[writer.metadata.last_segment.ensemble[0]].stop()
+            await writer.append_many([b"%d" % number for number in range(10, 20)])
+            await writer.close()
+            assert len(writer.metadata.segments) == 2
+            reader = await client.open(writer.ledger_id)
+            assert [entry.payload for entry in await reader.read(0, 19)] == payloads(20)
+            boundary = writer.metadata.last_segment.first_entry_id
+            assert [entry.entry_id for entry in await reader.read_batch(boundary - 2, 10)] == [boundary - 2, boundary - 1]
+
+    run(main())
+
+
+def test_that_no_replica_delivers_is_not_that_there_is_nothing() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            reader = await filled(client, 10)
+            for name in "abc":
+                del cluster[name].ledgers[reader.ledger_id].entries[4]
+            with pytest.raises(ReadFailed, match="entry 4"):
+                await reader.read(0, 9)
+            with pytest.raises(NoSuchEntry, match="entry 4"):
+                await reader.read_unconfirmed(0, 9)
+            cluster["b"].when(BatchReadRequest, "drop")
+            cluster["b"].when(ReadRequest, "drop")
+            with pytest.raises(ReadFailed, match="entry 4"):
+                await reader.read_unconfirmed(0, 9)
+
+    run(main())
+
+
+def test_unconfirmed_entries_can_be_read_before_they_are_confirmed() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create()
+            await writer.append_many(payloads(3))
+            reader = await client.open(writer.ledger_id)
+            assert reader.last_add_confirmed < 2
+            assert [entry.payload for entry in await reader.read_unconfirmed(0, 2)] == payloads(3)
+            with pytest.raises(NoSuchEntry):
+                await reader.read_unconfirmed(3, 3)
+
+    run(main())
