@@ -27,7 +27,8 @@ def render(releases: Sequence[str]) -> str:
     """Empty when no test ran."""
     if not _results:
         return ""
-    return "\n".join([*_versions(releases), "", *_matrix(), "", *_others()])
+    parts = [_versions(releases), _matrix(), _others()]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
 def keep(text: str) -> Path:

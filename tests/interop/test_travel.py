@@ -92,7 +92,7 @@ def test_both_clients_send_the_same_to_write_and_read(
     seen = []
     for name in (OURS, f"java-{java_release}"):
         client = side(stand, name, cluster, wire)
-        step = proxy.step = f"writing {wire} {name}"
+        step = proxy.step = f"writing {wire} {name} beside {java_release}"
         ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.DUMMY, password=PASSWORD)
         for index in range(3):
             ledger.append(payload(1, index, 50))
