@@ -11,7 +11,7 @@ from triplicate.bookie.adds import AddIntake
 from triplicate.bookie.asked import Asked
 from triplicate.bookie.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.ledgers import LedgerHandle
-from triplicate.bookie.requests import Requests, ledger_of
+from triplicate.bookie.requests import Requests, changes_ledger, ledger_of
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError, FrameTooLarge, ProtocolError
 from triplicate.runtime import Host, TaskScope
@@ -181,13 +181,17 @@ class Connection(asyncio.Protocol):
         request = asked.request
         ledger_id = ledger_of(request)
         if ledger_id is not None:
-            handle: LedgerHandle | None = None
-            if ledger_id >= 0:
-                handle = self._storage.ledgers.get(ledger_id)
-                if handle is None and self._load(ledger_id):
-                    return False
+            handle = self._storage.ledgers.get(ledger_id)
+            if ledger_id < 0:
+                # There is no such ledger, and none is made.
+                if changes_ledger(request):
+                    asked.refuse(Status.BAD_REQUEST)
+                    return True
+                handle = LedgerHandle(ledger_id)
             if handle is None:
-                asked.refuse(Status.BAD_REQUEST if ledger_id < 0 else Status.IO_ERROR)
+                if self._load(ledger_id):
+                    return False
+                asked.refuse(Status.IO_ERROR)
                 return True
             asked.handle = handle
         if isinstance(request, AddRequest):

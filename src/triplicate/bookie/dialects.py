@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from triplicate.errors import ProtocolError
 from triplicate.wire import (
     AddRun,
+    AuthRequest,
     AuthResponse,
+    BookieInfoRequest,
     Request,
     Response,
+    StartTlsRequest,
     Status,
     UnsupportedVersion,
     decode_request,
@@ -22,6 +26,7 @@ from triplicate.wire import (
     encode_v3_add_responses,
     scan_adds,
     scan_v3_adds,
+    v2,
     v3,
 )
 
@@ -59,6 +64,18 @@ class Dialect(Protocol):
         """The frame of an answer to the request with this tag."""
 
 
+NUMBERED_VERSIONS = range(1, 4)
+NUMBERED_OPERATIONS = range(1, 13)
+UNSERVED_OPERATIONS = tuple(number for number in NUMBERED_OPERATIONS if number not in tuple(v3.Operation))
+"""Ranges and batch reads, which have numbers and no form in version 3."""
+_WITHOUT_PART: dict[int, Request] = {
+    v3.Operation.AUTH: AuthRequest("", b""),
+    v3.Operation.BOOKIE_INFO: BookieInfoRequest(0),
+    v3.Operation.START_TLS: StartTlsRequest(),
+}
+"""What is asked by operations whose part nobody looks at."""
+
+
 class V2Dialect:
     """Version 2 and its forerunners. The tag is the request's version, with which it is answered."""
 
@@ -73,9 +90,10 @@ class V2Dialect:
         try:
             request = decode_request(body)
         except UnsupportedVersion as error:
-            if error.answer is None:
-                raise
-            return encode_response(error.answer, error.version)
+            if error.answer is not None:
+                return encode_response(error.answer, error.version)
+            # Of a token nobody asks the version; whatever else comes in an unknown one is no request.
+            request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
         return request, body[0]
 
     def encode(self, response: Response, tag: int) -> bytes:
@@ -87,6 +105,9 @@ class V2Dialect:
 
 class V3Dialect:
     """Version 3. The tag is the transaction.
+
+    What BookKeeper's bookie cannot read, though it is a good message, is no request here either: numbers that the protocol's enumerations
+    do not have, an operation without its part. Found out by asking Apache's bookie 4.18.
 
     Args:
         knows_unknown_state: whether clients understand status 507; a status unknown to them makes the whole answer unreadable.
@@ -107,11 +128,19 @@ class V3Dialect:
 
     def decode(self, body: bytes) -> tuple[Request, int] | bytes:
         asked = v3.decode_request(body)
-        if asked.request is None:
-            return v3.encode_unknown_operation(asked)
+        if asked.version not in NUMBERED_VERSIONS or asked.operation not in NUMBERED_OPERATIONS:
+            raise ProtocolError(f"version {asked.version}, operation {asked.operation}: a number that is none of the protocol's")
+        request = asked.request or _WITHOUT_PART.get(asked.operation)
+        if request is None:
+            if asked.operation in UNSERVED_OPERATIONS:
+                return v3.encode_unknown_operation(asked)
+            raise ProtocolError(f"a request for operation {asked.operation} without the part that says what is wanted")
+        if isinstance(request, AuthRequest | BookieInfoRequest | StartTlsRequest):
+            # These are answered whatever the header says.
+            return request, asked.txn_id
         if asked.refusal is not None:
             return v3.encode_refusal(asked, asked.refusal)
-        return asked.request, asked.txn_id
+        return request, asked.txn_id
 
     def encode(self, response: Response, tag: int) -> bytes:
         if response.status is Status.UNKNOWN_LEDGER_STATE and not self._knows_unknown_state:

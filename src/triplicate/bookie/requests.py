@@ -20,6 +20,7 @@ from triplicate.config import BookieSettings
 from triplicate.runtime import Host
 from triplicate.wire import (
     LAST_ENTRY,
+    AddRequest,
     AuthRequest,
     AuthResponse,
     BatchReadRequest,
@@ -232,3 +233,8 @@ def ledger_of(request: Request) -> int | None:
     if isinstance(request, AuthRequest | BookieInfoRequest | ForceRequest | StartTlsRequest):
         return None
     return request.ledger_id
+
+
+def changes_ledger(request: Request) -> bool:
+    """Whether a request makes its ledger if there is none."""
+    return isinstance(request, AddRequest | WriteLacRequest) or (isinstance(request, ReadRequest | BatchReadRequest) and request.fence)

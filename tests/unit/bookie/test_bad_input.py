@@ -48,6 +48,12 @@ READ_PART = b"\xa2\x06\x04\x08\x05\x10\x00"
         pytest.param(framed(b"\x02\x07\x00\x00" + bytes(20)), id="a batch read cut short"),
         pytest.param(framed(b"\x02\x07\x00\x01" + bytes(36)), id="a fencing batch read without its key"),
         pytest.param(framed(b"\x02\x03\x00\x00\xff\xff"), id="an authentication packet that is no message"),
+        pytest.param(v3_frame(13, b""), id="an operation that version 3 does not have"),
+        pytest.param(v3_frame(0, b""), id="operation 0"),
+        pytest.param(v3_frame(1, READ_PART, 7), id="a version that there is not"),
+        pytest.param(v3_frame(1, b""), id="a read without its part"),
+        pytest.param(v3_frame(2, b""), id="an add without its part"),
+        pytest.param(v3_frame(10, b""), id="a force without its part"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: bookie\r\n\r\n", id="another protocol"),
     ],
 )
@@ -88,6 +94,21 @@ def test_an_unknown_operation_of_version_3_is_a_bad_request_with_a_status_alone(
     run_rig(body)
 
 
+def test_operations_that_need_no_part_are_answered_without() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect_v3()
+        for operation, status in ((5, Status.OK), (8, Status.OK), (9, Status.BAD_REQUEST)):
+            for version in (1, 3):
+                client.send_bytes(v3_frame(operation, b"", version))
+                assert (await client.answer()).status is status
+        old = await rig.connect()
+        # A token of version 5 is answered in version 2.
+        old.send_bytes(framed(b"\x05\x03\x00\x00\x0a\x01x\x12\x00"))
+        assert (await old.body(0)).hex() == "020300000a12" + b"AuthDisabledPlugin".hex() + "1200"
+
+    run_rig(body)
+
+
 def test_another_version_in_the_header_is_a_bad_version_with_ids() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect_v3()
@@ -120,12 +141,15 @@ def test_unknown_flags_and_fields_are_passed_over() -> None:
     run_rig(body)
 
 
-def test_ids_that_cannot_be_are_bad_requests() -> None:
+def test_ids_that_cannot_be_are_no_ledger_or_bad_requests() -> None:
     async def body(rig: Rig) -> None:
         for client in (await rig.connect(), await rig.connect_v3()):
-            for ledger_id, entry_id in ((-1, 0), (-(2**63), 0), (-7, -1), (5, -2)):
+            for ledger_id, entry_id in ((-1, 0), (-(2**63), 0), (-7, -1)):
                 answer = await client.ask(ReadRequest(ledger_id, entry_id))
+                assert answer.status is Status.NO_LEDGER
+                answer = await client.ask(ReadRequest(ledger_id, entry_id, fence=True, master_key=codec().master_key))
                 assert answer.status is Status.BAD_REQUEST
+            assert (await client.ask(ReadRequest(5, -2))).status is Status.BAD_REQUEST
             for ledger_id, entry_id in ((-3, 0), (5, -1)):
                 entry = bytearray(codec().encode(0, -1, 1, b"x"))
                 entry[:8] = ledger_id.to_bytes(8, "big", signed=True)

@@ -462,6 +462,28 @@ def test_a_metadata_server_that_is_behind_deletes_nothing() -> None:
     run_rig(body)
 
 
+def test_metadata_that_became_another_clusters_deletes_nothing() -> None:
+    async def body(rig: Rig) -> None:
+        from triplicate.errors import WrongCluster
+
+        ledger = await rig.create_ledger(2)
+        client = await rig.connect()
+        assert await client.add(ledger, 0) is Status.OK
+        await rig.delete_ledger(2)
+        garbage = rig.bookie._garbage
+        assert garbage is not None
+        tree = garbage.metadata.tree
+        ours, _ = await tree.get("/ledgers/INSTANCEID")
+        await tree.set("/ledgers/INSTANCEID", b"another")
+        with pytest.raises(WrongCluster, match="is another now"):
+            await garbage.collect()
+        assert (await client.read(2, 0)).status is Status.OK
+        await tree.set("/ledgers/INSTANCEID", ours)
+        assert await garbage.collect() == 1
+
+    run_rig(body)
+
+
 def test_a_session_that_is_over_is_opened_again_where_the_bookie_is_told_how() -> None:
     async def body(rig: Rig) -> None:
         from triplicate.bookie import Bookie
