@@ -77,4 +77,8 @@ class GarbageCollector:
         if unlisted:
             # A ZooKeeper server may be behind the one that took the ledger's creation.
             await self.metadata.ledgers.refresh()
-        return [ledger_id for ledger_id in unlisted if not await self.metadata.ledgers.exists(ledger_id)]
+        missing = [ledger_id for ledger_id in unlisted if not await self.metadata.ledgers.exists(ledger_id)]
+        if missing:
+            # Another cluster under the same root says nothing about ours.
+            await self.metadata.check_same()
+        return missing

@@ -112,10 +112,14 @@ async def open_cluster(uri: str, host: Host, *, create: bool = False) -> Cluster
     root, manager = cluster_root(uri)
     tree = await open_tree(uri, host)
     try:
-        return await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager)
+        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager)
     except BaseException:
         await tree.close()
         raise
+    if isinstance(tree, RenewingTree):
+        # Above all a bookie must not: garbage collection deletes what its metadata does not list.
+        tree.require(cluster.check_same)
+    return cluster
 
 
 def cluster_root(uri: str) -> tuple[str, str | None]:

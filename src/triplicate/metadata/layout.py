@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
-from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode
+from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode, WrongCluster
 from triplicate.metadata import own
 from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookies import BookieDirectory
@@ -102,6 +102,28 @@ class ClusterMetadata:
             raise ConfigError(f"the cluster under {root} keeps its ledgers by {paths.manager}, not {manager}")
         await _create_if_missing(tree, host, f"{root}/available/readonly", b"")
         return cls(tree, host, root, instance_id.decode("ascii", "replace").strip(), paths)
+
+    async def check_same(self, tree: Tree | None = None) -> None:
+        """See that the metadata is still this cluster's: a server that lost its disk comes back as another cluster, or as none.
+
+        Args:
+            tree: another session to look with.
+
+        Raises:
+            WrongCluster: it is not.
+            ConnectionLost: the store does not answer.
+        """
+        try:
+            data, _ = await (tree or self.tree).get(f"{self.root}/INSTANCEID")
+        except NoNode:
+            found = "no cluster any more"
+        else:
+            found = data.decode("ascii", "replace").strip()
+        if found != self.instance_id:
+            raise WrongCluster(
+                f"{self.root} in the metadata store was cluster {self.instance_id} and is {found} now: bring its metadata back, "
+                "or stop this process"
+            )
 
     async def aclose(self) -> None:
         """End the session; what it registered vanishes. Idempotent."""

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from triplicate.errors import ConnectionLost, SessionExpired
+from triplicate.errors import ConnectionLost, SessionExpired, WrongCluster
 from triplicate.metadata.tree import ANY_VERSION, Operation, Stat, Tree, Watch
 from triplicate.runtime import Host, shielded
 
@@ -32,6 +32,11 @@ class RenewingTree:
         self._expired = False
         self._closed = False
         self._renewing = asyncio.Lock()
+        self._check: Callable[[Tree], Awaitable[None]] | None = None
+
+    def require(self, check: Callable[[Tree], Awaitable[None]]) -> None:
+        """Work on with a new session only where `check` raises nothing for it: behind the same address there may be another store."""
+        self._check = check
 
     @property
     def session_id(self) -> int:
@@ -94,6 +99,7 @@ class RenewingTree:
 
         Raises:
             SessionExpired: this tree was closed. ConnectionLost: no session can be opened now; the next call tries again.
+            WrongCluster: the new session is refused (`require`); the next call tries again.
         """
         if self._expired and not self._closed:
             async with self._renewing:
@@ -105,8 +111,14 @@ class RenewingTree:
 
     async def _renew(self) -> None:
         """Not interrupted half-way: a session that was opened must not be dropped unclosed."""
-        old = self._tree
-        self._tree = await self._open_session()
+        old, new = self._tree, await self._open_session()
+        if self._check is not None:
+            try:
+                await self._check(new)
+            except BaseException:
+                await new.close()
+                raise
+        self._tree = new
         self._expired = False
         self._host.trace("metadata.session_renewed", old=old.session_id, new=self._tree.session_id)
         await old.close()
@@ -130,7 +142,7 @@ class _RenewingWatch:
             # Raises when the tree was closed. Otherwise nobody knows what happened between the sessions: return, as for a change.
             try:
                 self._tree = await self._owner.current()
-            except ConnectionLost:
+            except (ConnectionLost, WrongCluster):
                 return  # The reader's own attempt meets the same, with its own patience; our next call tries again.
             if not self._closed:
                 self._watch = self._tree.watch(self._path)

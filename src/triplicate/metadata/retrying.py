@@ -20,16 +20,18 @@ class Attempts:
 
     def __init__(self, host: Host) -> None:
         self._clock = host.clock
+        self._began = host.clock.monotonic()
         self._backoff = Backoff(FIRST_DELAY_S, LONGEST_DELAY_S, host.entropy.stream("metadata.retry"))
 
     async def again(self, error: ConnectionLost) -> None:
         """Wait before the next attempt.
 
         Raises:
-            ConnectionLost: the given error, when the attempts are used up.
+            ConnectionLost: the attempts are used up; it says what the given error says, and for how long was tried.
         """
         if self._backoff.attempts + 1 >= ATTEMPTS:
-            raise error
+            tried_s = self._clock.monotonic() - self._began
+            raise ConnectionLost(f"{error}; tried {ATTEMPTS} times in {tried_s:.0f} s") from error
         await sleep(self._clock, self._backoff.next_s())
 
 

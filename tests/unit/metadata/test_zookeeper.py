@@ -16,7 +16,17 @@ from kazoo.client import KazooClient
 from tests.unit.metadata.stores import fresh_servers, run
 from tests.unit.metadata.test_layout import INFO, new_metadata
 from tests.zookeeper.server import ZooKeeperServer, shared_server
-from triplicate.errors import ArgumentError, BadVersion, ConfigError, ConnectionLost, LedgerExists, NodeExists, NoSuchLedger, SessionExpired
+from triplicate.errors import (
+    ArgumentError,
+    BadVersion,
+    ConfigError,
+    ConnectionLost,
+    LedgerExists,
+    NodeExists,
+    NoSuchLedger,
+    SessionExpired,
+    WrongCluster,
+)
 from triplicate.metadata import ClusterMetadata, Create, SetData, Tree, open_cluster
 from triplicate.metadata.renewing import RenewingTree
 from triplicate.metadata.zookeeper import ZooKeeperTree
@@ -255,6 +265,55 @@ def test_a_restart_of_zookeeper_keeps_sessions_nodes_and_watches(server: ZooKeep
         await other.close()
 
     run(body(), limit_s=30)
+
+
+def test_a_store_that_comes_back_as_another_cluster_is_refused(server: ZooKeeperServer, tmp_path: Path) -> None:
+    """Its disk was lost, and somebody made a new cluster: a bookie that went on there would collect all its ledgers as garbage."""
+
+    async def body() -> None:
+        uri = f"zk://{server.address}/ledgers"
+        cluster = await open_cluster(uri, real_host(HOST_NAME), create=True)
+        await cluster.bookies.register("b1", INFO)
+        await cluster.ledgers.create(7, new_metadata())
+        watch = cluster.bookies.watch()
+        server.kill()
+        (tmp_path / "zookeeper" / "data").rename(tmp_path / "lost")
+        await asyncio.to_thread(server.start)
+        # A server turns away who has seen later changes than it has made, so it must have made a few.
+        stranger = await session(server.address)
+        for number in range(40):
+            await stranger.create(f"/{number}")
+        with pytest.raises(WrongCluster, match=f"was cluster {cluster.instance_id} and is no cluster any more now"):
+            await cluster.ledgers.exists(7)
+        other = await open_cluster(uri, real_host(HOST_NAME), create=True)
+        with pytest.raises(WrongCluster, match=f"was cluster {cluster.instance_id} and is {other.instance_id} now"):
+            await cluster.bookies.register("b1", INFO)
+        await watch.changed()
+        assert await other.bookies.writable() == {}
+        # As when the right metadata is brought back.
+        await stranger.set("/ledgers/INSTANCEID", cluster.instance_id.encode())
+        await cluster.bookies.register("b1", INFO)
+        assert list(await other.bookies.writable()) == ["b1"]
+        await cluster.aclose()
+        await other.aclose()
+        await stranger.close()
+
+    run(body(), limit_s=30)
+
+
+def test_what_does_not_get_through_is_told_with_its_patience(server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        cluster = await open_cluster(f"zk://{server.address}/ledgers", real_host(HOST_NAME), create=True)
+        server.kill()
+        monkeypatch.setattr("triplicate.metadata.zookeeper.ANSWER_LIMIT_S", 0.2)
+        monkeypatch.setattr("triplicate.metadata.retrying.LONGEST_DELAY_S", 0.05)
+        with pytest.raises(
+            ConnectionLost, match=rf"idgen-long: ZooKeeper at {server.address} does not answer within 0.2 s; tried 8 times in 2 s"
+        ):
+            await cluster.ledgers.new_id()
+        await cluster.aclose()
+
+    run(body())
 
 
 def test_a_zookeeper_that_does_not_answer_leaves_the_outcome_unknown(server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
