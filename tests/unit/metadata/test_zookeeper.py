@@ -340,7 +340,8 @@ def test_a_write_whose_connection_breaks_is_not_sent_again(server: ZooKeeperServ
         await tree.create("/q")
         server.pause()
         writing = [asyncio.ensure_future(tree.create("/q/n-", sequential=True)) for _ in range(3)]
-        await asyncio.sleep(0.1)
+        while len(tree._session._client._pending) < 3:
+            await asyncio.sleep(0.01)  # Not on their way yet: what was never sent may be sent on the next connection.
         server.kill()
         await asyncio.to_thread(server.start)
         for write in writing:
