@@ -6,6 +6,7 @@ what it left, and is ended by its own id.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -62,11 +63,24 @@ SORTED = "org.apache.bookkeeper.bookie.SortedLedgerStorage"
 DATABASE = "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"
 
 
+FIRST_PORT, LAST_PORT = 20_000, 29_999
+"""Below those that the system hands out by itself: one that a killed bookie left is still free when it starts again."""
+
+_ports = itertools.cycle(range(FIRST_PORT, LAST_PORT + 1))
+# Runs side by side begin at different places.
+for _ in range(os.getpid() * 64 % (LAST_PORT - FIRST_PORT)):
+    next(_ports)
+
+
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    for port in itertools.islice(_ports, LAST_PORT - FIRST_PORT):
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port")
 
 
 class BookieProcess(ABC):

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Coroutine, Iterator, Mapping
@@ -40,6 +41,9 @@ CLUSTERS = ("ours", "apache", "mixed")
 OURS = "triplicate"
 """The name of our client among the clients; a Java client's is ``java-RELEASE``."""
 
+RUN_LIMIT_S = 60.0
+"""Longer than anything of a client's takes, also while bookies are killed and ZooKeeper restarts."""
+
 SESSION_MS = 5000
 """Session timeout of Java clients and bookies."""
 
@@ -61,9 +65,9 @@ class Stand:
         self.loop = BackgroundLoop("our clients")
         self._async_closing = AsyncExitStack()
 
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result], within_s: float = RUN_LIMIT_S) -> Result:
         """Carry out something of our client's, on the loop on which our clients live."""
-        return self.loop.call(coroutine)
+        return self.loop.call(asyncio.wait_for(coroutine, within_s))
 
     def new_folder(self) -> Path:
         """A fresh folder, deleted with the stand."""
