@@ -20,6 +20,8 @@ from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
     AddResponse,
+    AuthRequest,
+    AuthResponse,
     BatchReadRequest,
     BatchReadResponse,
     BookieInfoRequest,
@@ -102,6 +104,10 @@ class FakeBookie:
         """False: as a bookie that never heard of version 3."""
         self.answers_at_most = 1 << 30
         """Entries in the answer to a batch read."""
+        self.plugin = ""
+        """Name of the authentication that it wants before anything else; ``silent`` answers no token."""
+        self.refuses_tokens = False
+        self.tokens: list[bytes] = []
         self.listener: Listener | None = None
 
     async def start(self, host: Host, port: int = 0) -> int:
@@ -146,6 +152,8 @@ class FakeBookie:
             ledger.unsynced.clear()
 
     def handle(self, connection: _Connection, request: Request, transaction: int | None) -> None:
+        if self.plugin and self.authenticate(connection, request, transaction):
+            return
         self.seen.append(request)
         action = next((action for rule in self.rules if (action := rule(request)) is not None), None)
         if action is None and isinstance(request, ReadRequest) and request.previous_lac is not None and transaction is not None:
@@ -169,6 +177,23 @@ class FakeBookie:
             connection.answer(response, transaction)
         else:
             assert action == "drop", action
+
+    def authenticate(self, connection: _Connection, request: Request, transaction: int | None) -> bool:
+        """Whether the request was a token, or came before one; the plugin ``counting`` is content with the token 2."""
+        if not isinstance(request, AuthRequest):
+            assert connection.authenticated, f"{request} came before the connection was authenticated"
+            return False
+        self.tokens.append(request.payload)
+        if self.plugin == "silent":
+            return True
+        if self.refuses_tokens:
+            if transaction is not None:
+                connection.answer(AuthResponse(Status.UNAUTHORIZED, self.plugin, b""), transaction)
+            connection.close()
+            return True
+        connection.authenticated = self.plugin == v3.AUTH_DISABLED or request.payload == b"2"
+        connection.answer(AuthResponse(Status.OK, self.plugin, request.payload), transaction)
+        return True
 
     def serve(self, request: Request) -> Response:
         if isinstance(request, AddRequest):
@@ -273,12 +298,15 @@ class _Connection(asyncio.Protocol):
     def __init__(self, bookie: FakeBookie) -> None:
         self.bookie = bookie
         self.transport: asyncio.Transport | None = None
+        self.authenticated = False
         self.frames = FrameBuffer()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.bookie.connections.append(self)
+        if self.bookie.listener is None:
+            transport.abort()  # It was still in the queue of a listener that is closed now.
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
@@ -287,6 +315,10 @@ class _Connection(asyncio.Protocol):
             assert parked.timer is not None
             parked.timer.cancel()
             self.bookie.parked.remove(parked)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
 
     def abort(self) -> None:
         if self.transport is not None:
@@ -363,6 +395,7 @@ async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeC
     finally:
         for bookie in cluster.bookies.values():
             await bookie.stop()
+        await asyncio.sleep(0.005)  # What was accepted in the last moment is closed before the loop is.
         await metadata.aclose()
         await tree.close()
 
