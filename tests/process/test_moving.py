@@ -46,6 +46,10 @@ def test_a_cluster_moves_from_its_file_to_zookeeper(tmp_path: Path, server: ZooK
             assert writer.ledger_id > report["next_ledger_id"]
         # Garbage collection and recovery work on what is in ZooKeeper now, so the old file must not come to life beside it.
         assert run_json("ledger", "list", uri=target) != run_json("ledger", "list", uri=cluster.uri)
+    # Nor by a habit of the hand.
+    refused = run("up", "--dir", str(cluster.folder), check=False)
+    assert refused.returncode == 1
+    assert f"names the metadata {target}, and this folder's is {cluster.uri}" in " ".join(refused.stderr.split())
     refused = run("cluster", "copy-metadata", cluster.uri, target, check=False)
     assert refused.returncode == 1
     assert "there is a cluster under /ledgers in the target already" in refused.stderr

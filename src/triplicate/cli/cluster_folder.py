@@ -16,6 +16,7 @@ import json
 import os
 import random
 import socket
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -117,6 +118,26 @@ class ClusterFolder:
             else:
                 comment = f"Settings of {member.name}; see docs/reference/settings.md."
                 self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
+
+    def check_configs(self) -> None:
+        """See that no process was given another metadata store, as when the cluster was moved.
+
+        Raises:
+            ConfigError: one was, or its file is no TOML.
+        """
+        for member in self.members:
+            if member.kind == ZOOKEEPER:
+                continue
+            path = self.config_of(member)
+            try:
+                uri = tomllib.loads(path.read_text(encoding="utf-8")).get("metadata", {}).get("uri", self.metadata_uri)
+            except tomllib.TOMLDecodeError as error:
+                raise ConfigError(f"{path} is no TOML: {error}") from None
+            if uri != self.metadata_uri:
+                raise ConfigError(
+                    f"{path} names the metadata {uri}, and this folder's is {self.metadata_uri}: if the cluster was moved, start its "
+                    f"processes with `triplicate {member.kind} --config`; if not, correct the file"
+                )
 
     def _tables(self, member: Member) -> dict[str, dict[str, object]]:
         folder = self.folder_of(member)

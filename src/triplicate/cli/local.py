@@ -262,6 +262,7 @@ def local_cluster(
         if folder.zookeeper is None:
             folder = ensure_cluster(folder)
         folder.write_configs()
+        folder.check_configs()
         with LocalCluster(folder) as cluster:
             if folder.zookeeper is not None:
                 check_data(folder)
