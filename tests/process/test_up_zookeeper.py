@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.process.running import TIMEOUT_S, Up, command, environment, run_json, wait_until
+from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json, wait_until
 from tests.process.test_readme import README
 
 
@@ -129,3 +129,15 @@ def test_a_taken_port_and_lost_data_are_named_in_one_line(tmp_path: Path) -> Non
         assert "Address already in use" in line
     (folder / "zookeeper" / "data").rename(tmp_path / "lost")
     assert "zookeeper/data is missing" in refused("--dir", str(folder))
+
+
+def test_logs_and_databases_work_as_on_the_file(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--metadata", "zk", "--bookies", "3", "--nodes", "1") as up:
+        run("log", "create", "events", uri=up.uri)
+        run("log", "append", "events", "a", "b", uri=up.uri)
+        assert run("log", "read", "events", uri=up.uri).stdout == "a\nb\n"
+        run("database", "create", "shop", uri=up.uri)
+        wait_until(lambda: run_json("database", "show", "shop", uri=up.uri)["leader"] == "node-1", 30.0, "the node leads the database")
+        run("sql", "shop", "--small", "-c", "CREATE TABLE t (a INTEGER PRIMARY KEY)", "-c", "INSERT INTO t VALUES (7)", uri=up.uri)
+        assert "7" in run("sql", "shop", "--small", "-c", "SELECT a FROM t", uri=up.uri).stdout.split()
+        assert up.end(signal.SIGTERM) == 0
