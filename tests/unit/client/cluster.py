@@ -104,6 +104,8 @@ class FakeBookie:
         """False: as a bookie that never heard of version 3."""
         self.answers_at_most = 1 << 30
         """Entries in the answer to a batch read."""
+        self.record_status = Status.OK
+        """Another status comes with the explicit record and without the last entry."""
         self.plugin = ""
         """Name of the authentication that it wants before anything else; ``silent`` answers no token."""
         self.refuses_tokens = False
@@ -216,6 +218,8 @@ class FakeBookie:
             known = self.ledgers.get(request.ledger_id, FakeLedger())
             last = known.entries[max(known.entries)] if known.entries else None
             found = last is not None or known.explicit_lac is not None
+            if self.record_status is not Status.OK:
+                return ReadLacResponse(self.record_status, request.ledger_id, known.explicit_lac)
             return ReadLacResponse(Status.OK if found else Status.NO_ENTRY, request.ledger_id, known.explicit_lac, last)
         if isinstance(request, ListEntriesRequest):
             if request.ledger_id not in self.ledgers:
@@ -291,7 +295,8 @@ class FakeBookie:
         wanted = max(entries, default=0) if request.entry_id == LAST_ENTRY else request.entry_id
         if wanted not in entries:
             return v3.refusal_of(request, Status.NO_ENTRY)
-        return ReadResponse(Status.OK, request.ledger_id, request.entry_id, entries[wanted])
+        known = None if request.fence else self.ledgers[request.ledger_id].max_lac
+        return ReadResponse(Status.OK, request.ledger_id, request.entry_id, entries[wanted], known)
 
 
 class _Connection(asyncio.Protocol):
