@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 
 import pytest
 
@@ -22,6 +23,7 @@ from triplicate.wire import (
     ReadLacResponse,
     ReadRequest,
     ReadResponse,
+    Request,
     StartTlsRequest,
     Status,
     WriteLacRequest,
@@ -124,6 +126,30 @@ def test_many_adds_of_several_ledgers_kinds_and_number_widths_are_answered_each_
                 assert (await client.read(request.ledger_id, request.entry_id)).body == request.body
 
     run_rig(body)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_requests_cut_anywhere_are_all_answered(seed: int) -> None:
+    async def body(rig: Rig) -> None:
+        entropy = random.Random(seed)
+        client = await rig.connect_v3()
+        data = b""
+        for number in range(60):
+            add = AddRequest(5, number, codec().master_key, codec().encode(number, number - 1, 1, b"x" * entropy.randrange(300)))
+            others: list[Request] = [ReadRequest(5, number), ForceRequest(5), ReadLacRequest(5), ReadRequest(6, 0), add]
+            data += client.encode(add) + client.encode(entropy.choice(others))
+        while data:
+            size = entropy.choice((1, 2, 3, 7, 50, 400, 3000))
+            client.send_bytes(data[:size])
+            data = data[size:]
+            await asyncio.sleep(entropy.choice((0.0, 0.0005)))
+        for _ in client.txn_ids:
+            assert (await client.answer()).status in (Status.OK, Status.NO_LEDGER, Status.NO_ENTRY)
+        assert sorted(client.answered) == client.txn_ids
+        for number in range(60):
+            assert (await client.read(5, number)).status is Status.OK
+
+    run_rig(body, seed)
 
 
 def test_an_add_written_in_an_unusual_way_is_taken_too() -> None:
