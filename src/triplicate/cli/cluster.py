@@ -76,7 +76,7 @@ def init(uri: str, as_json: bool) -> None:
 @cluster.command("copy-metadata")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--force", is_flag=True, help="Copy although bookies are registered; what they change meanwhile may be lost.")
+@click.option("--force", is_flag=True, help="Copy although processes use the cluster; what they change meanwhile may be lost.")
 @_json
 def copy(source: str, target: str, force: bool, as_json: bool) -> None:
     """Copy a stopped cluster's metadata to another store, verify it, and set the ledger id generator behind what is used.

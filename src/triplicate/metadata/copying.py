@@ -64,10 +64,10 @@ async def copy_metadata(
         source: nobody may change it meanwhile.
         target: a store without this cluster and without another one under `root`.
         root: where the cluster shall be in the target; its root in the source may be another.
-        force: go on although bookies are registered in the source.
+        force: go on although bookies are registered in the source, or other processes hold something there.
 
     Raises:
-        ConfigError: bookies are registered in the source, or the target has a cluster already.
+        ConfigError: processes are alive in the source, or the target has a cluster already.
         CorruptionError: re-reading found a difference; the source was changed meanwhile, or the target is used by others.
     """
     running = [*await source.bookies.writable(), *await source.bookies.readonly()]
@@ -76,6 +76,8 @@ async def copy_metadata(
     if await _exists(target, host, f"{root}/INSTANCEID"):
         raise ConfigError(f"there is a cluster under {root} in the target already; choose another root, or delete that cluster first")
     copying = _Copying(source, target, host, root, progress)
+    if not force:
+        await copying.refuse_live()
     return await copying.run()
 
 
@@ -88,6 +90,20 @@ class _Copying:
         self._progress = progress
         self._report = CopyReport(source.instance_id)
         self._instance_path = f"{source.root}/INSTANCEID"
+
+    async def refuse_live(self) -> None:
+        """Database nodes, writers of logs and repairing workers are known by their ephemeral nodes.
+
+        Raises:
+            ConfigError: there are some.
+        """
+        ephemerals: list[str] = []
+        for top in (self._source.own_root, f"{self._source.root}/underreplication"):
+            async for _ in self._walk(top, ephemerals):
+                continue
+        if ephemerals:
+            more = f" and {len(ephemerals) - 1} more" if len(ephemerals) > 1 else ""
+            raise ConfigError(f"stop the cluster first: a process that is alive holds {ephemerals[0]}{more}; --force copies all the same")
 
     async def run(self) -> CopyReport:
         for top in (self._source.root, self._source.own_root):
@@ -119,7 +135,8 @@ class _Copying:
             return  # A cluster in which nobody has made a log yet has nothing of ours.
         await self._create_ancestors(self._mapped(top))
         batch = _Batch()
-        async for path, data in self._walk(top, count_ephemerals=True):
+        ephemerals: list[str] = []
+        async for path, data in self._walk(top, ephemerals):
             if batch.paths and (len(batch.paths) == BATCH_NODES or batch.size + len(data) > BATCH_BYTES):
                 await self._write(batch)
                 batch = _Batch()
@@ -129,9 +146,10 @@ class _Copying:
             self._count(data)
         if batch.paths:
             await self._write(batch)
+        self._report.ephemerals_left_out += len(ephemerals)
 
-    async def _walk(self, top: str, *, count_ephemerals: bool) -> AsyncIterator[tuple[str, bytes]]:
-        """Every persistent node from `top` down, parents first, with its data."""
+    async def _walk(self, top: str, ephemerals: list[str]) -> AsyncIterator[tuple[str, bytes]]:
+        """Every persistent node from `top` down, parents first, with its data; the others' paths are added to `ephemerals`."""
         waiting = [top]
         while waiting:
             paths = [waiting.pop() for _ in range(min(READS_AT_ONCE, len(waiting)))]
@@ -140,7 +158,7 @@ class _Copying:
                     continue
                 data, names, owner = found
                 if owner:
-                    self._report.ephemerals_left_out += count_ephemerals
+                    ephemerals.append(path)
                     continue
                 yield path, data
                 below = [join(path, name) for name in reversed(names)]
@@ -182,7 +200,7 @@ class _Copying:
     async def _verify(self, top: str) -> None:
         """Read every node of both again, and look for nodes that only the target has."""
         chunk: list[tuple[str, bytes]] = []
-        async for found in self._walk(top, count_ephemerals=False):
+        async for found in self._walk(top, []):
             chunk.append(found)
             if len(chunk) == READS_AT_ONCE:
                 await self._verify_nodes(chunk)

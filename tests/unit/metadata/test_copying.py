@@ -146,6 +146,23 @@ def test_a_cluster_that_runs_is_not_copied_unless_forced() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("held", ["/triplicate/{0}/databases/shop/leader", "/ledgers/underreplication/locks/urL0000000007"])
+def test_what_a_live_process_holds_stops_the_copy_unless_forced(held: str) -> None:
+    async def body() -> None:
+        source = await filled(MemoryTree(MemoryStore(host().clock)))
+        path = held.format(source.instance_id)
+        await source.tree.create(path, ephemeral=True, parents=True)
+        target = MemoryTree(MemoryStore(host().clock))
+        with pytest.raises(ConfigError, match=f"stop the cluster first: a process that is alive holds {path}; --force"):
+            await copy_metadata(source, target, host(), "/ledgers")
+        assert (await target.children("/"))[0] == []
+        report, there = await copied(source, target, force=True)
+        assert report.ephemerals_left_out == 1
+        assert await there.tree.exists(path) is None
+
+    run(body())
+
+
 def test_another_cluster_is_never_written_over() -> None:
     async def body() -> None:
         source = await filled(MemoryTree(MemoryStore(host().clock)))
