@@ -6,6 +6,7 @@ from triplicate.client.adds import LedgerAdds
 
 TESTS = [
     "tests/unit/client/test_force.py::test_force_does_not_believe_a_bookie_that_was_started_anew",
+    "tests/unit/client/test_histories.py::test_what_was_forced_survives_crashes",
 ]
 
 

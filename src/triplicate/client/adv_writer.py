@@ -21,7 +21,9 @@ class AdvLedgerWriter(WriteHandle):
     """Entries are confirmed in the order of their ids, without gaps: an id that was never appended holds back every greater one.
 
     The lengths that entries carry grow in the order of appending, not of ids. The window bounds what is not confirmed, what a gap
-    holds back included; the one entry that everything waits for is let in even when the window is full. Made by `Client.create_adv`.
+    holds back included; the one entry that everything waits for is let in even when the window is full. Readers who follow the open
+    ledger learn from the entry of the greatest id how far it is confirmed, so where ids come far out of order, set
+    `explicit_lac_interval_s`. Made by `Client.create_adv`.
     """
 
     def __init__(self, services: Services, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
