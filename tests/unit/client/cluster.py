@@ -310,8 +310,6 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.bookie.connections.append(self)
-        if self.bookie.listener is None:
-            transport.abort()  # It was still in the queue of a listener that is closed now.
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
@@ -400,7 +398,6 @@ async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeC
     finally:
         for bookie in cluster.bookies.values():
             await bookie.stop()
-        await asyncio.sleep(0.005)  # What was accepted in the last moment is closed before the loop is.
         await metadata.aclose()
         await tree.close()
 
