@@ -14,10 +14,21 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from triplicate.client import AdvLedgerWriter, Client, ClientSettings, LedgerReader, LedgerWriter, Payload, Tail, WriteHandle
+from triplicate.client import (
+    AdvLedgerWriter,
+    Authenticator,
+    BookieInfo,
+    Client,
+    ClientSettings,
+    LedgerReader,
+    LedgerWriter,
+    Payload,
+    Tail,
+    WriteHandle,
+)
 from triplicate.client import connect as connect_async
 from triplicate.errors import HandleClosed
-from triplicate.ledger import DigestType, Entry, LedgerMetadata
+from triplicate.ledger import Availability, DigestType, Entry, LedgerMetadata
 from triplicate.runtime import Metrics
 
 Result = TypeVar("Result")
@@ -259,9 +270,33 @@ class BlockingReader:
         """Entries of a range, both ends included. See `LedgerReader.read`."""
         return self._loop.call(self._reader.read(first_entry_id, last_entry_id))
 
+    def read_unconfirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
+        """Entries of a range, confirmed or not. See `LedgerReader.read_unconfirmed`."""
+        return self._loop.call(self._reader.read_unconfirmed(first_entry_id, last_entry_id))
+
+    def read_batch(self, first_entry_id: int, max_entries: int, max_bytes: int = 0) -> list[Entry]:
+        """At least one entry, at most so many, in one request. See `LedgerReader.read_batch`."""
+        return self._loop.call(self._reader.read_batch(first_entry_id, max_entries, max_bytes))
+
     def read_last_confirmed(self) -> int:
         """Ask the bookies how far the ledger is confirmed. See `LedgerReader.read_last_confirmed`."""
         return self._loop.call(self._reader.read_last_confirmed())
+
+    def try_last_confirmed(self) -> int:
+        """The first news of how far the ledger is confirmed. See `LedgerReader.try_last_confirmed`."""
+        return self._loop.call(self._reader.try_last_confirmed())
+
+    def read_explicit_last_confirmed(self) -> int | None:
+        """What the writer told of it outside of entries. See `LedgerReader.read_explicit_last_confirmed`."""
+        return self._loop.call(self._reader.read_explicit_last_confirmed())
+
+    def wait_for_entry(self, entry_id: int, timeout_s: float) -> Entry | None:
+        """An entry as soon as it is confirmed. See `LedgerReader.wait_for_entry`."""
+        return self._loop.call(self._reader.wait_for_entry(entry_id, timeout_s))
+
+    def entries_on(self, bookie_id: str) -> Availability:
+        """Which entries of the ledger a bookie holds. See `LedgerReader.entries_on`."""
+        return self._loop.call(self._reader.entries_on(bookie_id))
 
     def read_from(self, bookie_id: str, entry_id: int) -> Entry | None:
         """What one bookie holds of an entry. See `LedgerReader.read_from`."""
@@ -285,10 +320,16 @@ class BlockingReader:
 class BlockingClient:
     """`Client` without `await`. Made by `connect`."""
 
-    def __init__(self, uri: str, settings: ClientSettings | None = None, metrics: Metrics | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        settings: ClientSettings | None = None,
+        metrics: Metrics | None = None,
+        authenticate: Authenticator | None = None,
+    ) -> None:
         self.loop = BackgroundLoop()
         try:
-            self._connection, self._client = self.loop.call(_open(uri, settings, metrics))
+            self._connection, self._client = self.loop.call(_open(uri, settings, metrics, authenticate))
         except BaseException:
             self.loop.close()
             raise
@@ -370,6 +411,10 @@ class BlockingClient:
         """The metadata of a ledger. See `Client.metadata_of`."""
         return self.loop.call(self._client.metadata_of(ledger_id))
 
+    def bookie_info(self, bookie_id: str) -> BookieInfo:
+        """How much space a bookie has. See `Client.bookie_info`."""
+        return self.loop.call(self._client.bookie_info(bookie_id))
+
     def close(self) -> None:
         """Close the client and end its thread. Idempotent."""
         connection, self._connection = self._connection, None
@@ -386,13 +431,21 @@ class BlockingClient:
         self.close()
 
 
-def connect(uri: str, *, settings: ClientSettings | None = None, metrics: Metrics | None = None) -> BlockingClient:
+def connect(
+    uri: str,
+    *,
+    settings: ClientSettings | None = None,
+    metrics: Metrics | None = None,
+    authenticate: Authenticator | None = None,
+) -> BlockingClient:
     """``with triplicate.blocking.connect("sqlite:///…/metadata.db") as client:`` Raises as `triplicate.connect`."""
-    return BlockingClient(uri, settings, metrics)
+    return BlockingClient(uri, settings, metrics, authenticate)
 
 
-async def _open(uri: str, settings: ClientSettings | None, metrics: Metrics | None) -> tuple[connect_async | None, Client]:
-    connection = connect_async(uri, settings=settings, metrics=metrics)
+async def _open(
+    uri: str, settings: ClientSettings | None, metrics: Metrics | None, authenticate: Authenticator | None
+) -> tuple[connect_async | None, Client]:
+    connection = connect_async(uri, settings=settings, metrics=metrics, authenticate=authenticate)
     return connection, await connection.__aenter__()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from types import TracebackType
 
+from triplicate.client.authentication import Authenticator
 from triplicate.client.client import Client
 from triplicate.config import ClientSettings
 from triplicate.metadata import open_cluster
@@ -19,16 +20,26 @@ class connect:
         settings: None takes the defaults.
         metrics: where to count; None counts nowhere.
         name: of this client, for traces.
+        authenticate: what bookies that want an authentication are told.
 
     Raises (on entering):
         ConfigError: the scheme of `uri` is unknown. EnvironmentFault or UsageError: there is no cluster; the message says what to do.
     """
 
-    def __init__(self, uri: str, *, settings: ClientSettings | None = None, metrics: Metrics | None = None, name: str = "client") -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        settings: ClientSettings | None = None,
+        metrics: Metrics | None = None,
+        name: str = "client",
+        authenticate: Authenticator | None = None,
+    ) -> None:
         self._uri = uri
         self._settings = settings if settings is not None else ClientSettings()
         self._metrics = metrics
         self._name = name
+        self._authenticate = authenticate
         self._stack: AsyncExitStack | None = None
 
     async def __aenter__(self) -> Client:
@@ -36,7 +47,7 @@ class connect:
             host = real_host(self._name)
             metadata = await open_cluster(self._uri, host)
             stack.push_async_callback(metadata.aclose)
-            client = await stack.enter_async_context(Client(host, metadata, self._settings, self._metrics))
+            client = await stack.enter_async_context(Client(host, metadata, self._settings, self._metrics, self._authenticate))
             self._stack = stack.pop_all()
         return client
 

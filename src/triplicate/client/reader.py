@@ -245,7 +245,7 @@ class LedgerReader:
         `last_add_confirmed` may have grown meanwhile.
 
         Raises:
-            ArgumentError: the id is below 0. ReadFailed: in all that time no bookie said anything that could be used.
+            ArgumentError: the id is below 0. ReadFailed: bookies were asked, failed, and none said anything that could be used.
             NoSuchLedger: it was deleted.
         """
         self._check_range(entry_id, entry_id)
@@ -260,7 +260,7 @@ class LedgerReader:
                 await self._refresh_if_there()
                 continue
             if now >= deadline:
-                if not listening.answers:
+                if listening.failure and not listening.answers:
                     raise self._unheard(entry_id, listening.failure)
                 return None
             entry = await listening.wait(entry_id, min(deadline, refresh_at) - now)
@@ -278,8 +278,7 @@ class LedgerReader:
             self._services.host.trace("client.metadata_away", ledger=self.ledger_id)
 
     def _unheard(self, entry_id: int, failure: str) -> ReadFailed:
-        said = failure or "none answered in time"
-        error = ReadFailed(f"no bookie could say whether entry {entry_id} of ledger {self.ledger_id} is confirmed: {said}")
+        error = ReadFailed(f"no bookie could say whether entry {entry_id} of ledger {self.ledger_id} is confirmed: {failure}")
         error.ledger_id = self.ledger_id
         return error
 

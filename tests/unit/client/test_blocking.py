@@ -112,6 +112,31 @@ def test_a_script_chooses_ids_and_forces(uri: str) -> None:
             assert adv.force() == 0
 
 
+def test_a_script_asks_bookies_about_an_open_ledger(uri: str) -> None:
+    with blocking.connect(uri, settings=triplicate.ClientSettings(wire="v3")) as client, client.create() as writer:
+        writer.append_many([b"0", b"1", b"2"])
+        writer.append(b"3")
+        with client.open(writer.ledger_id) as reader:
+            assert [entry.payload for entry in reader.read_unconfirmed(1, 3)] == [b"1", b"2", b"3"]
+            assert [entry.payload for entry in reader.read_batch(0, 2)] == [b"0", b"1"]
+            assert (reader.try_last_confirmed(), reader.read_explicit_last_confirmed()) == (2, None)
+            assert reader.wait_for_entry(3, 0.05) is None
+            awaited = reader.wait_for_entry(2, 1.0)
+            assert awaited is not None
+            assert awaited.payload == b"2"
+            assert reader.entries_on(writer.metadata.last_segment.ensemble[0]).count == 4
+        assert client.bookie_info("b1").total_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("facade", "original"), [(blocking.BlockingClient, triplicate.Client), (blocking.BlockingReader, triplicate.LedgerReader)]
+)
+def test_the_facade_has_every_verb(facade: type, original: type) -> None:
+    inner = {"aclose", "take_up", "ask_last_confirmed", "learn", "read_confirmed", "refresh_metadata", "tail_ended", "has_tails"}
+    inner |= {"entries_at_a_time"}
+    assert {name for name in dir(original) if not name.startswith("_")} - inner - set(dir(facade)) == set()
+
+
 def test_a_recovery_fences_a_writer_in_another_client(uri: str) -> None:
     with blocking.connect(uri) as one, blocking.connect(uri) as two:
         writer = one.create()
