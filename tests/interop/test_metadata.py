@@ -52,7 +52,7 @@ def first_entry(stand: Stand, cluster: Cluster, ledger_id: int) -> bytes:
 
 @pytest.mark.parametrize("manager", ["hierarchical", "longhierarchical"])
 def test_we_join_a_cluster_that_apaches_shell_made(stand: Stand, manager: str, java_release: str) -> None:
-    root = f"joined-{manager}"
+    root = f"joined-{manager}-{java_release}"
     stand.make_root(root)
     address = f"{stand.zookeeper.address}/{root}/ledgers"
     shell = Shell(f"zk+{manager}://{address}", stand.new_folder())

@@ -137,7 +137,12 @@ class HeadStore:
 
     async def _get(self, name: str) -> Stored:
         try:
-            data, stat = await self.tree.get(self.path(name))
+            try:
+                data, stat = await self.tree.get(self.path(name))
+            except NoNode:
+                # It may have been made a moment ago through a ZooKeeper server that is ahead of ours.
+                await self.tree.sync(self.root)
+                data, stat = await self.tree.get(self.path(name))
         except NoNode:
             raise NoSuchLog(f"no log {name!r}: `triplicate log list` shows those there are, `log create` makes one") from None
         return Stored(decode_head(data, name), stat.version)

@@ -82,6 +82,10 @@ class LedgerStore:
         """
         found = await self._find(ledger_id)
         if found is None:
+            # Whoever told us the id may have made the ledger through another server, which ours has not caught up with.
+            await self.refresh()
+            found = await self._find(ledger_id)
+        if found is None:
             self._raise_missing(ledger_id)
         return found
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.unit.metadata.lagging import LaggingTree
 from tests.unit.metadata.stores import run
 from triplicate.errors import (
     BadVersion,
@@ -149,6 +150,20 @@ def test_layouts_of_every_manager_are_read_and_others_refused() -> None:
     ):
         with pytest.raises(FormatError):
             decode_layout(data)
+
+
+def test_a_ledger_that_another_client_has_just_made_is_found_by_a_server_that_is_behind() -> None:
+    async def body() -> None:
+        cluster = Cluster()
+        maker = await cluster.client("a")
+        await maker.ledgers.create(7, new_metadata())
+        tree = LaggingTree(cluster.store)
+        reader = await ClusterMetadata.open(tree, cluster.host("b"))
+        tree.behind = {"/ledgers/00/0000/L0007": None}
+        assert not await reader.ledgers.exists(7)
+        assert (await reader.ledgers.get(7)).version == 0
+
+    run(body())
 
 
 def test_a_cluster_of_another_layout_than_asked_is_refused() -> None:
