@@ -1,0 +1,26 @@
+"""A long poll that is answered without an entry counts as the end of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/client/test_long_poll.py::test_an_answer_without_an_entry_is_not_the_end"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.listening import Listening
+    from triplicate.client.tail import Tail
+
+    wait = Listening.wait
+
+    async def ends(self: Tail) -> None:
+        entry = await wait(self._listening, self._next)
+        if entry is None:
+            self._closed = True
+        else:
+            self._next += 1
+            self._ready.append(entry)
+
+    patch(Tail, "_wait", ends)
+
+

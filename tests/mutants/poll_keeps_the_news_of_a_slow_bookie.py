@@ -1,0 +1,13 @@
+"""While a bookie keeps a long poll, nobody else is asked, however long it is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/client/test_long_poll.py::test_a_bookie_that_is_behind_does_not_keep_the_news"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.listening import Listening
+
+    patch(Listening, "_pause_over", Listening.wake_up)

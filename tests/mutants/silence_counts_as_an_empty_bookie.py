@@ -1,0 +1,13 @@
+"""A bookie that does not answer the question for the last-add-confirmed counts as one that has nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/client/test_lac_reads.py::test_a_silent_bookie_is_unknown_and_not_empty"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.ledger import LastConfirmed
+
+    patch(LastConfirmed, "failed", lambda self, position, reason: self.nothing_there(position))
