@@ -1,0 +1,169 @@
+"""A bookie is killed under load: either client replaces it, loses nothing, and the other reads it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from tests.interop.bookies import ApacheBookie, BookieProcess, Cluster, OurBookie
+from tests.interop.driver import JavaLedger
+from tests.interop.scenes import JAVA, LIMIT_S, PLAYERS, SEED, SIZE, WIRES, append_all, expected, later, read_by_us, value
+from tests.interop.stand import Stand
+from tests.process.running import wait_until
+from triplicate import LedgerWriter
+
+ENSEMBLE = 3
+LOAD = 6_000
+KILLED_AFTER = 200
+"""Entries that are confirmed when the bookie is killed."""
+AFTERWARDS = 10
+KINDS: dict[str, type[BookieProcess]] = {"ours": OurBookie, "apache": ApacheBookie}
+PLACES = (("ours", "ours"), ("apache", "apache"), ("mixed", "ours"), ("mixed", "apache"))
+"""Cluster, and whose bookie is killed."""
+
+
+@pytest.fixture(scope="module")
+def spares(stand: Stand) -> Iterator[Callable[[str], Cluster]]:
+    """Clusters of four bookies; where a bookie had to be added, it goes at the end."""
+    added: dict[str, BookieProcess] = {}
+
+    def cluster_with_spare(name: str) -> Cluster:
+        cluster = stand.cluster(name)
+        if len(cluster.bookies) == ENSEMBLE:
+            added[name] = stand.add_bookie(cluster, name)
+        return cluster
+
+    yield cluster_with_spare
+    for name, bookie in added.items():
+        stand.remove_bookie(stand.cluster(name), bookie)
+
+
+class Load:
+    """A ledger that is written over one wire by one of the clients."""
+
+    def __init__(self, stand: Stand, cluster: Cluster, player: str, wire: str, release: str) -> None:
+        self._stand = stand
+        self._ours: LedgerWriter | None = None
+        self._javas: JavaLedger | None = None
+        if player == JAVA:
+            self._javas = stand.java_client(release, cluster, wire).create(ensemble_size=ENSEMBLE)
+            self.ledger_id = self._javas.ledger_id
+        else:
+            self._ours = stand.run(stand.our_client(cluster, wire).create(ensemble_size=ENSEMBLE))
+            self.ledger_id = self._ours.ledger_id
+
+    def append(self, first: int, count: int) -> list[int]:
+        """Ids, in order; the first failure is raised."""
+        if self._javas is not None:
+            return self._javas.append_many(count, first=first, size=SIZE, seed=SEED).acknowledged()
+        assert self._ours is not None
+        outcomes = self._stand.run(append_all(self._ours, first, count))
+        for outcome in outcomes:
+            if not isinstance(outcome, int):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, int)]
+
+    def confirmed(self) -> int:
+        if self._javas is not None:
+            return self._javas.state().last_add_confirmed
+        assert self._ours is not None
+        return self._ours.last_add_confirmed
+
+    def close(self) -> None:
+        if self._javas is not None:
+            self._javas.close()
+        elif self._ours is not None:
+            self._stand.run(self._ours.close())
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize(("bookies", "killed"), PLACES, ids=[f"{bookies}-kills-{killed}" for bookies, killed in PLACES])
+def test_a_killed_bookie_is_replaced_and_nothing_is_lost(
+    stand: Stand, spares: Callable[[str], Cluster], bookies: str, killed: str, player: str, java_release: str
+) -> None:
+    """By writers over both wires at once, which cost one death."""
+    cluster = spares(bookies)
+    victim = next(bookie for bookie in cluster.bookies if isinstance(bookie, KINDS[killed]))
+    loads = [load_on(stand, cluster, victim, player, wire, java_release) for wire in WIRES]
+    running: list[Future[list[int]]] = []
+    for load in loads:
+        running.append(later(lambda load=load: load.append(0, LOAD)))  # type: ignore[misc]
+    wait_until(lambda: min(load.confirmed() for load in loads) >= KILLED_AFTER, LIMIT_S, "the loads run")
+    victim.kill()
+    try:
+        for load, appending in zip(loads, running, strict=True):
+            assert appending.result(LIMIT_S) == list(range(LOAD))
+            # However late the death was seen.
+            assert load.append(LOAD, AFTERWARDS) == list(range(LOAD, LOAD + AFTERWARDS))
+            load.close()
+            check(stand, cluster, victim, player, load.ledger_id, java_release)
+    finally:
+        victim.start()
+        stand.wait_writable(cluster)
+
+
+def load_on(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, wire: str, release: str) -> Load:
+    """A load whose ensemble has the bookie that will be killed."""
+    for _ in range(50):
+        load = Load(stand, cluster, player, wire, release)
+        metadata = stand.run(stand.our_client(cluster, "v2").metadata_of(load.ledger_id))
+        if victim.bookie_id in metadata.segments[0].ensemble:
+            return load
+        load.close()
+    raise AssertionError(f"no ledger of fifty lies on {victim.bookie_id}")
+
+
+def check(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, ledger_id: int, release: str) -> None:
+    """While the bookie is still away."""
+    last = LOAD + AFTERWARDS - 1
+    java = stand.java_client(release, cluster, "v3")
+    facts = java.metadata_of(ledger_id)
+    first, *_, newest = sorted(facts.segments)
+    assert victim.bookie_id in facts.segments[first]
+    assert victim.bookie_id not in facts.segments[newest]
+    assert 0 < newest <= last
+    # Those that did not fail keep their places.
+    kept = [old == new for old, new in zip(facts.segments[first], facts.segments[newest], strict=True)]
+    assert sum(kept) == ENSEMBLE - 1
+    if player == JAVA:
+        assert read_by_us(stand, stand.our_client(cluster, "v3"), ledger_id, last) == expected(0, last)
+    else:
+        reading = java.open(ledger_id)
+        assert reading.read(0, last) == expected(0, last)
+        reading.close()
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_without_a_spare_bookie_the_writer_ends_and_says_so(stand: Stand, player: str, java_release: str) -> None:
+    """All bookies are in the ensemble. What was acknowledged before is there afterwards."""
+    cluster = stand.cluster("mixed")
+    victim = cluster.bookies[0]
+    ensemble_size = len(cluster.bookies)
+    if player == JAVA:
+        ledger = stand.java_client(java_release, cluster, "v3").create(ensemble_size=ensemble_size, ack_quorum=3)
+        ledger_id = ledger.ledger_id
+        ledger.append_many(AFTERWARDS, size=SIZE, seed=SEED).acknowledged()
+    else:
+        writer = stand.run(stand.our_client(cluster, "v3").create(ensemble_size=ensemble_size, ack_quorum=3))
+        ledger_id = writer.ledger_id
+        stand.run(append_all(writer, 0, AFTERWARDS))
+    victim.kill()
+    try:
+        if player == JAVA:
+            errors = [error for error in ledger.append_many(4, first=AFTERWARDS, size=SIZE, seed=SEED).errors if error is not None]
+            assert "NotEnoughBookies" in errors[0].name
+        else:
+            outcomes = stand.run(append_all(writer, AFTERWARDS, 4))
+            assert "bookies" in str(next(outcome for outcome in outcomes if not isinstance(outcome, int)))
+    finally:
+        victim.start()
+        stand.wait_writable(cluster)
+    reader = stand.run(stand.our_client(cluster, "v3").recover(ledger_id))
+    last = reader.last_add_confirmed
+    assert last >= AFTERWARDS - 1
+    reading = stand.java_client(java_release, cluster, "v3").open(ledger_id, recovery=True)
+    assert reading.state().last_add_confirmed == last
+    assert [entry.payload for entry in reading.read(0, last)] == [value(index) for index in range(last + 1)]
+    reading.close()
