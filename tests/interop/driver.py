@@ -49,6 +49,7 @@ LEDGER_CLOSED = -11
 NO_SUCH_ENTRY = -13
 LEDGER_EXISTS = -20
 DUPLICATE_ENTRY = -22
+TIMEOUT = -23
 NO_SUCH_LEDGER = -25
 ILLEGAL_OPERATION = -100
 FENCED = -101
@@ -347,6 +348,10 @@ class JavaLedger:
     def append(self, value: bytes, entry_id: int | None = None) -> int:
         """Append one entry and wait for it; `entry_id` for a ledger whose ids the caller chooses."""
         return int(self._ask("append", payload=text(value), entry_id=entry_id)["entry_id"])
+
+    def append_later(self, value: bytes, entry_id: int | None = None) -> Future[dict[str, Any]]:
+        """`append` without waiting for it."""
+        return self.driver.ask_later("append", handle=self._number, payload=text(value), entry_id=entry_id)
 
     def append_many(self, count: int, *, first: int = 0, size: int = 100, seed: int = 0) -> Outcome:
         """Append ``payload(seed, first + i, size)`` for each i below `count` without waiting between them, then wait for all."""
