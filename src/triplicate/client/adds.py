@@ -134,6 +134,7 @@ class LedgerAdds:
         self.closing = False
         self.closed: asyncio.Future[int] | None = None
         self.metadata = metadata
+        """As the writer found it, for what never changes; `current` is what was last written."""
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._owner = owner

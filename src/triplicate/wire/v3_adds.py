@@ -130,7 +130,7 @@ def _read_column(numbers: list[bytes]) -> list[int]:
 class V3AddEncoder:
     """Writes the adds of one writer: everything but entry and transaction is packed once."""
 
-    __slots__ = ("_before_size", "_front", "_key", "_priority_bytes", "_tail")
+    __slots__ = ("_before_size", "_constants", "_front", "_key", "_priority_bytes", "_shape", "_tail")
 
     def __init__(
         self, ledger_id: int, master_key: bytes, *, recovery: bool = False, deferred_sync: bool = False, priority: int | None = None
@@ -152,6 +152,9 @@ class V3AddEncoder:
         self._front = b"\x08" + _signed(ledger_id) + b"\x10"
         self._key = _KEY_TAG + master_key + b"\x22"
         self._tail = _TAILS[deferred_sync, recovery]
+        # What stands before the transaction, between it and the entry id, and behind that, while the sizes of all three stay the same.
+        self._shape = (0, 0, 0)
+        self._constants = (b"", b"", b"")
 
     @property
     def tail(self) -> bytes:
@@ -166,10 +169,20 @@ class V3AddEncoder:
         """
         transaction = _transaction(txn_id)
         number = _varint(entry_id) if 0 <= entry_id < _INT64_END else _signed(entry_id)
-        middle = self._front + number + self._key + _varint(entry_size)
-        after = len(middle) + entry_size + len(self._tail)
-        before = _HEADERS[len(transaction) + self._priority_bytes] + transaction + self._before_size + _varint(after)
-        return b"".join((_pack_length(len(before) + after), before, middle))
+        shape = (len(transaction), len(number), entry_size)
+        if shape != self._shape:
+            self._constants = self._constants_for(*shape)
+            self._shape = shape
+        before, between, behind = self._constants
+        return b"".join((before, transaction, between, number, behind))
+
+    def _constants_for(self, transaction_bytes: int, number_bytes: int, entry_size: int) -> tuple[bytes, bytes, bytes]:
+        behind = self._key + _varint(entry_size)
+        after = len(self._front) + number_bytes + len(behind) + entry_size + len(self._tail)
+        header = _HEADERS[transaction_bytes + self._priority_bytes]
+        between = self._before_size + _varint(after) + self._front
+        length = len(header) + transaction_bytes + len(between) - len(self._front) + after
+        return _pack_length(length) + header, between, behind
 
     def encode(self, entry_id: int, txn_id: int, entry: bytes) -> bytes:
         """The whole frame of one add, which may go to several bookies. `entry` is complete and has the same ids inside.

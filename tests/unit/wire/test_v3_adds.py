@@ -170,3 +170,17 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
 def test_negative_ids_are_written_as_the_message_form_writes_them() -> None:
     frame = V3AddEncoder(-5, KEY).encode(-7, 70, entry(-5, -7))
     assert frame == v3.encode_request(AddRequest(-5, -7, KEY, entry(-5, -7)), 70)
+
+
+@pytest.mark.parametrize(("recovery", "priority"), [(False, None), (True, 100)])
+def test_one_encoder_writes_entries_of_all_sizes_and_numbers(recovery: bool, priority: int | None) -> None:
+    encoder = V3AddEncoder(5, KEY, recovery=recovery, priority=priority)
+    numbers = [1, 2, 127, 128, 129, 16383, 16384, 1 << 21, 1 << 35, (1 << 63) - 1]
+    for size in (0, 1, 90, 127, 128, 16384, 3, 3):
+        for entry_id in numbers:
+            for txn_id in (1, 127, 128, 1 << 40, (1 << 64) - 1):
+                body = entry(5, entry_id, payload=bytes(size))
+                request = AddRequest(5, entry_id, KEY, body, recovery=recovery)
+                frame = encoder.encode(entry_id, txn_id, body)
+                assert frame == v3.encode_request(request, txn_id, priority)
+                assert frame == encoder.head(entry_id, txn_id, len(body)) + body + encoder.tail
