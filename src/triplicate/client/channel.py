@@ -307,6 +307,10 @@ class BookieChannel(asyncio.Protocol):
             self._connect_failed(f"connecting was broken off: {error!r}", transport)
             raise
         else:
+            if transport.is_closing() and not self._closed:
+                # A bookie that is about to start accepts connections and closes them at once; `connection_lost` has been here already.
+                self._connect_failed("it closed the connection at once", transport)
+                return
             self._connecting = False
             self._handshake = None
             if self._closed:
@@ -415,7 +419,7 @@ class BookieChannel(asyncio.Protocol):
 
     def _take_response(self, number: int, response: Response, touched: dict[int, AddLane]) -> None:
         if isinstance(response, AddResponse):
-            if response.ledger_id != v3.NO_ID:
+            if response.ledger_id != v3.NO_ID or self.wire != "v3":
                 self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
                 return
             # A refusal without ids: the bookie did not look at what was asked, and so it goes with all adds on the way.

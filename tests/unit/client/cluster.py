@@ -106,6 +106,8 @@ class FakeBookie:
         """Entries in the answer to a batch read."""
         self.record_status = Status.OK
         """Another status comes with the explicit record and without the last entry."""
+        self.is_starting = False
+        """True: closes every connection at once, as BookKeeper's bookie while it starts."""
         self.plugin = ""
         """Name of the authentication that it wants before anything else; ``silent`` answers no token."""
         self.refuses_tokens = False
@@ -310,6 +312,8 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.bookie.connections.append(self)
+        if self.bookie.is_starting:
+            transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None

@@ -246,6 +246,52 @@ def test_a_connection_that_breaks_leaves_every_outcome_unknown(wire: str) -> Non
     run(main())
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_bookie_that_closes_connections_at_once_is_tried_again(wire: str) -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, pool_of(cluster, replace(QUICK, wire=wire)) as pool:
+            ledger_id = await entry_in(cluster)
+            channel, asked = pool.channel("a"), Asked([])
+            cluster["a"].is_starting = True
+            for token in range(20):
+                channel.read(ledger_id, 0, asked, token)
+                await asked.wait(token + 1)
+                await asyncio.sleep(0.004)
+            assert all(isinstance(error, BookieUnavailable) for _, _, error in asked.answers)
+            cluster["a"].is_starting = False
+            while asked.answers[-1][2] is not None:
+                channel.read(ledger_id, 0, asked, "now")
+                await asked.wait(len(asked.answers) + 1)
+            assert isinstance(asked.answers[-1][1], ReadResponse)
+
+    run(main())
+
+
+def test_a_connection_that_is_gone_before_it_is_used_does_not_block_the_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, pool_of(cluster) as pool:
+            ledger_id = await entry_in(cluster)
+            connect = type(cluster.host.network).connect
+
+            async def too_late(*arguments: Any) -> Any:
+                transport, protocol = await connect(*arguments)
+                transport.abort()
+                await asyncio.sleep(0.01)
+                return transport, protocol
+
+            monkeypatch.setattr(type(cluster.host.network), "connect", too_late)
+            channel, asked = pool.channel("a"), Asked([])
+            channel.read(ledger_id, 0, asked, 0)
+            await asked.wait(1)
+            assert isinstance(asked.answers[0][2], BookieUnavailable)
+            monkeypatch.undo()
+            while asked.answers[-1][2] is not None:
+                channel.read(ledger_id, 0, asked, "now")
+                await asked.wait(len(asked.answers) + 1)
+
+    run(main())
+
+
 def test_a_closed_pool_answers_whoever_waits() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, pool_of(cluster) as pool:
