@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -176,5 +177,36 @@ def test_unconfirmed_entries_can_be_read_before_they_are_confirmed() -> None:
             assert [entry.payload for entry in await reader.read_unconfirmed(0, 2)] == payloads(3)
             with pytest.raises(NoSuchEntry):
                 await reader.read_unconfirmed(3, 3)
+
+    run(main())
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("batch_read", [True, False])
+def test_every_entry_that_one_replica_has_is_read(seed: int, batch_read: bool) -> None:
+    """Copies are missing or damaged at random, answers are cut short, and one bookie may be down: one good copy of each is enough."""
+
+    async def main() -> None:
+        rng = random.Random(seed)
+        async with fake_cluster() as cluster, cluster.client(replace(QUICK, batch_read=batch_read, read_window_entries=16)) as client:
+            reader = await filled(client, 120)
+            down = rng.choice(["", *cluster.bookies])
+            for entry_id in range(120):
+                spared = rng.choice([name for name in cluster.bookies if name != down])
+                for name, bookie in cluster.bookies.items():
+                    entries, fate = bookie.ledgers[reader.ledger_id].entries, rng.random()
+                    if name != spared and fate < 0.2:
+                        del entries[entry_id]
+                    elif name != spared and fate < 0.4:
+                        entries[entry_id] = entries[entry_id][:-1] + b"?"
+            for bookie in cluster.bookies.values():
+                bookie.answers_at_most = rng.randint(1, 20)
+            if down:
+                await cluster[down].stop()
+            assert [entry.payload for entry in await reader.read(0, 119)] == payloads(120)
+            first = rng.randrange(120)
+            batch = await reader.read_batch(first, 30)
+            assert [entry.payload for entry in batch] == payloads(120)[first : first + len(batch)]
+            assert batch
 
     run(main())
