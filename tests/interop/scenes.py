@@ -42,8 +42,9 @@ def expected(first: int, last: int) -> list[SeenEntry]:
     return [SeenEntry(entry_id, (entry_id + 1) * SIZE, value(entry_id)) for entry_id in range(first, last + 1)]
 
 
-def seen(entries: Iterable[Entry]) -> list[SeenEntry]:
-    return [SeenEntry(entry.entry_id, entry.length, bytes(entry.payload)) for entry in entries]
+def seen(entries: Iterable[Entry | None]) -> list[SeenEntry | None]:
+    """Entries of our client's as the driver gives its own."""
+    return [None if entry is None else SeenEntry(entry.entry_id, entry.length, bytes(entry.payload)) for entry in entries]
 
 
 def later(work: Callable[[], Result]) -> Future[Result]:
@@ -115,14 +116,14 @@ def read_by_us(stand: Stand, client: Client, ledger_id: int, last: int, *, passw
         async with await client.open(ledger_id, password=password) as reader:
             return await reader.read(0, last)
 
-    return seen(stand.run(read()))
+    return [entry for entry in seen(stand.run(read())) if entry is not None]
 
 
 def bookie_of(cluster: Cluster, bookie_id: str) -> BookieProcess:
     return next(bookie for bookie in cluster.bookies if bookie.bookie_id == bookie_id)
 
 
-async def follow(reader: LedgerReader, into: list[SeenEntry]) -> None:
+async def follow(reader: LedgerReader, into: list[SeenEntry | None]) -> None:
     """Add each entry of a tail to a list until the ledger ends."""
     async with reader.tail() as tail:
         async for entry in tail:

@@ -42,7 +42,7 @@ class Adv:
 
     def __init__(self, stand: Stand, cluster: Cluster, player: str, wire: str, release: str, ledger_id: int | None = None) -> None:
         self._stand = stand
-        sizes = {"ensemble_size": cluster.ensemble_size}
+        sizes: dict[str, Any] = {"ensemble_size": cluster.ensemble_size}
         self._ours: Any = None
         self._javas: Any = None
         if player == JAVA:
@@ -262,7 +262,7 @@ def test_we_ask_how_far_javas_ledger_is_confirmed(stand: Stand, bookies: str, wi
         if client is telling:
 
             def told(reader: Any = reader) -> bool:
-                return stand.run(reader.read_explicit_last_confirmed()) == 4
+                return bool(stand.run(reader.read_explicit_last_confirmed()) == 4)
 
             wait_until(told, LIMIT_S, "the explicit one is told")
         else:
@@ -304,7 +304,7 @@ def test_bookies_say_which_entries_they_hold(stand: Stand, bookies: str, player:
     Apache's DbLedgerStorage cannot list entries, and leaves such a request without an answer.
     """
     cluster = stand.cluster(bookies)
-    sizes = {"ensemble_size": cluster.ensemble_size, "write_quorum": 2, "ack_quorum": 2}
+    sizes: dict[str, Any] = {"ensemble_size": cluster.ensemble_size, "write_quorum": 2, "ack_quorum": 2}
     ours = stand.new_client(cluster, our_settings("v2", read_timeout_s=1.0))
     java = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=java_settings(readEntryTimeoutSec=1))
     if player == WE:

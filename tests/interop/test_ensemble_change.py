@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from functools import partial
 
 import pytest
 
@@ -87,9 +87,7 @@ def test_a_killed_bookie_is_replaced_and_nothing_is_lost(
     cluster = spares(bookies)
     victim = next(bookie for bookie in cluster.bookies if isinstance(bookie, KINDS[killed]))
     loads = [load_on(stand, cluster, victim, player, wire, java_release) for wire in WIRES]
-    running: list[Future[list[int]]] = []
-    for load in loads:
-        running.append(later(lambda load=load: load.append(0, LOAD)))  # type: ignore[misc]
+    running = [later(partial(load.append, 0, LOAD)) for load in loads]
     wait_until(lambda: min(load.confirmed() for load in loads) >= KILLED_AFTER, LIMIT_S, "the loads run")
     victim.kill()
     try:

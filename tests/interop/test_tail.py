@@ -30,7 +30,7 @@ def test_we_follow_what_java_writes(stand: Stand, bookies: str, wire: str, expli
     writing = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=java_settings(explicitLacInterval=interval_ms))
     ledger = writing.create(ensemble_size=cluster.ensemble_size)
     reader = stand.run(stand.our_client(cluster, wire).open(ledger.ledger_id))
-    got: list[SeenEntry] = []
+    got: list[SeenEntry | None] = []
     following = later(lambda: stand.run(follow(reader, got)))
     ledger.append_many(10, size=SIZE, seed=SEED).acknowledged()
     for index in range(10, COUNT):

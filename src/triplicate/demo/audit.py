@@ -45,24 +45,29 @@ async def compare_copies(client: Client, surviving: Sequence[str]) -> CopyFindin
     """
     found = CopyFindings()
     async for ledger_id in client.ledger_ids():
-        async with await client.open(ledger_id) as reader:
-            last = await reader.read_last_confirmed() if not reader.is_closed else reader.last_add_confirmed
-            metadata = await client.metadata_of(ledger_id)
-            found.ensemble_changes += sum(1 for segment in metadata.segments[1:] if segment.first_entry_id <= last)
-            for entry_id in range(last + 1):
-                copies: list[tuple[int, int, bytes]] = []
-                for bookie_id in metadata.ensemble_of(entry_id):
-                    if bookie_id not in surviving:
-                        continue
-                    try:
-                        entry = await reader.read_from(bookie_id, entry_id)
-                    except (BookieError, ReadFailed, DigestMismatch) as error:
-                        found.details.append(f"ledger {ledger_id} entry {entry_id} on {bookie_id}: {error}")
-                        continue
-                    if entry is not None:
-                        copies.append((entry.entry_id, entry.length, bytes(entry.payload)))
-                _judge(found, ledger_id, entry_id, copies, metadata.write_quorum)
+        await compare_ledger(client, ledger_id, surviving, found)
     return found
+
+
+async def compare_ledger(client: Client, ledger_id: int, surviving: Sequence[str], found: CopyFindings) -> None:
+    """`compare_copies` of one ledger; adds to `found`."""
+    async with await client.open(ledger_id) as reader:
+        last = await reader.read_last_confirmed() if not reader.is_closed else reader.last_add_confirmed
+        metadata = await client.metadata_of(ledger_id)
+        found.ensemble_changes += sum(1 for segment in metadata.segments[1:] if segment.first_entry_id <= last)
+        for entry_id in range(last + 1):
+            copies: list[tuple[int, int, bytes]] = []
+            for bookie_id in metadata.ensemble_of(entry_id):
+                if bookie_id not in surviving:
+                    continue
+                try:
+                    entry = await reader.read_from(bookie_id, entry_id)
+                except (BookieError, ReadFailed, DigestMismatch) as error:
+                    found.details.append(f"ledger {ledger_id} entry {entry_id} on {bookie_id}: {error}")
+                    continue
+                if entry is not None:
+                    copies.append((entry.entry_id, entry.length, bytes(entry.payload)))
+            _judge(found, ledger_id, entry_id, copies, metadata.write_quorum)
 
 
 def _judge(found: CopyFindings, ledger_id: int, entry_id: int, copies: list[tuple[int, int, bytes]], write_quorum: int) -> None:
