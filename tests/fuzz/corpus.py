@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_layout, encode_service_info
+from triplicate.wire import is_v3
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FOUND = GOLDEN / "fuzz"
@@ -55,15 +56,15 @@ def write_seeds(target: str, folder: Path) -> None:
 
 def _seeds(target: str) -> Iterator[bytes]:
     if target in _PACKETS:
-        yield from (frame[4:] for frame in golden_frames())
+        yield from (frame[4:] for frame in _frames_of(target))
     elif target in _STREAMS:
-        frames = golden_frames()
+        frames = _frames_of(target)
         yield from (_RAW + frame * 3 for frame in frames)
         yield _RAW + b"".join(frames)
         yield from _described_streams()
     elif target == "frames":
         yield b"\xff\x01" + b"".join(golden_frames())
-        yield from (b"\x10\x07" + frame for frame in golden_frames())
+        yield from (b"\x10\x07" + frame for frame in golden_frames()[::10])
     elif target == "metadata":
         yield from golden_metadata()
         yield from _metadata_texts()
@@ -71,12 +72,21 @@ def _seeds(target: str) -> Iterator[bytes]:
         yield from _OTHER[target]()
 
 
+def _frames_of(target: str) -> list[bytes]:
+    """Those of the target's own version, and one of the other."""
+    mine: list[bytes] = []
+    others: list[bytes] = []
+    for frame in golden_frames():
+        (mine if is_v3(frame[4:]) == target.startswith("v3") else others).append(frame)
+    return mine + others[:1]
+
+
 def _described_streams() -> Iterator[bytes]:
     """Runs of adds or answers with ids around the steps of a varint, in the terms of `fields.Fields`."""
     for kind in (64, 192):
         head = bytes([kind]) + bytes(12 if kind == 64 else 0)
         for ids in (b"\x05\x07", b"\x81\x82", b"\x83\x85", b"\x86\x88", b"\x8a\x8c", b"\x8e\x90"):
-            for flags in range(0, 64, 5):
+            for flags in range(0, 64, 13):
                 yield head + b"\x00" + ids + ids[:1] + bytes([flags, 9]) + b"\x06\x04data" * 9
 
 
