@@ -380,6 +380,10 @@ class FakeCluster:
         """The bookies that have a copy."""
         return [name for name, bookie in self.bookies.items() if entry_id in bookie.ledgers.get(ledger_id, FakeLedger()).entries]
 
+    async def settled(self, ledger_id: int, last_entry_id: int, copies: int = 3) -> None:
+        """Return when every copy is stored: the last ones may still be on their way when an ack quorum has theirs."""
+        await eventually(lambda: all(len(self.holders(ledger_id, entry_id)) == copies for entry_id in range(last_entry_id + 1)))
+
     def fenced(self, ledger_id: int) -> list[str]:
         """The bookies on which the ledger is fenced."""
         return [name for name, bookie in self.bookies.items() if bookie.ledgers.get(ledger_id, FakeLedger()).fenced]

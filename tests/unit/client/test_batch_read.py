@@ -14,9 +14,10 @@ from triplicate.errors import ArgumentError, NoSuchEntry, ReadFailed
 from triplicate.wire import BatchReadRequest, ReadRequest, Status
 
 
-async def filled(client: Client, entries: int, *, ensemble_size: int = 3, write_quorum: int = 3) -> LedgerReader:
+async def filled(cluster: FakeCluster, client: Client, entries: int, *, ensemble_size: int = 3, write_quorum: int = 3) -> LedgerReader:
     async with await client.create(ensemble_size=ensemble_size, write_quorum=write_quorum) as writer:
         await writer.append_many([b"%d" % number for number in range(entries)])
+    await cluster.settled(writer.ledger_id, entries - 1, write_quorum)
     return await client.open(writer.ledger_id)
 
 
@@ -31,7 +32,7 @@ def payloads(entries: int) -> list[bytes]:
 def test_a_range_is_read_in_batches_and_what_they_leave_out_is_asked_again() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 100)
+            reader = await filled(cluster, client, 100)
             for bookie in cluster.bookies.values():
                 bookie.answers_at_most = 7
             assert [entry.payload for entry in await reader.read(0, 99)] == payloads(100)
@@ -44,7 +45,7 @@ def test_a_range_is_read_in_batches_and_what_they_leave_out_is_asked_again() -> 
 def test_a_batch_of_fewer_entries_than_asked_for_is_normal() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 20)
+            reader = await filled(cluster, client, 20)
             assert [entry.payload for entry in await reader.read_batch(15, 100)] == payloads(20)[15:]
             for bookie in cluster.bookies.values():
                 bookie.answers_at_most = 4
@@ -62,7 +63,7 @@ def test_a_batch_of_fewer_entries_than_asked_for_is_normal() -> None:
 def test_a_batch_is_bounded_by_bytes_but_for_its_first_entry() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 20)
+            reader = await filled(cluster, client, 20)
             assert [entry.entry_id for entry in await reader.read_batch(0, 20, 1)] == [0]
             few = await reader.read_batch(0, 20, 300)
             assert 1 < len(few) < 8
@@ -74,7 +75,7 @@ def test_a_batch_is_bounded_by_bytes_but_for_its_first_entry() -> None:
 def test_a_damaged_copy_is_read_from_another_replica(damaged: int) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 10)
+            reader = await filled(cluster, client, 10)
             for name in ("a", "b"):
                 entries = cluster[name].ledgers[reader.ledger_id].entries
                 entries[damaged] = entries[damaged][:-1] + b"?"
@@ -88,7 +89,7 @@ def test_a_damaged_copy_is_read_from_another_replica(damaged: int) -> None:
 def test_a_bookie_that_fails_is_passed_over() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 40)
+            reader = await filled(cluster, client, 40)
             await cluster["a"].stop()
             cluster["b"].when(BatchReadRequest, Status.IO_ERROR)
             assert [entry.payload for entry in await reader.read(0, 39)] == payloads(40)
@@ -100,7 +101,7 @@ def test_a_bookie_that_fails_is_passed_over() -> None:
 def test_a_bookie_that_closes_the_connection_is_too_old_and_single_reads_take_over() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 30)
+            reader = await filled(cluster, client, 30)
             other = await client.open(reader.ledger_id)
             writer = await client.create()
             await writer.append(b"x")
@@ -123,7 +124,7 @@ def test_a_bookie_that_closes_the_connection_is_too_old_and_single_reads_take_ov
 def test_batches_are_asked_for_only_where_they_fit(settings: ClientSettings, write_quorum: int) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(settings) as client:
-            reader = await filled(client, 20, write_quorum=write_quorum)
+            reader = await filled(cluster, client, 20, write_quorum=write_quorum)
             assert [entry.payload for entry in await reader.read(0, 19)] == payloads(20)
             assert [entry.payload for entry in await reader.read_batch(5, 3)] == payloads(20)[5:8]
             assert [entry.entry_id for entry in await reader.read_batch(5, 10, 1)] == [5]
@@ -152,7 +153,7 @@ def test_batches_end_where_the_ensemble_changes() -> None:
 def test_that_no_replica_delivers_is_not_that_there_is_nothing() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
-            reader = await filled(client, 10)
+            reader = await filled(cluster, client, 10)
             for name in "abc":
                 del cluster[name].ledgers[reader.ledger_id].entries[4]
             with pytest.raises(ReadFailed, match="entry 4"):
@@ -189,7 +190,7 @@ def test_every_entry_that_one_replica_has_is_read(seed: int, batch_read: bool) -
     async def main() -> None:
         rng = random.Random(seed)
         async with fake_cluster() as cluster, cluster.client(replace(QUICK, batch_read=batch_read, read_window_entries=16)) as client:
-            reader = await filled(client, 120)
+            reader = await filled(cluster, client, 120)
             down = rng.choice(["", *cluster.bookies])
             for entry_id in range(120):
                 spared = rng.choice([name for name in cluster.bookies if name != down])

@@ -124,7 +124,8 @@ def test_a_script_asks_bookies_about_an_open_ledger(uri: str) -> None:
             awaited = reader.wait_for_entry(2, 1.0)
             assert awaited is not None
             assert awaited.payload == b"2"
-            assert reader.entries_on(writer.metadata.last_segment.ensemble[0]).count == 4
+            copies = sum(reader.entries_on(bookie_id).count for bookie_id in writer.metadata.last_segment.ensemble)
+            assert 2 * 4 <= copies <= 3 * 4
         assert client.bookie_info("b1").total_bytes > 0
 
 

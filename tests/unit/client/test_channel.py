@@ -74,6 +74,7 @@ async def entry_in(cluster: FakeCluster) -> int:
     """A ledger of three entries; its id."""
     async with cluster.client() as client, await client.create() as writer:
         await writer.append_many([b"a", b"b", b"c"])
+        await cluster.settled(writer.ledger_id, 2)
     return writer.ledger_id
 
 

@@ -17,8 +17,9 @@ WIRES = [QUICK, replace(QUICK, wire="v3")]
 EVERYONE = "abc"
 
 
-def tell(cluster: FakeCluster, reader: LedgerReader, names: str, last_add_confirmed: int, *, damaged: bool = False) -> None:
+async def tell(cluster: FakeCluster, reader: LedgerReader, names: str, last_add_confirmed: int, *, damaged: bool = False) -> None:
     """Give bookies an explicit record."""
+    await cluster.settled(reader.ledger_id, 0)
     record = EntryCodec(reader.ledger_id, reader.metadata.digest_type, b"").encode_lac(last_add_confirmed)
     for name in names:
         cluster[name].ledgers[reader.ledger_id].explicit_lac = record[:-1] + b"?" if damaged else record
@@ -34,7 +35,7 @@ def test_an_explicit_record_tells_more_than_the_entries(settings: ClientSettings
             reader = await client.open(writer.ledger_id)
             assert await reader.read_last_confirmed() == 3
             assert await reader.read_explicit_last_confirmed() is None
-            tell(cluster, reader, "b", 4)
+            await tell(cluster, reader, "b", 4)
             assert await reader.try_last_confirmed() == 3, "entries alone do not say it"
             cluster["a"].when(ReadLacRequest, "hold")
             assert await reader.read_explicit_last_confirmed() == 4
@@ -51,7 +52,7 @@ def test_a_damaged_record_says_nothing() -> None:
             for _ in range(3):
                 await writer.append(b"x")
             reader = await client.open(writer.ledger_id)
-            tell(cluster, reader, EVERYONE, 2, damaged=True)
+            await tell(cluster, reader, EVERYONE, 2, damaged=True)
             assert await reader.read_last_confirmed() == 1
             with pytest.raises(ReadFailed, match="damaged"):
                 await reader.read_explicit_last_confirmed()
@@ -68,11 +69,11 @@ def test_a_record_beside_an_error_counts_and_the_entries_are_asked_for() -> None
             for _ in range(3):
                 await writer.append(b"x")
             reader = await client.open(writer.ledger_id)
-            tell(cluster, reader, EVERYONE, 2)
+            await tell(cluster, reader, EVERYONE, 2)
             for bookie in cluster.bookies.values():
                 bookie.record_status = Status.IO_ERROR
             assert await reader.read_last_confirmed() == 2
-            assert any(isinstance(request, ReadRequest) for request in cluster["a"].seen)
+            assert any(isinstance(request, ReadRequest) for bookie in cluster.bookies.values() for request in bookie.seen)
             assert await reader.read_explicit_last_confirmed() == 2
 
     run(main())
@@ -135,6 +136,7 @@ def test_the_first_news_is_enough_when_one_only_tries() -> None:
             reader = await client.open(writer.ledger_id)
             await writer.append(b"y")
             await writer.append(b"z")
+            await cluster.settled(writer.ledger_id, 2)
             for name in "ab":
                 cluster[name].when(ReadRequest, "drop")
             assert await reader.try_last_confirmed() == 1
@@ -169,6 +171,7 @@ def test_a_bookie_lists_what_it_holds(settings: ClientSettings) -> None:
         async with fake_cluster("abcd") as cluster, cluster.client(settings) as client:
             writer = await client.create(ensemble_size=3, write_quorum=2)
             await writer.append_many([b"x"] * 9)
+            await cluster.settled(writer.ledger_id, 8, 2)
             reader = await client.open(writer.ledger_id)
             for name in writer.metadata.last_segment.ensemble:
                 listed = [entry_id for run_ in (await reader.entries_on(name)).runs() for entry_id in run_]

@@ -388,6 +388,7 @@ def test_what_is_read_tells_of_explicit_records_too() -> None:
                 await writer.append(b"x")
             reader = await client.open(writer.ledger_id)
             assert reader.last_add_confirmed == 1
+            await cluster.settled(writer.ledger_id, 2)
             for bookie in cluster.bookies.values():
                 codec = EntryCodec(writer.ledger_id, writer.metadata.digest_type, b"")
                 bookie.ledgers[writer.ledger_id].explicit_lac = codec.encode_lac(2)
