@@ -1,17 +1,20 @@
-"""A client that authenticates meets bookies that ask for nothing; tokens travel over both wires, to both kinds of bookie."""
+"""A client that authenticates meets bookies that ask for nothing, and one of Apache's that asks; tokens travel over both wires."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from tests.interop.bookies import ApacheBookie, OurBookie
+from tests.interop.bookies import ApacheBookie, Cluster, OurBookie, initialise_with_ours
+from tests.interop.driver import SeenEntry
 from tests.interop.scenes import WIRES, append_all, expected, seen
 from tests.interop.stand import CLUSTERS, Stand, our_settings
 from tests.interop.test_same_answers import Talk
 from triplicate import Client
+from triplicate.errors import NotEnoughBookies, Unauthorized
 from triplicate.metadata import open_cluster
 from triplicate.runtime import real_host
 from triplicate.wire import AuthRequest, AuthResponse, ReadRequest, ReadResponse, Status
@@ -22,11 +25,12 @@ UNKNOWN_LEDGER = 8_000_000_000
 
 
 class Pass:
-    """An authenticator that counts what it was asked for."""
+    """An authenticator that counts what it was asked for; it says one word after its greeting."""
 
     plugin = "interop"
 
-    def __init__(self) -> None:
+    def __init__(self, word: bytes = b"sesame") -> None:
+        self.word = word
         self.begun = 0
         self.answered = 0
 
@@ -36,7 +40,50 @@ class Pass:
 
     def answer(self, token: bytes) -> bytes | None:
         self.answered += 1
-        return None
+        return self.word if token == b"password?" else None
+
+
+class AskingBookie(ApacheBookie):
+    """One of Apache's that wants to be told a word (``AskingAuth`` of the driver's)."""
+
+    def command(self) -> list[str]:
+        command = super().command()
+        with (self.folder / "bookie.conf").open("a") as configuration:
+            configuration.write("bookieAuthProviderFactoryClass=interop.AskingAuth\n")
+        return command
+
+
+@pytest.fixture(scope="module")
+def asking(stand: Stand) -> Iterator[Cluster]:
+    """A cluster of one bookie that asks."""
+    stand.make_root("asking")
+    initialise_with_ours(stand.uri("asking"))
+    bookie = AskingBookie("asking-apache-1", stand.uri("asking"), stand.new_folder())
+    cluster = Cluster("asking", stand.servers("asking"), [bookie], stand.uri("asking"))
+    try:
+        cluster.start()
+        stand.wait_writable(cluster)
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+async def write_and_read(cluster: Cluster, wire: str, authenticator: Pass | None, size: int, **settings: Any) -> list[SeenEntry | None]:
+    """On as many bookies, with a client of its own."""
+    async with AsyncExitStack() as stack:
+        host = real_host("authenticating")
+        metadata = await open_cluster(cluster.uri, host)
+        stack.push_async_callback(metadata.aclose)
+        client = await stack.enter_async_context(Client(host, metadata, our_settings(wire, **settings), authenticate=authenticator))
+        sizes: dict[str, Any] = {"ensemble_size": size, "write_quorum": min(size, 3), "ack_quorum": min(size, 2)}
+        async with await client.create(**sizes) as writer:
+            for outcome in await append_all(writer, 0, COUNT):
+                if not isinstance(outcome, int):
+                    raise outcome
+            # Over version 3 in any case, and so over a connection of its own when the wire is version 2.
+            await writer.force()
+        async with await client.open(writer.ledger_id) as reader:
+            return seen(await reader.read(0, COUNT - 1))
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -45,21 +92,7 @@ def test_our_client_authenticates_where_nobody_asks(stand: Stand, bookies: str, 
     """The bookies say that they have no authentication, and the client goes on."""
     cluster = stand.cluster(bookies)
     authenticator = Pass()
-
-    async def write_and_read() -> list[Any]:
-        async with AsyncExitStack() as stack:
-            host = real_host("authenticating")
-            metadata = await open_cluster(cluster.uri, host)
-            stack.push_async_callback(metadata.aclose)
-            client = await stack.enter_async_context(Client(host, metadata, our_settings(wire), authenticate=authenticator))
-            async with await client.create(ensemble_size=cluster.ensemble_size) as writer:
-                assert await append_all(writer, 0, COUNT) == list(range(COUNT))
-                # Over version 3 in any case, and so over a connection of its own when the wire is version 2.
-                await writer.force()
-            async with await client.open(writer.ledger_id) as reader:
-                return seen(await reader.read(0, COUNT - 1))
-
-    assert stand.run(write_and_read()) == expected(0, COUNT - 1)
+    assert stand.run(write_and_read(cluster, wire, authenticator, cluster.ensemble_size)) == expected(0, COUNT - 1)
     # Once for each connection, and the bookies had nothing to reply to.
     assert authenticator.begun >= cluster.ensemble_size
     assert authenticator.answered == 0
@@ -78,3 +111,18 @@ def test_a_bookie_without_authentication_says_so(stand: Stand, kind: type[OurBoo
     assert isinstance(answer, ReadResponse)
     assert answer.status == Status.NO_LEDGER
     talk.close()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_our_client_answers_a_bookie_that_asks(stand: Stand, asking: Cluster, wire: str) -> None:
+    authenticator = Pass()
+    assert stand.run(write_and_read(asking, wire, authenticator, 1)) == expected(0, COUNT - 1)
+    # The question, and the welcome.
+    assert authenticator.answered == 2 * authenticator.begun > 0
+
+
+@pytest.mark.parametrize("authenticator", [Pass(b"wrong"), None], ids=["wrong-word", "no-authenticator"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_bookie_that_asks_lets_nobody_else_in(stand: Stand, asking: Cluster, wire: str, authenticator: Pass | None) -> None:
+    with pytest.raises((NotEnoughBookies, Unauthorized)):
+        stand.run(write_and_read(asking, wire, authenticator, 1, add_timeout_s=2.0))
