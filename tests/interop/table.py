@@ -15,6 +15,7 @@ Place = tuple[str, str, str, str]
 """Client, bookies, wire, digest."""
 
 _results: dict[str, tuple[Place | None, bool]] = {}
+_figures: list[str] = []
 
 
 def note(nodeid: str, place: Place | None, passed: bool) -> None:
@@ -23,11 +24,16 @@ def note(nodeid: str, place: Place | None, passed: bool) -> None:
     _results[nodeid] = (place, passed and (known is None or known[1]))
 
 
+def add_figures(line: str) -> None:
+    """Print a line below the table."""
+    _figures.append(line)
+
+
 def render(releases: Sequence[str]) -> str:
     """Empty when no test ran."""
     if not _results:
         return ""
-    parts = [_versions(releases), _matrix(), _others()]
+    parts = [_versions(releases), _matrix(), _others(), [f"- {line}" for line in _figures]]
     return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
 
