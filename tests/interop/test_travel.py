@@ -29,7 +29,6 @@ def watched(stand: Stand, request: pytest.FixtureRequest) -> Iterator[tuple[Clus
     cluster.stop()
 
 
-
 def written(client: Side, count: int) -> int:
     ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.CRC32C, password=PASSWORD)
     ledger.append_many(count, first=0, size=100, seed=3)
