@@ -9,7 +9,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
+
+from kazoo.exceptions import NoNodeError
 
 from tests.interop.bookies import BookieProcess, Cluster
 from tests.interop.driver import SeenEntry, payload
@@ -121,6 +124,19 @@ def read_by_us(stand: Stand, client: Client, ledger_id: int, last: int, *, passw
 
 def bookie_of(cluster: Cluster, bookie_id: str) -> BookieProcess:
     return next(bookie for bookie in cluster.bookies if bookie.bookie_id == bookie_id)
+
+
+def restart(stand: Stand, cluster: Cluster, bookie: BookieProcess) -> None:
+    """Start a bookie that was killed, and wait until it is back.
+
+    What it registered outlives it by the rest of its session. It is taken away here as the server would take it away after some seconds,
+    or else nobody could tell when the bookie has registered again.
+    """
+    path = f"/{cluster.name}/ledgers/available/{bookie.bookie_id}"
+    with stand.kazoo() as client, suppress(NoNodeError):
+        client.delete(path)
+    bookie.start()
+    stand.wait_writable(cluster)
 
 
 async def follow(reader: LedgerReader, into: list[SeenEntry | None]) -> None:

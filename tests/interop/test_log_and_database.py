@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from tests.interop.bookies import LOGS, ApacheBookie, BookieProcess, Cluster, free_port
-from tests.interop.scenes import bookie_of
+from tests.interop.scenes import bookie_of, restart
 from tests.interop.stand import Stand
 from tests.process.running import command, environment, wait_until
 from triplicate import Client
@@ -194,7 +194,7 @@ def test_flights_survive_in_log_and_database(stand: Stand, dataset: Dataset, boo
     finally:
         for bookie in cluster.bookies:
             if bookie.process is None:
-                bookie.start()
+                restart(stand, cluster, bookie)
         if spare is not None:
             stand.remove_bookie(cluster, spare)
         stand.wait_writable(cluster)
