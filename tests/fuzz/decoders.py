@@ -10,6 +10,7 @@ from tests.fuzz.messages import STATUSES, any_request, any_response
 from triplicate.errors import ArgumentError, FrameTooLarge, ProtocolError
 from triplicate.wire import (
     AddRequest,
+    AddResponse,
     AuthRequest,
     AuthResponse,
     BatchReadRequest,
@@ -21,7 +22,7 @@ from triplicate.wire import (
     Request,
     Response,
     Status,
-    UnsupportedVersion,
+    Unserved,
     next_frame,
     status_from_v2,
     status_to_v2,
@@ -33,7 +34,7 @@ from triplicate.wire import (
 def v2_request(data: bytes) -> None:
     try:
         request = v2.decode_request(data)
-    except UnsupportedVersion as error:
+    except Unserved as error:
         _is_told(error)
         return
     except ProtocolError:
@@ -55,8 +56,8 @@ def v2_request(data: bytes) -> None:
     assert v2.split_header(again[4:])[2] & ~flags == 0
 
 
-def _is_told(refused: UnsupportedVersion) -> None:
-    assert refused.version > v2.CURRENT_VERSION
+def _is_told(refused: Unserved) -> None:
+    assert refused.version > v2.CURRENT_VERSION or isinstance(refused.answer, AddResponse)
     if refused.answer is not None:
         assert v2.decode_response(v2.encode_response(refused.answer)[4:]) == refused.answer
 

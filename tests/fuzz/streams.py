@@ -21,7 +21,7 @@ from triplicate.wire import (
     AddRequest,
     AddResponse,
     Request,
-    UnsupportedVersion,
+    Unserved,
     V3AddEncoder,
     add_prefix,
     decode_request,
@@ -151,8 +151,8 @@ def _v2_other(fields: Fields) -> bytes:
 def _read_v2_request(body: bytes) -> Request:
     try:
         return decode_request(body)
-    except UnsupportedVersion as error:
-        raise ProtocolError("a version that is too late") from error
+    except Unserved as error:
+        raise ProtocolError("a request that is answered, not served") from error
 
 
 def _scan_v2_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[Found, int] | None:

@@ -198,7 +198,7 @@ CLOSING: dict[str, bytes] = {
     "an empty frame": struct.pack(">I", 0),
     "a frame shorter than its header": encode_frame(b"\x02\x01"),
     "an add cut short in its key": _v2(0x02010000, KEY[:7]),
-    "an add cut short in its entry": _v2(0x02010000, KEY + _entry(1, 0)[:20]),
+    "an add cut short in its ids": _v2(0x02010000, KEY + _entry(1, 0)[:15]),
     "a read cut short": _v2(0x02020000, _IDS[:9]),
     "a fencing read without its key": _v2(0x02020001, _IDS),
     "a batch read cut short": _v2(0x02070000, _IDS),
@@ -237,6 +237,7 @@ ANSWERED_V2: dict[str, tuple[bytes, bytes]] = {
         encode_request(ReadRequest(-9, 4)),
         struct.pack(">IIqq", 0x02020000, 1, -9, 4),
     ),
+    "an add cut short in its entry": (_v2(0x02010000, KEY + _entry(9, 4)[:20]), struct.pack(">II", 0x02010000, 100) + _IDS),
     "an add to a negative ledger": (encode_request(_add(-9, 4)), struct.pack(">IIqq", 0x02010000, 100, -9, 4)),
     "a batch read of an unknown ledger": (
         encode_request(BatchReadRequest(UNKNOWN_LEDGER, 0, 42, -1, -1)),

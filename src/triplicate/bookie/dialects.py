@@ -19,7 +19,7 @@ from triplicate.wire import (
     Response,
     StartTlsRequest,
     Status,
-    UnsupportedVersion,
+    Unserved,
     decode_request,
     encode_add_responses,
     encode_response,
@@ -89,7 +89,7 @@ class V2Dialect:
     def decode(self, body: bytes) -> tuple[Request, int] | bytes:
         try:
             request = decode_request(body)
-        except UnsupportedVersion as error:
+        except Unserved as error:
             if error.answer is not None:
                 return encode_response(error.answer, error.version)
             # Of a token nobody asks the version; whatever else comes in an unknown one is no request.

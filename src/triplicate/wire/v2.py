@@ -52,11 +52,15 @@ _FRAMED_ANSWER = Struct(">IIIqq")
 _FRAMED_BATCH_ANSWER = Struct(">IIIqqq")
 
 
-class UnsupportedVersion(ProtocolError):
-    """A request of a version beyond 2. `answer` is what the peer is told before the connection goes on; None closes it."""
+class Unserved(ProtocolError):
+    """A request that cannot be served. `answer` is what the peer is told before the connection goes on; None closes it.
 
-    def __init__(self, version: int, answer: Response | None) -> None:
-        super().__init__(f"a request of protocol version {version}; versions 0 to {CURRENT_VERSION} are understood here")
+    Args:
+        version: the request's, with which it is answered.
+    """
+
+    def __init__(self, why: str, version: int, answer: Response | None) -> None:
+        super().__init__(why)
         self.version = version
         self.answer = answer
 
@@ -141,12 +145,13 @@ def decode_request(body: bytes) -> Request:
     """The request in a packet of version 0, 1 or 2. What answers it carries the packet's own version (`split_header`).
 
     Raises:
-        UnsupportedVersion: a later version; tell the peer and go on.
+        Unserved: a later version, or an add too short for an entry; tell the peer and go on.
         ProtocolError: not a request; close the connection.
     """
     version, operation, flags = split_header(body)
     if version > CURRENT_VERSION:
-        raise UnsupportedVersion(version, _refusal(body, operation))
+        why = f"a request of protocol version {version}; versions 0 to {CURRENT_VERSION} are understood here"
+        raise Unserved(why, version, _refusal(body, operation))
     decoder = _REQUEST_DECODERS.get(operation)
     if decoder is None:
         raise ProtocolError(f"unknown operation {operation} in a request of protocol version {version}")
@@ -165,8 +170,11 @@ def _refusal(body: bytes, operation: int) -> Response | None:
 
 
 def _decode_add(body: bytes, version: int, flags: int) -> AddRequest:
-    _need(body, _ADD_IDS_OFFSET + HEADER_BYTES, "an add")
+    _need(body, _ADD_IDS_OFFSET + _IDS.size, "an add")
     ledger_id, entry_id = _IDS.unpack_from(body, _ADD_IDS_OFFSET)
+    if len(body) < _ADD_IDS_OFFSET + HEADER_BYTES:
+        why = f"an add to ledger {ledger_id} of {len(body) - _ADD_IDS_OFFSET} bytes, which are too few for an entry"
+        raise Unserved(why, version, AddResponse(Status.BAD_REQUEST, ledger_id, entry_id))
     return AddRequest(
         ledger_id,
         entry_id,

@@ -19,7 +19,7 @@ from triplicate.wire import (
     ReadResponse,
     Response,
     Status,
-    UnsupportedVersion,
+    Unserved,
     decode_request,
     decode_response,
     encode_request,
@@ -117,12 +117,22 @@ def test_a_version_beyond_ours_is_answered_in_kind() -> None:
     ]
     for body, answer in expected:
         body[0] = 3
-        with pytest.raises(UnsupportedVersion) as caught:
+        with pytest.raises(Unserved) as caught:
             decode_request(bytes(body))
         assert caught.value.version == 3
         assert caught.value.answer == answer
     with pytest.raises(ProtocolError, match="a response of protocol version 3"):
         decode_response(b"\x03\x01\x00\x00")
+
+
+@pytest.mark.parametrize("size", [16, 31])
+def test_an_add_too_short_for_an_entry_is_a_bad_request(size: int) -> None:
+    add = body_of(encode_request(AddRequest(5, 7, KEY, ENTRY)))[: 24 + size]
+    with pytest.raises(Unserved, match=f"ledger 5 of {size} bytes") as caught:
+        decode_request(add)
+    assert (caught.value.version, caught.value.answer) == (2, AddResponse(Status.BAD_REQUEST, 5, 7))
+    with pytest.raises(ProtocolError, match="an add"):
+        decode_request(add[:39])
 
 
 def test_a_batch_of_entries_travels_with_their_sizes() -> None:
