@@ -14,7 +14,7 @@ from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.journal import GroupType
 from triplicate.bookie.dialects import Adds, Dialect
 from triplicate.bookie.journal import Answered, Journal, JournalItem
-from triplicate.bookie.ledgers import LedgerHandle
+from triplicate.bookie.ledgers import LedgerHandle, lac_of_entry
 from triplicate.bookie.requests import Requests
 from triplicate.bookie.storage import entries_of
 from triplicate.runtime import Trace
@@ -80,10 +80,12 @@ class AddIntake:
                 return
         elif self._requests.checks.enabled:
             self._metrics.unverified.inc(len(entries))
-        self._accept(adds, dialect, handle, 0, len(entries), entries)
+        self._accept(adds, dialect, handle, 0, len(entries), entries, adds.run.last_add_confirmed)
 
-    def _accept(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, first: int, last: int, entries: list[bytes]) -> None:
-        """Store the entries `first` to `last` - 1 of a run and make their bytes part of the region."""
+    def _accept(
+        self, adds: Adds, dialect: Dialect, handle: LedgerHandle, first: int, last: int, entries: list[bytes], last_add_confirmed: int
+    ) -> None:
+        """Store entries `first` to `last` - 1 of a run, which say that so much is confirmed, and make their bytes part of the region."""
         run, source = adds.run, adds.source
         journal = self._storage.journal_of(handle.ledger_id)
         start, end = run.offsets[first], run.offsets[last]
@@ -96,7 +98,7 @@ class AddIntake:
         ids, txn_ids = run.entry_ids, adds.txn_ids
         if last - first != len(ids):
             ids, txn_ids, entries = ids[first:last], txn_ids[first:last], entries[first:last]
-        self._storage.store(handle, ids, entries, run.last_add_confirmed)
+        self._storage.store(handle, ids, entries, last_add_confirmed)
         region.end = end
         region.count += len(ids)
         region.answers.append(dialect.encode_adds(handle.ledger_id, ids, txn_ids))
@@ -106,12 +108,14 @@ class AddIntake:
         verifier, run = handle.verifier, adds.run
         assert verifier is not None
         for index, entry in enumerate(entries):
+            last_add_confirmed = lac_of_entry(entry)
             if not verifier.verify(entry):
+                last_add_confirmed = None
                 self._mismatch(run.ledger_id, run.entry_ids[index], entry)
                 if self._requests.checks.refuses:
                     self._refuse(dialect, run.ledger_id, run.entry_ids[index : index + 1], adds.txn_ids[index : index + 1], Status.IO_ERROR)
                     continue
-            self._accept(adds, dialect, handle, index, index + 1, entries)
+            self._accept(adds, dialect, handle, index, index + 1, entries, -1 if last_add_confirmed is None else last_add_confirmed)
 
     def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
         self._metrics.digest_mismatches.inc()

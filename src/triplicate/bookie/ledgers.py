@@ -87,6 +87,13 @@ class LedgerHandle:
             self.learn_lac(lac_of_record(state.explicit_lac))
 
 
+def lac_of_entry(entry: bytes) -> int | None:
+    """What an entry's header says is confirmed; None when it cannot be: an entry is never sent after it was confirmed itself."""
+    entry_id = int.from_bytes(entry[8:16], "big", signed=True)
+    last_add_confirmed = int.from_bytes(entry[16:24], "big", signed=True)
+    return last_add_confirmed if -1 <= last_add_confirmed < entry_id else None
+
+
 def lac_of_record(record: bytes) -> int:
     """What a signed last-add-confirmed record says: ledger id, then the number."""
     return int.from_bytes(record[8:16], "big", signed=True)

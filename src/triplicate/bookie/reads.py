@@ -166,9 +166,8 @@ class Reads:
 
     def _read(self, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
         status, body = self._entry(handle, _first_entry(request, handle))
-        max_lac = None
-        if status is Status.OK and not request.fence:
-            max_lac = max(handle.max_lac, _lac_of(body))
+        # Never from the header of this copy, which nobody has verified since it was stored.
+        max_lac = handle.max_lac if status is Status.OK and not request.fence else None
         return ReadResponse(status, request.ledger_id, request.entry_id, body, max_lac=max_lac)
 
     def _next_entry(self, request: ReadRequest, previous_lac: int, handle: LedgerHandle, lac_update_ms: int | None) -> ReadResponse:
@@ -259,10 +258,6 @@ def _first_entry(request: Request, handle: LedgerHandle) -> int:
         if request.entry_id != LAST_ENTRY:
             return request.entry_id
     return handle.last_entry_id
-
-
-def _lac_of(body: bytes | None) -> int:
-    return int.from_bytes(body[16:24], "big", signed=True) if body is not None else -1
 
 
 def _size_of(response: Response) -> int:

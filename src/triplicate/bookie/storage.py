@@ -18,7 +18,7 @@ from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGrou
 from triplicate.bookie.core.state import decode_states, encode_states
 from triplicate.bookie.files import join
 from triplicate.bookie.journal import Journal, JournalItem
-from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache
+from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
 from triplicate.bookie.stored import StoredEntries
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
@@ -159,9 +159,17 @@ class Storage:
     # Writing.
 
     def store(self, handle: LedgerHandle, entry_ids: Sequence[int], entries: list[bytes], last_add_confirmed: int) -> None:
-        """Put entries into the cache. They are readable from now on; durable they are when the journal says so."""
+        """Put entries into the cache. They are readable from now on; durable they are when the journal says so.
+
+        Args:
+            last_add_confirmed: the greatest that the entries' headers state; -1 where they are not to be believed.
+        """
         self.cache.put(handle.ledger_id, entry_ids, entries, sum(map(len, entries)))
-        handle.last_entry_id = max(handle.last_entry_id, entry_ids[-1], max(entry_ids))
+        greatest = max(entry_ids)
+        handle.last_entry_id = max(handle.last_entry_id, greatest)
+        if last_add_confirmed >= greatest:
+            # At least one header is damaged, and nobody has verified it.
+            last_add_confirmed = max([lac for entry in entries if (lac := lac_of_entry(entry)) is not None], default=-1)
         if last_add_confirmed > handle.max_lac:
             handle.learn_lac(last_add_confirmed)
         if self.cache.active_bytes >= self._half_bytes:

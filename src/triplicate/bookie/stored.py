@@ -14,7 +14,7 @@ from triplicate.bookie.core.state import LedgerState
 from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log
 from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
-from triplicate.bookie.ledgers import Frozen, LedgerHandle
+from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
@@ -258,12 +258,17 @@ class StoredEntries:
             return
         try:
             entry = self.read(handle.ledger_id, handle.last_entry_id)
+            if entry is not None:
+                handle.learn_lac(self._lac_of(entry))
         except (CorruptionError, FormatError, OSError) as error:
             handle.lac_unreadable = True
             self._trace("bookie.last_entry_unreadable", ledger_id=handle.ledger_id, entry_id=handle.last_entry_id, error=str(error))
-            return
-        if entry is not None:
-            handle.learn_lac(int.from_bytes(entry[16:24], "big", signed=True))
+
+    def _lac_of(self, entry: bytes) -> int:
+        found = lac_of_entry(entry)
+        if found is None:
+            raise CorruptionError("its header says that entries behind it are confirmed")
+        return found
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""
