@@ -41,6 +41,8 @@ from triplicate.wire import (
 )
 
 LAC_RECORD_BYTES_MIN = 16
+LAC_RECORD_BYTES_MAX = 64
+"""The longest digest makes records of 36 bytes. They are kept in memory, journaled and flushed with the state of every ledger."""
 
 
 class ServerState(Protocol):
@@ -195,10 +197,15 @@ class Requests:
             status = Status.UNAUTHORIZED
         elif handle.master_key is None and self.storage.ledgers.was_fenced_and_deleted(ledger_id):
             status = Status.NO_LEDGER
-        elif len(request.body) < LAC_RECORD_BYTES_MIN:
+        elif not LAC_RECORD_BYTES_MIN <= len(request.body) <= LAC_RECORD_BYTES_MAX:
             status = Status.BAD_REQUEST
         elif self.storage.full:
             status = Status.TOO_MANY_REQUESTS
+        elif handle.verifier is not None and not handle.verifier.verify_lac(request.body):
+            # Polls hand the number on without the record, so that no reader could tell that it is damaged.
+            self.metrics.digest_mismatches.inc()
+            self._host.trace("bookie.lac_record_mismatch", ledger_id=ledger_id, size_bytes=len(request.body))
+            status = Status.IO_ERROR if self.checks.refuses else Status.OK
         if status is not Status.OK:
             asked.refuse(status)
             return

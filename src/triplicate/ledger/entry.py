@@ -218,6 +218,12 @@ class DigestVerifier:
         start = self._start
         return len(body) >= start and self._digest(body[:HEADER_BYTES], body[start:]) == body[HEADER_BYTES:start]
 
+    def verify_lac(self, record: bytes) -> bool:
+        """True when the digest inside a record of an explicit last add confirmed matches it."""
+        signed = _LAC_RECORD.size
+        end = signed + self.digest_type.size
+        return len(record) >= end and self._digest(record[:signed], b"") == record[signed:end]
+
     def verify_all(self, bodies: Sequence[bytes]) -> bool:
         """True when `verify` holds for every one: one loop without calls between functions, since this is most of what an add costs."""
         if self.digest_type is not DigestType.CRC32C:

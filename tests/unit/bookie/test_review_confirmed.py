@@ -6,7 +6,7 @@ import asyncio
 
 from tests.unit.bookie.bookie_rig import Rig, V3Client, run_rig
 from triplicate.ledger import DigestType, EntryCodec
-from triplicate.wire import AddRequest, AddResponse, ReadResponse, Status
+from triplicate.wire import AddRequest, AddResponse, ReadResponse, Status, WriteLacRequest
 
 FAR = (10**12).to_bytes(8, "big")
 PAYLOAD = b"payload"
@@ -60,3 +60,32 @@ def test_a_header_that_cannot_be_is_not_believed() -> None:
         assert (await told(client, 5, 2) or 0) <= 0
 
     run_rig(body, verify_on_write="off")
+
+
+def test_a_record_of_what_is_confirmed_is_verified_where_the_digest_is_known() -> None:
+    async def body(rig: Rig) -> None:
+        codec = await rig.create_ledger(5)
+        client = await rig.connect_v3()
+        assert await client.add(codec, 0) is Status.OK
+        await asyncio.sleep(2.0)
+        record = codec.encode_lac(0)
+        damaged = record[:8] + FAR + record[16:]
+        answer = await client.ask(WriteLacRequest(5, 0, codec.master_key, damaged))
+        assert answer.status is Status.IO_ERROR
+        assert await told(client, 5, 0) == -1
+        assert await client.write_lac(codec, 0) is Status.OK
+        assert await told(client, 5, 0) == 0
+
+    run_rig(body)
+
+
+def test_a_record_of_what_is_confirmed_is_no_place_to_store_things() -> None:
+    async def body(rig: Rig) -> None:
+        codec = EntryCodec(5, DigestType.CRC32C, b"")
+        client = await rig.connect_v3()
+        long = codec.encode_lac(0) + bytes(100_000)
+        answer = await client.ask(WriteLacRequest(5, 0, codec.master_key, long))
+        assert answer.status is Status.BAD_REQUEST
+        assert (await client.read_lac(5)).status is Status.NO_ENTRY
+
+    run_rig(body)
