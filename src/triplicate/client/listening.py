@@ -161,14 +161,14 @@ class Listening:
             self.wake_up()
 
     def _take_news(self, poll: _Poll, response: ReadResponse) -> None:
-        if response.max_lac is not None:
-            self._reader.learn(response.max_lac)
-        if response.body is None or response.status is not Status.OK:
+        max_lac = -1 if response.max_lac is None else response.max_lac
+        if response.body is None:
+            self._reader.learn(max_lac)
             return
         entry = self._decode(poll.bookie_id, response.body)
         if entry is None:
-            return
-        self._reader.learn(entry.last_add_confirmed)
+            return  # The bookie may have its number from the same damaged bytes.
+        self._reader.learn(max(entry.last_add_confirmed, max_lac))
         if entry.entry_id == self._entry_id <= self._reader.last_add_confirmed:
             self._entry = entry
 

@@ -162,8 +162,6 @@ class RangeRead:
         self._outstanding -= 1
         if self.future.done():
             return
-        if response is not None and response.max_lac is not None:
-            self.max_lac = max(self.max_lac, response.max_lac)
         if response is not None and response.status == Status.OK and response.body is not None:
             try:
                 entry = self._codec.decode(response.body, entry_id)
@@ -173,6 +171,9 @@ class RangeRead:
                 self._try_next(entry_id, bookie_id, str(mismatch))
             else:
                 self._plans.pop(entry_id, None)
+                if response.max_lac is not None:
+                    # Not where the copy is damaged: the bookie may have this number from the same damaged bytes.
+                    self.max_lac = max(self.max_lac, response.max_lac)
                 self._deliver(entry_id, (entry,))
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             self._try_next(entry_id, bookie_id, None)
