@@ -34,7 +34,7 @@ from triplicate.wire import AddRequest, AddResponse, Status
 
 PASSWORD = b"recovery"
 LOAD = 20_000
-STOPPED_AFTER = 300
+STOPPED_AFTER = 100
 """Entries that are confirmed when the writer is stopped."""
 CONFIRMED = 40
 TAIL = 3
