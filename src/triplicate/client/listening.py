@@ -65,6 +65,7 @@ class Listening:
         self._entry_id = -1
         self._entry: Entry | None = None
         self._wake: asyncio.Future[None] | None = None
+        self._client_closed: HandleClosed | None = None
 
     def wake_up(self) -> None:
         """Let `wait` return."""
@@ -81,6 +82,9 @@ class Listening:
 
         Args:
             entry_id: the first that is not known to be confirmed.
+
+        Raises:
+            HandleClosed: the client was closed.
         """
         self._entry_id, self._entry = entry_id, None
         self._wake = asyncio.get_running_loop().create_future()
@@ -96,6 +100,8 @@ class Listening:
             await self._wake
         finally:
             timer.cancel()
+        if self._client_closed is not None:
+            raise self._client_closed
         entry, self._entry = self._entry, None
         if self._reader.last_add_confirmed >= entry_id:
             self.had_news()
@@ -182,8 +188,10 @@ class Listening:
             if bookie_id not in self._owing:
                 try:
                     self._services.pool.channel(bookie_id).read(self._codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
-                except HandleClosed:
-                    return  # The client is closing, and whoever waits here is told so another way.
+                except HandleClosed as closed:
+                    self._client_closed = closed
+                    self.wake_up()
+                    return
                 if self._parked is None:
                     self._turn += step
                 self._owing[bookie_id] = None

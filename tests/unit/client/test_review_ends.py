@@ -1,0 +1,57 @@
+"""Whoever waits hears of the end of its client, and what waits is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.client.cluster import QUICK, fake_cluster, run
+from triplicate.errors import HandleClosed
+
+NO_POLLS = replace(QUICK, long_poll=False)
+
+
+def test_a_wait_for_an_entry_ends_with_its_client() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster:
+            async with cluster.client(NO_POLLS) as client:
+                writer = await client.create()
+                reader = await client.open(writer.ledger_id)
+                waiting = asyncio.ensure_future(reader.wait_for_entry(0, 3600.0))
+                await asyncio.sleep(0.1)
+            with pytest.raises(HandleClosed):
+                await asyncio.wait_for(waiting, 5.0)
+
+    run(main())
+
+
+def test_a_tail_of_a_reader_that_was_not_the_last_one_opened_ends_with_its_client() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster:
+            async with cluster.client(NO_POLLS) as client:
+                writer = await client.create()
+                reader = await client.open(writer.ledger_id)
+                await client.open(writer.ledger_id)
+                following = asyncio.ensure_future(anext(reader.tail()))
+                await asyncio.sleep(0.1)
+            with pytest.raises((HandleClosed, StopAsyncIteration)):
+                await asyncio.wait_for(following, 5.0)
+
+    run(main())
+
+
+def test_what_a_writer_notes_of_its_sendings_does_not_grow_behind_an_early_great_id() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create_adv()
+            far = writer.append_nowait(10**9, b"far")
+            await asyncio.sleep(0.02)  # It is sent by itself.
+            for entry_id in range(200):
+                await writer.append(entry_id, b"x")
+            assert len(writer._adds._sent_at) < 50
+            await writer.close(wait=False)
+            far.cancel()
+
+    run(main())
