@@ -9,8 +9,8 @@ Source: BookKeeper `LedgerHandle`, `PendingAddOp`.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence, Sized
+from heapq import heappop, heappush
 from typing import Protocol
 
 from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
@@ -164,7 +164,8 @@ class LedgerAdds:
         self._out: list[bytes] = []
         self._flush_due = False
         self._full = False
-        self._sent_at: deque[tuple[int, float]] = deque()
+        self._sent_at: list[tuple[int, float]] = []
+        """(last entry id, when) of each sending that is not confirmed; a heap, since ids of the caller's need not ascend."""
         self._idle: asyncio.Future[None] | None = None
         self._forces: dict[int, Force] = {}
         self._losses: list[int] | None = None
@@ -283,7 +284,7 @@ class LedgerAdds:
             return
         entry_ids = self._owner.take_unsent(len(out))
         last = entry_ids[-1]
-        self._sent_at.append((last, self._services.host.clock.monotonic()))
+        heappush(self._sent_at, (last, self._services.host.clock.monotonic()))
         if self.deferred_sync and self._losses is None:
             self._losses = self._count_losses()
         if self._striped:
@@ -389,7 +390,7 @@ class LedgerAdds:
         if sent_at and sent_at[0][0] <= confirmed:
             now = self._services.host.clock.monotonic()
             while sent_at and sent_at[0][0] <= confirmed:
-                metrics.add_seconds.observe(now - sent_at.popleft()[1])
+                metrics.add_seconds.observe(now - heappop(sent_at)[1])
 
     # Ensembles (for EnsembleChanger).
 
