@@ -110,12 +110,12 @@ class AddIntake:
         for index, entry in enumerate(entries):
             last_add_confirmed = lac_of_entry(entry)
             if not verifier.verify(entry):
-                last_add_confirmed = None
+                last_add_confirmed = -1
                 self._mismatch(run.ledger_id, run.entry_ids[index], entry)
                 if self._requests.checks.refuses:
                     self._refuse(dialect, run.ledger_id, run.entry_ids[index : index + 1], adds.txn_ids[index : index + 1], Status.IO_ERROR)
                     continue
-            self._accept(adds, dialect, handle, index, index + 1, entries, -1 if last_add_confirmed is None else last_add_confirmed)
+            self._accept(adds, dialect, handle, index, index + 1, entries, last_add_confirmed)
 
     def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
         self._metrics.digest_mismatches.inc()

@@ -87,11 +87,15 @@ class LedgerHandle:
             self.learn_lac(lac_of_record(state.explicit_lac))
 
 
-def lac_of_entry(entry: bytes) -> int | None:
-    """What an entry's header says is confirmed; None when it cannot be: an entry is never sent after it was confirmed itself."""
+def lac_of_entry(entry: bytes) -> int:
+    """What an entry's header says is confirmed, as far as an unverified header is to be believed.
+
+    A writer sends an entry before that is confirmed itself. More than that is damage, or a copy that was made of a confirmed entry, of
+    whose ledger there is better news: -1.
+    """
     entry_id = int.from_bytes(entry[8:16], "big", signed=True)
     last_add_confirmed = int.from_bytes(entry[16:24], "big", signed=True)
-    return last_add_confirmed if -1 <= last_add_confirmed < entry_id else None
+    return last_add_confirmed if last_add_confirmed < entry_id else -1
 
 
 def lac_of_record(record: bytes) -> int:

@@ -168,8 +168,8 @@ class Storage:
         greatest = max(entry_ids)
         handle.last_entry_id = max(handle.last_entry_id, greatest)
         if last_add_confirmed >= greatest:
-            # At least one header is damaged, and nobody has verified it.
-            last_add_confirmed = max([lac for entry in entries if (lac := lac_of_entry(entry)) is not None], default=-1)
+            # At least one header cannot be believed.
+            last_add_confirmed = max(map(lac_of_entry, entries))
         if last_add_confirmed > handle.max_lac:
             handle.learn_lac(last_add_confirmed)
         if self.cache.active_bytes >= self._half_bytes:

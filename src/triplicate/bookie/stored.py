@@ -259,16 +259,10 @@ class StoredEntries:
         try:
             entry = self.read(handle.ledger_id, handle.last_entry_id)
             if entry is not None:
-                handle.learn_lac(self._lac_of(entry))
+                handle.learn_lac(lac_of_entry(entry))
         except (CorruptionError, FormatError, OSError) as error:
             handle.lac_unreadable = True
             self._trace("bookie.last_entry_unreadable", ledger_id=handle.ledger_id, entry_id=handle.last_entry_id, error=str(error))
-
-    def _lac_of(self, entry: bytes) -> int:
-        found = lac_of_entry(entry)
-        if found is None:
-            raise CorruptionError("its header says that entries behind it are confirmed")
-        return found
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""

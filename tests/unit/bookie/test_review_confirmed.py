@@ -6,7 +6,7 @@ import asyncio
 
 from tests.unit.bookie.bookie_rig import Rig, V3Client, run_rig
 from triplicate.ledger import DigestType, EntryCodec
-from triplicate.wire import AddRequest, AddResponse, ReadResponse, Status, WriteLacRequest
+from triplicate.wire import AddRequest, AddResponse, ReadRequest, ReadResponse, Status, WriteLacRequest
 
 FAR = (10**12).to_bytes(8, "big")
 PAYLOAD = b"payload"
@@ -87,5 +87,22 @@ def test_a_record_of_what_is_confirmed_is_no_place_to_store_things() -> None:
         answer = await client.ask(WriteLacRequest(5, 0, codec.master_key, long))
         assert answer.status is Status.BAD_REQUEST
         assert (await client.read_lac(5)).status is Status.NO_ENTRY
+
+    run_rig(body)
+
+
+def test_copies_made_of_confirmed_entries_are_served_and_say_nothing_more() -> None:
+    async def body(rig: Rig) -> None:
+        codec = EntryCodec(5, DigestType.CRC32C, b"")
+        client = await rig.connect_v3()
+        copy = AddRequest(5, 3, codec.master_key, codec.encode(3, 99, 28, PAYLOAD), recovery=True)
+        assert await added(client, copy) == {3: Status.OK}
+        await rig.flushed()
+        await rig.restart()
+        client = await rig.connect_v3()
+        assert await told(client, 5, 3) == -1
+        polled = await client.ask(ReadRequest(5, -1, previous_lac=-1, timeout_ms=50, piggyback=True))
+        assert isinstance(polled, ReadResponse)
+        assert (polled.status, polled.body, polled.max_lac) == (Status.OK, None, -1)
 
     run_rig(body)
