@@ -6,11 +6,15 @@ Source: BookKeeper `AuthHandler.ClientSideHandler`, `ClientAuthProvider`.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
 
 from triplicate.client.exchange import Exchange
 from triplicate.errors import ProtocolError, Unauthorized
 from triplicate.wire import AuthRequest, AuthResponse, FrameBuffer, Status, v3
+
+Token = TypeVar("Token", bytes, bytes | None)
 
 
 class Authenticator(Protocol):
@@ -40,10 +44,11 @@ class Handshake:
         """Return when the bookie is content, or asks for no authentication at all.
 
         Raises:
-            Unauthorized: it refused. ConnectionError: it closed the connection. ProtocolError: it sent something else.
+            Unauthorized: it refused, or the plugin raised. ConnectionError: it closed the connection.
+            ProtocolError: it sent something else.
         """
         authenticator = self._authenticator
-        token: bytes | None = authenticator.first_token()
+        token: bytes | None = self._said_by_plugin(authenticator.first_token)
         while token is not None:
             self._answer = asyncio.get_running_loop().create_future()
             self._transport.write(self._exchange.encode_token(AuthRequest(authenticator.plugin, token)))
@@ -54,7 +59,14 @@ class Handshake:
                 return
             if answer.plugin != authenticator.plugin:
                 raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {authenticator.plugin!r}")
-            token = authenticator.answer(answer.payload)
+            token = self._said_by_plugin(partial(authenticator.answer, answer.payload))
+
+    def _said_by_plugin(self, say: Callable[[], Token]) -> Token:
+        try:
+            return say()
+        except Exception as error:
+            # A token it cannot make sense of is the failure of this connection, not of the whole client.
+            raise Unauthorized(f"the plugin {self._authenticator.plugin!r} failed: {error!r}") from error
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the bookie. Anything but a token is dropped, as BookKeeper's client does."""
