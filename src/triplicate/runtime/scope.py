@@ -40,7 +40,8 @@ class TaskScope:
         self.name = name
         self._on_failure = on_failure
         self._children: dict[str, asyncio.Task[Any]] = {}
-        self._spawned: dict[str, int] = {}
+        self._numbers: dict[str, tuple[int, int]] = {}
+        """By name without number: the last number given, and how many of them live; forgotten with the last of them."""
         self._failure: BaseException | None = None
         self._failure_raised = False
         self._closing = False
@@ -75,12 +76,13 @@ class TaskScope:
         if self._closing:
             coroutine.close()
             raise HandleClosed(f"scope {self.name} is closed and starts no {name}")
-        count = self._spawned.get(name, 0) + 1
-        self._spawned[name] = count
+        count, living = self._numbers.get(name, (0, 0))
+        count += 1
+        self._numbers[name] = count, living + 1
         unique = name if count == 1 else f"{name}-{count}"
         task = asyncio.get_running_loop().create_task(coroutine, name=f"{self.name}/{unique}")
         self._children[unique] = task
-        task.add_done_callback(lambda ended: self._ended(unique, ended))
+        task.add_done_callback(lambda ended: self._ended(name, unique, ended))
         return task
 
     def cancel(self) -> None:
@@ -131,8 +133,13 @@ class TaskScope:
         else:
             self._note_failure_on(error)
 
-    def _ended(self, name: str, task: asyncio.Task[Any]) -> None:
+    def _ended(self, base: str, name: str, task: asyncio.Task[Any]) -> None:
         del self._children[name]
+        count, living = self._numbers[base]
+        if living > 1:
+            self._numbers[base] = count, living - 1
+        else:
+            del self._numbers[base]
         error = None if task.cancelled() else task.exception()
         if error is None:
             return

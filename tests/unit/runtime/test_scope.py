@@ -310,3 +310,22 @@ def test_sleeps_and_deadlines_follow_the_clock() -> None:
             await asyncio.sleep(0)
 
     run(body())
+
+
+def test_a_scope_forgets_the_names_of_children_that_ended() -> None:
+    async def main() -> None:
+        scope = TaskScope("scope")
+        gate = asyncio.Event()
+        waiting = [scope.spawn(gate.wait(), name="wait") for _ in range(2)]
+        for number in range(100):
+            await scope.spawn(asyncio.sleep(0), name=f"close ledger {number}")
+        await asyncio.sleep(0)
+        assert list(scope._numbers) == ["wait"]
+        assert list(scope.tasks) == ["wait", "wait-2"]
+        gate.set()
+        await asyncio.gather(*waiting)
+        await asyncio.sleep(0)
+        assert not scope._numbers
+        await scope.aclose()
+
+    run(main())
