@@ -19,7 +19,11 @@ from triplicate.client.tail import Tail
 from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchEntry, ReadFailed
 from triplicate.ledger import Availability, Entry, EntryCodec, LedgerMetadata, decode_availability
 from triplicate.metadata import Versioned
+from triplicate.runtime import timeout_at
 from triplicate.wire import LAST_ENTRY, ListEntriesRequest, ListEntriesResponse, ReadRequest, ReadResponse, Status
+
+REFRESH_S = 0.1
+"""How long a wait for an entry gives the metadata at least."""
 
 
 class LedgerReader:
@@ -256,8 +260,10 @@ class LedgerReader:
         while entry_id > self._last_add_confirmed and not self.is_closed:
             now = clock.monotonic()
             if now >= refresh_at:
-                refresh_at = now + self._services.settings.long_poll_wait_s
-                await self._refresh_if_there()
+                # At most half of what is left: the bookies can tell of the entry also where the metadata is silent.
+                pause_s = self._services.settings.long_poll_wait_s
+                await self._refresh_if_there(now + max(REFRESH_S, min(pause_s, (deadline - now) / 2)))
+                refresh_at = clock.monotonic() + pause_s
                 continue
             if now >= deadline:
                 if listening.failure and not listening.answers:
@@ -271,10 +277,11 @@ class LedgerReader:
             return None
         return (await self.read_confirmed(entry_id, entry_id))[0]
 
-    async def _refresh_if_there(self) -> None:
+    async def _refresh_if_there(self, deadline: float) -> None:
         try:
-            await self.refresh_metadata()
-        except ConnectionLost:
+            async with timeout_at(deadline):
+                await self.refresh_metadata()
+        except (ConnectionLost, TimeoutError):
             self._services.host.trace("client.metadata_away", ledger=self.ledger_id)
 
     def _unheard(self, entry_id: int, failure: str) -> ReadFailed:

@@ -55,3 +55,25 @@ def test_what_a_writer_notes_of_its_sendings_does_not_grow_behind_an_early_great
             far.cancel()
 
     run(main())
+
+
+def test_a_wait_for_an_entry_keeps_its_time_where_the_metadata_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create()
+            reader = await client.open(writer.ledger_id)
+
+            async def silent(ledger_id: int) -> None:
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(cluster.metadata.ledgers, "get", silent)
+            assert await asyncio.wait_for(reader.wait_for_entry(0, 0.3), 5.0) is None
+            waiting = asyncio.ensure_future(reader.wait_for_entry(0, 4.0))
+            await writer.append_many([b"0", b"1"])
+            await writer.append(b"2")
+            entry = await waiting
+            assert entry is not None
+            assert entry.payload == b"0"
+            writer.abandon()
+
+    run(main())
