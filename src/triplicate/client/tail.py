@@ -16,11 +16,15 @@ from triplicate.client.pool import Services
 from triplicate.errors import ConnectionLost, HandleClosed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec
 from triplicate.metadata import Watch
+from triplicate.runtime import timeout_at
 
 if TYPE_CHECKING:
     from triplicate.client.reader import LedgerReader
 
 FIRST_BATCH_ENTRIES = 16
+METADATA_WAIT_S = 2.0
+"""How long a tail waits for the metadata before it goes on with what is known; the next attempt comes `METADATA_REST_S` later."""
+METADATA_REST_S = 5.0
 
 
 class Tail:
@@ -42,6 +46,7 @@ class Tail:
         self._watch: Watch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stale = True
+        self._refresh_at = 0.0
         self._iterating = False
         self._closed = False
         self._failure: TriplicateError | None = None
@@ -77,7 +82,7 @@ class Tail:
         reader = self._reader
         if self._failure is not None:
             raise self._failure
-        if self._stale:
+        if self._stale and self._services.host.clock.monotonic() >= self._refresh_at:
             await self._refresh()
         if self._next <= reader.last_add_confirmed:
             await self._read_on()
@@ -95,10 +100,15 @@ class Tail:
                 self._watch_metadata(self._watch), name=f"watch ledger {self._reader.ledger_id} for a tail"
             )
         self._stale = False
+        clock = self._services.host.clock
         try:
-            await self._reader.refresh_metadata()
+            async with timeout_at(clock.monotonic() + METADATA_WAIT_S):
+                await self._reader.refresh_metadata()
         except ConnectionLost:
             self._stale = True  # Go on with what is known, and ask again at the next step.
+        except TimeoutError:
+            # A silent store takes its time at each step, so it is asked again only after a while.
+            self._stale, self._refresh_at = True, clock.monotonic() + METADATA_REST_S
 
     async def _watch_metadata(self, watch: Watch) -> None:
         try:

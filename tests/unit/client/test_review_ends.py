@@ -77,3 +77,27 @@ def test_a_wait_for_an_entry_keeps_its_time_where_the_metadata_is_silent(monkeyp
             writer.abandon()
 
     run(main())
+
+
+def test_a_tail_goes_on_where_the_metadata_falls_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create()
+            reader = await client.open(writer.ledger_id)
+            async with reader.tail() as tail:
+                await writer.append(b"0")
+                await writer.append(b"1")
+                assert (await anext(tail)).payload == b"0"
+
+                async def silent(ledger_id: int) -> None:
+                    await asyncio.Event().wait()
+
+                monkeypatch.setattr(cluster.metadata.ledgers, "get", silent)
+                tail._stale = True  # As after a change of the metadata.
+                await writer.append(b"2")
+                await writer.append(b"3")
+                async with asyncio.timeout(5.0):
+                    assert [(await anext(tail)).payload for _ in range(2)] == [b"1", b"2"]
+            writer.abandon()
+
+    run(main())
