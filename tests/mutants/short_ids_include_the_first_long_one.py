@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import paths
 
-TESTS = ["tests/unit/metadata/test_paths.py::test_a_ledger_is_where_bookkeeper_looks_for_it"]
+TESTS = ["tests/golden/test_protocol_vectors.py::test_a_ledger_is_where_bookkeeper_looks_for_it"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
