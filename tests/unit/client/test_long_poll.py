@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from triplicate.client import LedgerReader, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, NoSuchLedger, ReadFailed
 from triplicate.ledger import Entry, EntryCodec
@@ -28,6 +30,15 @@ def soon(coroutine: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
     return asyncio.ensure_future(coroutine)
 
 
+@asynccontextmanager
+async def one_entry(settings: ClientSettings, names: str = "abc") -> AsyncIterator[tuple[FakeCluster, LedgerWriter, LedgerReader]]:
+    """A ledger with one entry, which no reader knows to be confirmed yet."""
+    async with fake_cluster(names) as cluster, cluster.client(settings) as client:
+        writer = await client.create()
+        await writer.append(b"0")
+        yield cluster, writer, await client.open(writer.ledger_id)
+
+
 def polls(cluster: FakeCluster) -> list[ReadRequest]:
     seen = [request for bookie in cluster.bookies.values() for request in bookie.seen]
     return [request for request in seen if isinstance(request, ReadRequest) and request.previous_lac is not None]
@@ -41,10 +52,7 @@ def parked(cluster: FakeCluster) -> list[str]:
 @pytest.mark.parametrize("settings", [RARE, replace(RARE, wire="v3")])
 def test_the_poll_brings_the_next_entry(settings: ClientSettings) -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(settings) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(settings) as (cluster, writer, reader):
             async with reader.tail() as tail:
                 for number in range(1, 6):
                     waiting = soon(anext(tail))
@@ -59,10 +67,7 @@ def test_the_poll_brings_the_next_entry(settings: ClientSettings) -> None:
 
 def test_an_explicit_record_wakes_the_tail() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(replace(RARE, explicit_lac_interval_s=0.03)) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(replace(RARE, explicit_lac_interval_s=0.03)) as (_cluster, writer, reader):
             async with reader.tail() as tail:
                 assert (await anext(tail)).payload == b"0"
             assert reader.last_add_confirmed == 0 == writer.last_add_confirmed
@@ -73,26 +78,19 @@ def test_an_explicit_record_wakes_the_tail() -> None:
 @pytest.mark.parametrize("settings", WIRES)
 def test_an_answer_without_an_entry_is_not_the_end(settings: ClientSettings) -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(replace(settings, long_poll_wait_s=0.02)) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
-                waiting = soon(anext(tail))
-                await eventually(lambda: len(polls(cluster)) >= 4)
-                assert not waiting.done()
-                await writer.append(b"1")
-                assert (await waiting).payload == b"0"
+        async with one_entry(replace(settings, long_poll_wait_s=0.02)) as (cluster, writer, reader), reader.tail() as tail:
+            waiting = soon(anext(tail))
+            await eventually(lambda: len(polls(cluster)) >= 4)
+            assert not waiting.done()
+            await writer.append(b"1")
+            assert (await waiting).payload == b"0"
 
     run(main())
 
 
 def test_an_idle_tail_asks_for_almost_nothing() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(PATIENT) as (cluster, _writer, reader):
             before = sum(len(bookie.seen) for bookie in cluster.bookies.values())
             async with reader.tail() as tail:
                 waiting = soon(anext(tail))
@@ -107,22 +105,18 @@ def test_an_idle_tail_asks_for_almost_nothing() -> None:
 
 def test_a_bookie_that_is_behind_does_not_keep_the_news() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
-                waiting = soon(anext(tail))
-                await eventually(lambda: len(parked(cluster)) == 1)
-                (slow,) = parked(cluster)
-                cluster[slow].when(object, "hold")
-                await writer.append(b"1")
-                assert (await asyncio.wait_for(waiting, 5)).payload == b"0"
-                waiting = soon(anext(tail))
-                await eventually(lambda: len(parked(cluster)) == 2)
-                assert sum(name == slow for name in parked(cluster)) == 1, "who owes an answer is not asked again"
-                await writer.append(b"2")
-                assert (await asyncio.wait_for(waiting, 5)).payload == b"1"
+        async with one_entry(PATIENT) as (cluster, writer, reader), reader.tail() as tail:
+            waiting = soon(anext(tail))
+            await eventually(lambda: len(parked(cluster)) == 1)
+            (slow,) = parked(cluster)
+            cluster[slow].when(object, "hold")
+            await writer.append(b"1")
+            assert (await asyncio.wait_for(waiting, 5)).payload == b"0"
+            waiting = soon(anext(tail))
+            await eventually(lambda: len(parked(cluster)) == 2)
+            assert sum(name == slow for name in parked(cluster)) == 1, "who owes an answer is not asked again"
+            await writer.append(b"2")
+            assert (await asyncio.wait_for(waiting, 5)).payload == b"1"
 
     run(main())
 
@@ -130,47 +124,39 @@ def test_a_bookie_that_is_behind_does_not_keep_the_news() -> None:
 @pytest.mark.parametrize("settings", WIRES)
 def test_the_death_of_the_bookie_with_the_poll_is_survived(settings: ClientSettings) -> None:
     async def main() -> None:
-        async with fake_cluster("abcd") as cluster, cluster.client(settings) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
+        async with one_entry(settings, "abcd") as (cluster, writer, reader), reader.tail() as tail:
+            waiting = soon(anext(tail))
+            for number in range(1, 4):
+                await eventually(lambda: len(parked(cluster)) == 1)
+                (name,) = parked(cluster)
+                await cluster[name].stop()
+                await writer.append(b"%d" % number)
+                assert (await waiting).payload == b"%d" % (number - 1)
+                await cluster.restart(name)
                 waiting = soon(anext(tail))
-                for number in range(1, 4):
-                    await eventually(lambda: len(parked(cluster)) == 1)
-                    (name,) = parked(cluster)
-                    await cluster[name].stop()
-                    await writer.append(b"%d" % number)
-                    assert (await waiting).payload == b"%d" % (number - 1)
-                    await cluster.restart(name)
-                    waiting = soon(anext(tail))
-                await writer.append(b"4")
-                assert (await waiting).payload == b"3"
+            await writer.append(b"4")
+            assert (await waiting).payload == b"3"
 
     run(main())
 
 
 def test_a_new_ensemble_gets_the_poll() -> None:
     async def main() -> None:
-        async with fake_cluster("abcdef") as cluster, cluster.client(RARE) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
-                waiting = soon(anext(tail))
-                await eventually(lambda: len(parked(cluster)) == 1)
-                (name,) = parked(cluster)
-                cluster[name].when(object, "hold")
-                await writer.append(b"1")
-                await eventually(lambda: writer.ensemble_changes == 1)
-                assert (await asyncio.wait_for(waiting, 2)).payload == b"0"
-                assert (await anext(tail)).payload == b"1", "a new segment begins behind what is confirmed"
-                waiting = soon(anext(tail))
-                await eventually(lambda: any(other != name for other in parked(cluster)))
-                assert all(other in writer.metadata.last_segment.ensemble for other in parked(cluster) if other != name)
-                await writer.append(b"2")
-                await writer.append(b"3")
-                assert (await waiting).payload == b"2"
+        async with one_entry(RARE, "abcdef") as (cluster, writer, reader), reader.tail() as tail:
+            waiting = soon(anext(tail))
+            await eventually(lambda: len(parked(cluster)) == 1)
+            (name,) = parked(cluster)
+            cluster[name].when(object, "hold")
+            await writer.append(b"1")
+            await eventually(lambda: writer.ensemble_changes == 1)
+            assert (await asyncio.wait_for(waiting, 2)).payload == b"0"
+            assert (await anext(tail)).payload == b"1", "a new segment begins behind what is confirmed"
+            waiting = soon(anext(tail))
+            await eventually(lambda: any(other != name for other in parked(cluster)))
+            assert all(other in writer.metadata.last_segment.ensemble for other in parked(cluster) if other != name)
+            await writer.append(b"2")
+            await writer.append(b"3")
+            assert (await waiting).payload == b"2"
 
     run(main())
 
@@ -178,15 +164,11 @@ def test_a_new_ensemble_gets_the_poll() -> None:
 @pytest.mark.parametrize("settings", WIRES)
 def test_the_close_ends_the_tail_at_once(settings: ClientSettings) -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(replace(settings, read_timeout_s=20.0)) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
-                rest = soon(_all(tail))
-                await eventually(lambda: len(parked(cluster)) == 1)
-                await writer.close()
-                assert [entry.payload for entry in await asyncio.wait_for(rest, 5)] == [b"0"]
+        async with one_entry(replace(settings, read_timeout_s=20.0)) as (cluster, writer, reader), reader.tail() as tail:
+            rest = soon(_all(tail))
+            await eventually(lambda: len(parked(cluster)) == 1)
+            await writer.close()
+            assert [entry.payload for entry in await asyncio.wait_for(rest, 5)] == [b"0"]
 
     run(main())
 
@@ -262,18 +244,14 @@ def test_a_ledger_without_entries_is_followed() -> None:
 
 def test_a_damaged_entry_beside_the_news_is_read_from_another_replica() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(RARE) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
-            async with reader.tail() as tail:
-                waiting = soon(anext(tail))
-                await eventually(lambda: len(parked(cluster)) == 1)
-                (name,) = parked(cluster)
-                entries = cluster[name].ledgers[writer.ledger_id].entries
-                entries[0] = entries[0][:-1] + b"?"
-                await writer.append(b"1")
-                assert (await waiting).payload == b"0"
+        async with one_entry(RARE) as (cluster, writer, reader), reader.tail() as tail:
+            waiting = soon(anext(tail))
+            await eventually(lambda: len(parked(cluster)) == 1)
+            (name,) = parked(cluster)
+            entries = cluster[name].ledgers[writer.ledger_id].entries
+            entries[0] = entries[0][:-1] + b"?"
+            await writer.append(b"1")
+            assert (await waiting).payload == b"0"
 
     run(main())
 
@@ -296,10 +274,7 @@ def test_a_striped_ledger_is_followed_entry_by_entry() -> None:
 
 def test_cancelling_an_iteration_loses_no_entry() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(PATIENT) as (_cluster, writer, reader):
             seen: list[bytes] = []
             async with reader.tail() as tail:
                 for number in range(1, 30):
@@ -326,10 +301,7 @@ def test_cancelling_an_iteration_loses_no_entry() -> None:
 @pytest.mark.parametrize("settings", WIRES)
 def test_one_can_wait_for_an_entry(settings: ClientSettings) -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client(settings) as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(settings) as (_cluster, writer, reader):
             waiting = soon(reader.wait_for_entry(2, 5.0))
             for number in range(1, 4):
                 await asyncio.sleep(0.02)
@@ -348,10 +320,7 @@ def test_one_can_wait_for_an_entry(settings: ClientSettings) -> None:
 
 def test_nothing_new_in_time_is_none_and_what_was_learnt_stays() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client() as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(QUICK) as (_cluster, writer, reader):
             assert await reader.wait_for_entry(0, 0.1) is None
             waiting = soon(reader.wait_for_entry(5, 0.3))
             await writer.append(b"1")
@@ -366,10 +335,7 @@ def test_nothing_new_in_time_is_none_and_what_was_learnt_stays() -> None:
 
 def test_that_nobody_answers_is_not_that_there_is_nothing_new() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, cluster.client() as client:
-            writer = await client.create()
-            await writer.append(b"0")
-            reader = await client.open(writer.ledger_id)
+        async with one_entry(QUICK) as (cluster, _writer, reader):
             for bookie in cluster.bookies.values():
                 bookie.when(object, "drop")
             with pytest.raises(ReadFailed, match="entry 0"):
