@@ -161,7 +161,7 @@ def entries(data: bytes) -> None:
     try:
         entry = codec.decode(body)
     except DigestMismatch:
-        pass
+        pass  # Refused, as almost everything is; the same bytes are tried as a record below.
     else:
         assert _VERIFIERS[digest].verify(body)
         assert codec.encode(entry.entry_id, entry.last_add_confirmed, entry.length, entry.payload) == body
