@@ -10,14 +10,16 @@ from triplicate.sim.disk import DiskTiming, SimulatedDisk
 from triplicate.sim.host import NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, Life, SimulationStuck, VirtualLoop
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
-from triplicate.sim.plan import BookieCrash, LinkFault, Plan, draw_plan
+from triplicate.sim.plan import Plan, Strike
+from triplicate.sim.plays import PLAYS, Play
 from triplicate.sim.record import Fact, Recorder
-from triplicate.sim.scenario import Result, Scenario, Summary, plan_of, run, run_seed
+from triplicate.sim.scenario import Result, Scenario, Summary, plan_from_json, plan_of, run, run_seed
+from triplicate.sim.stage import Stage
 
 __all__ = [
     "CHECKERS",
+    "PLAYS",
     "Acknowledged",
-    "BookieCrash",
     "BookieNode",
     "ClientNode",
     "ClusterOptions",
@@ -29,11 +31,11 @@ __all__ = [
     "History",
     "HostCrashed",
     "Life",
-    "LinkFault",
     "NetworkTiming",
     "Node",
     "NodeDied",
     "Plan",
+    "Play",
     "Read",
     "Recorder",
     "Result",
@@ -44,14 +46,16 @@ __all__ = [
     "SimulatedHost",
     "SimulatedNetwork",
     "SimulationStuck",
+    "Stage",
+    "Strike",
     "Summary",
     "Tailed",
     "Verdict",
     "VirtualLoop",
     "World",
     "derive_seed",
-    "draw_plan",
     "judge",
+    "plan_from_json",
     "plan_of",
     "run",
     "run_seed",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from triplicate.config import BookieSettings, ClientSettings
 from triplicate.errors import ConnectionLost
 from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree
 from triplicate.runtime import Host
-from triplicate.sim.host import SimulatedClock, SimulatedHost, World
+from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
 from triplicate.sim.loop import context_of
 
 Result = TypeVar("Result")
@@ -47,7 +48,7 @@ def small_bookie_settings(bookie_id: str) -> BookieSettings:
 class ClusterOptions:
     """How a simulated cluster is set up."""
 
-    bookies: int = 4
+    bookies: int = 5
     bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
     client_settings: ClientSettings = field(default_factory=ClientSettings)
     metadata_loss_rate: float = 0.0
@@ -69,6 +70,9 @@ class Node:
         self.name = name
         self.host: SimulatedHost | None = None
         self.crashes = 0
+        self.allowed = asyncio.Event()
+        """Cleared while the node has been struck down and may not come back yet."""
+        self.allowed.set()
         self._tree: MemoryTree | None = None
 
     @property
@@ -94,11 +98,16 @@ class Node:
         self.cluster.store.expire(self._tree.session_id)
         return True
 
+    async def restart(self) -> None:
+        """Let the node come back; whoever keeps it running starts it."""
+        self.allowed.set()
+
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
-        """Kill the node; see `SimulatedHost.crash`. Its session ends some time later."""
+        """Kill the node; see `SimulatedHost.crash`. Its session ends some time later. It stays down until `restart`."""
         if self.host is None or not self.host.alive:
             return
         self.crashes += 1
+        self.allowed.clear()
         self.host.crash(silent=silent, keep_unsynced=keep_unsynced)
         if self._tree is not None:
             self.cluster.expire_later(self._tree.session_id)
@@ -120,6 +129,13 @@ class BookieNode(Node):
         self.bookie = None
         host = self.power_on()
         await host.call(self._boot(host.port), name="start bookie")
+
+    async def restart(self) -> None:
+        """Start it, unless it runs or somebody else starts it; another crash may interrupt that."""
+        await super().restart()
+        if not self.alive:
+            with suppress(NodeDied):
+                await self.start()
 
     async def stop(self) -> None:
         """End the bookie in order. Its node lives on, empty, until it is crashed: so what it leaves behind can be seen.
@@ -180,6 +196,8 @@ class SimulatedCluster:
         self.store.fault = self._delay
         self.bookies = {name: BookieNode(self, name) for name in (f"bookie-{number + 1}" for number in range(self.options.bookies))}
         self.clients: dict[str, ClientNode] = {}
+        self.others: dict[str, Node] = {}
+        """Nodes of other kinds, by name, added by whoever makes them."""
         self.connections_lost = 0
         self._chance = world.chance("metadata")
 
@@ -203,6 +221,10 @@ class SimulatedCluster:
         if node is None:
             node = self.clients[name] = ClientNode(self, name)
         return node
+
+    def node(self, name: str) -> Node:
+        """The node of this name, whatever its kind."""
+        return self.bookies.get(name) or self.others.get(name) or self.clients[name]
 
     async def revive(self) -> None:
         """Start every bookie that is down."""

@@ -31,7 +31,7 @@ def ended(last_entry_id: int, time_s: float, observer: str = "recoverer") -> End
 
 def blamed(events: list[Event], final_reader: str | None = None, ack_quorum: int = 2) -> list[str]:
     history = History(events, final_reader, {1: ack_quorum})
-    return [verdict.checker for verdict in judge(history) if verdict.violations]
+    return [verdict.checker for verdict in judge(history, CHECKERS) if verdict.violations]
 
 
 GOOD: dict[str, list[Event]] = {
@@ -128,7 +128,7 @@ def test_an_acknowledged_entry_missing_from_the_final_read_is_caught() -> None:
 def test_every_checker_has_something_to_decide_and_a_bad_history_of_its_own() -> None:
     decided = dict.fromkeys(CHECKERS, 0)
     for events in [*GOOD.values(), *(events for _, events in BAD.values())]:
-        for verdict in judge(History(events, None, {1: 2})):
+        for verdict in judge(History(events, None, {1: 2}), CHECKERS):
             decided[verdict.checker] += verdict.decided
     assert all(decided.values())
     assert {checker for checker, _ in BAD.values()} == set(CHECKERS)

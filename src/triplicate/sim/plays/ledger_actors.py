@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from triplicate.client import Client, LedgerReader, LedgerWriter
@@ -26,32 +25,37 @@ from triplicate.errors import (
 )
 from triplicate.ledger import Entry, absent_answers_needed, write_set
 from triplicate.sim.checkers import Acknowledged, Copy, Ended, History, Read, Sent, Tailed
-from triplicate.sim.plan import Plan
+from triplicate.sim.plays.ledger_load import LedgerLoad
+from triplicate.sim.stage import Stage
 
 PASSWORD = b"simulated"
 
 
 @dataclass
-class Stage:
-    """What the clients of one run share: the plan, the history, and the ledger once it is there."""
+class Book:
+    """What the clients of one ledger share: the stage, and the ledger once it is there."""
 
-    plan: Plan
-    history: History
-    time: Callable[[], float]
-    chance: Callable[..., random.Random]
+    stage: Stage
+    load: LedgerLoad
     ledger_id: int | None = None
     ledger_known: asyncio.Event = field(default_factory=asyncio.Event)
     acknowledged_to: int = -1
     acknowledged_lac: int = -1
     """What the last acknowledged entry says is confirmed: readers must know it at once."""
     writer: LedgerWriter | None = None
-    unknown: dict[str, int] = field(default_factory=dict)
-    """Outcomes that stayed unknown, by the name of the error."""
+
+    @property
+    def history(self) -> History:
+        return self.stage.history
+
+    def time(self) -> float:
+        return self.stage.time()
+
+    def chance(self, *purpose: object) -> random.Random:
+        return self.stage.chance(*purpose)
 
     def note_unknown(self, error: BaseException) -> None:
-        """Count an error that says nothing about the entry."""
-        name = type(error).__name__
-        self.unknown[name] = self.unknown.get(name, 0) + 1
+        self.stage.note_unknown(error)
 
     async def ledger(self) -> int:
         """The ledger's id, once the writer has made it."""
@@ -63,17 +67,17 @@ class Stage:
 class Writer:
     """Appends in bursts, by all three kinds of append, until it is killed, fenced, or done."""
 
-    def __init__(self, stage: Stage, name: str = "writer") -> None:
+    def __init__(self, stage: Book, name: str = "writer") -> None:
         self._stage = stage
         self._name = name
-        self._chance = stage.chance("workload", name)
+        self._chance = stage.chance(name)
         self._pushed_lac: dict[int, int] = {}
 
     async def __call__(self, client: Client) -> None:
-        plan, stage = self._stage.plan, self._stage
+        load, stage = self._stage.load, self._stage
         try:
             writer = await client.create(
-                ensemble_size=plan.ensemble_size, write_quorum=plan.write_quorum, ack_quorum=plan.ack_quorum, password=PASSWORD
+                ensemble_size=load.ensemble_size, write_quorum=load.write_quorum, ack_quorum=load.ack_quorum, password=PASSWORD
             )
         except (NotEnoughBookies, MetadataError) as error:
             stage.note_unknown(error)
@@ -83,12 +87,12 @@ class Writer:
         stage.ledger_known.set()
         number = 0
         try:
-            while number < plan.entries:
+            while number < load.entries:
                 for _ in range(self._chance.randrange(1, 6)):
                     number += self._append(writer, number)
-                await asyncio.sleep(self._chance.expovariate(1.0 / plan.pause_mean_s))
+                await asyncio.sleep(self._chance.expovariate(1.0 / load.pause_mean_s))
             # Killed before the ledger is closed, in most runs: an idle writer's tail is what recovery must find.
-            await asyncio.sleep(plan.writer_crash_s)
+            await asyncio.sleep(stage.stage.plan.duration_s)
         except (LedgerFenced, LedgerClosed, OutcomeUnknown, LedgerError) as error:
             stage.note_unknown(error)
 
@@ -123,13 +127,13 @@ class Writer:
 
     def _payload(self, number: int) -> bytes:
         head = f"{self._name} {number} ".encode()
-        return head + b"." * self._chance.randrange(self._stage.plan.payload_high_bytes)
+        return head + b"." * self._chance.randrange(self._stage.load.payload_high_bytes)
 
 
 class Tailer:
     """Follows the ledger to its end."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Book, name: str) -> None:
         self._stage = stage
         self._name = name
         self._next = 0
@@ -158,10 +162,10 @@ class Tailer:
 class Prober:
     """Reads entries as soon as they are acknowledged: through the reader, and from their bookies one by one."""
 
-    def __init__(self, stage: Stage, name: str = "prober") -> None:
+    def __init__(self, stage: Book, name: str = "prober") -> None:
         self._stage = stage
         self._name = name
-        self._chance = stage.chance("workload", name)
+        self._chance = stage.chance(name)
 
     async def __call__(self, client: Client) -> None:
         ledger_id = await self._stage.ledger()
@@ -212,7 +216,7 @@ class Prober:
 class Recoverer:
     """Recovers the ledger, as often as it takes."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
+    def __init__(self, stage: Book, name: str) -> None:
         self._stage = stage
         self._name = name
         self.attempts = 0
@@ -235,7 +239,7 @@ class FinalReader:
 
     NAME = "final"
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Book) -> None:
         self._stage = stage
 
     async def __call__(self, client: Client) -> None:
@@ -273,7 +277,7 @@ def holders(reader: LedgerReader, entry_id: int) -> list[str]:
     return [ensemble[position] for position in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)]
 
 
-async def read_one(stage: Stage, reader: LedgerReader, name: str, entry_id: int) -> None:
+async def read_one(stage: Book, reader: LedgerReader, name: str, entry_id: int) -> None:
     """Read an entry through the reader and note what it says."""
     started_s = stage.time()
     try:
@@ -284,7 +288,7 @@ async def read_one(stage: Stage, reader: LedgerReader, name: str, entry_id: int)
         stage.history.add(Read(started_s, stage.time(), name, reader.ledger_id, entry_id, entries[0].payload))
 
 
-async def note_end(stage: Stage, reader: LedgerReader, name: str) -> None:
+async def note_end(stage: Book, reader: LedgerReader, name: str) -> None:
     """Note where the ledger ends, which must be closed."""
     if not reader.is_closed:
         await reader.refresh_metadata()

@@ -14,8 +14,9 @@ asks for, and nobody disagrees about where a closed ledger ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from triplicate.sim.checkers.history import Checker, History, Verdict
 
 Place = tuple[int, int]
 """Ledger and entry."""
@@ -88,61 +89,37 @@ class Copy:
 Event = Sent | Acknowledged | Read | Tailed | Ended | Copy
 
 
-@dataclass
-class History:
-    """Events in the order in which they happened.
-
-    `final_reader` names the reader that, when all was over, read every entry that its ledger has. `ack_quorums` gives, for each ledger
-    whose copies were counted, how many copies it asks for.
-    """
-
-    events: list[Event] = field(default_factory=list)
-    final_reader: str | None = None
-    ack_quorums: dict[int, int] = field(default_factory=dict)
-
-    def add(self, event: Event) -> None:
-        self.events.append(event)
-
-    def acknowledged(self) -> dict[Place, float]:
-        """Entries acknowledged, with the time of it."""
-        found: dict[Place, float] = {}
-        for event in self.events:
-            if isinstance(event, Acknowledged):
-                found.setdefault((event.ledger_id, event.entry_id), event.time_s)
-        return found
-
-    def seen(self) -> dict[Place, tuple[float, str]]:
-        """Entries that a reader got, with the time when it first had it, and who it was."""
-        found: dict[Place, tuple[float, str]] = {}
-        for event in self.events:
-            if isinstance(event, Tailed):
-                found.setdefault((event.ledger_id, event.entry_id), (event.time_s, event.reader))
-            elif isinstance(event, Read) and event.payload is not None:
-                found.setdefault((event.ledger_id, event.entry_id), (event.ended_s, event.reader))
-        return found
-
-    def ends(self) -> dict[int, list[Ended]]:
-        """Who saw which ledger closed."""
-        found: dict[int, list[Ended]] = {}
-        for event in self.events:
-            if isinstance(event, Ended):
-                found.setdefault(event.ledger_id, []).append(event)
-        return found
+def acknowledged(history: History) -> dict[Place, float]:
+    """Entries acknowledged, with the time of it."""
+    found: dict[Place, float] = {}
+    for event in history.of(Acknowledged):
+        found.setdefault((event.ledger_id, event.entry_id), event.time_s)
+    return found
 
 
-@dataclass
-class Verdict:
-    """What one checker says. `decided` counts the cases in which it had something to decide: a checker that never has is no proof."""
+def seen(history: History) -> dict[Place, tuple[float, str]]:
+    """Entries that a reader got, with the time when it first had it, and who it was."""
+    found: dict[Place, tuple[float, str]] = {}
+    for event in history.events:
+        if isinstance(event, Tailed):
+            found.setdefault((event.ledger_id, event.entry_id), (event.time_s, event.reader))
+        elif isinstance(event, Read) and event.payload is not None:
+            found.setdefault((event.ledger_id, event.entry_id), (event.ended_s, event.reader))
+    return found
 
-    checker: str
-    decided: int = 0
-    violations: list[str] = field(default_factory=list)
+
+def ends(history: History) -> dict[int, list[Ended]]:
+    """Who saw which ledger closed."""
+    found: dict[int, list[Ended]] = {}
+    for event in history.of(Ended):
+        found.setdefault(event.ledger_id, []).append(event)
+    return found
 
 
 def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
     """Promise 1: no read that began after an acknowledgement says "no such entry"; no end lies before it; the final read has it."""
-    acknowledged = history.acknowledged()
-    ends = history.ends()
+    confirmed = acknowledged(history)
+    closed = ends(history)
     final = {
         (event.ledger_id, event.entry_id)
         for event in history.events
@@ -150,15 +127,15 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
     }
     for event in history.events:
         if isinstance(event, Read):
-            when = acknowledged.get((event.ledger_id, event.entry_id))
+            when = confirmed.get((event.ledger_id, event.entry_id))
             if when is not None and when <= event.started_s:
                 verdict.decided += 1
                 if event.payload is None:
                     verdict.violations.append(
                         f"{_name(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
                     )
-    for place, when in acknowledged.items():
-        for end in ends.get(place[0], ()):
+    for place, when in confirmed.items():
+        for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
                 verdict.violations.append(f"{_name(place)} was acknowledged at {when:.6f}, but {_described(end)}")
@@ -170,19 +147,19 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
 
 def read_stays_readable(history: History, verdict: Verdict) -> None:
     """Promise 2: what a reader once had is found by every later read and lies within every end."""
-    seen = history.seen()
+    known = seen(history)
     for event in history.events:
         if isinstance(event, Read):
-            first = seen.get((event.ledger_id, event.entry_id))
+            first = known.get((event.ledger_id, event.entry_id))
             if first is not None and first[0] <= event.started_s:
                 verdict.decided += 1
                 if event.payload is None:
                     verdict.violations.append(
                         f"{_name(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later"
                     )
-    ends = history.ends()
-    for place, (when, reader) in seen.items():
-        for end in ends.get(place[0], ()):
+    closed = ends(history)
+    for place, (when, reader) in known.items():
+        for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
                 verdict.violations.append(f"{_name(place)} was read by {reader} at {when:.6f}, but {_described(end)}")
@@ -229,11 +206,11 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
             next_of_tail[tail] = event.entry_id + 1
             if event.entry_id != expected:
                 verdict.violations.append(f"{event.reader} was given {_name(event)} where entry {expected} was next")
-    for ledger_id, ends in history.ends().items():
-        verdict.decided += len(ends) - 1
-        for end in ends[1:]:
-            if end.last_entry_id != ends[0].last_entry_id:
-                verdict.violations.append(f"ledger {ledger_id} has two ends: {_described(ends[0])}; {_described(end)}")
+    for ledger_id, mine in ends(history).items():
+        verdict.decided += len(mine) - 1
+        for end in mine[1:]:
+            if end.last_entry_id != mine[0].last_entry_id:
+                verdict.violations.append(f"ledger {ledger_id} has two ends: {_described(mine[0])}; {_described(end)}")
 
 
 def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
@@ -250,7 +227,7 @@ def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None
             verdict.violations.append(f"{_name(place)} of a closed ledger has {count} copies, its ack quorum is {needed}")
 
 
-CHECKERS: dict[str, Callable[[History, Verdict], None]] = {
+CHECKERS: dict[str, Checker] = {
     check.__name__: check
     for check in (
         acknowledged_is_readable,
@@ -260,18 +237,6 @@ CHECKERS: dict[str, Callable[[History, Verdict], None]] = {
         closed_entries_have_their_copies,
     )
 }
-
-
-def judge(history: History) -> list[Verdict]:
-    """Let every checker look at the history."""
-    return list(_verdicts(history))
-
-
-def _verdicts(history: History) -> Iterator[Verdict]:
-    for name, check in CHECKERS.items():
-        verdict = Verdict(name)
-        check(history, verdict)
-        yield verdict
 
 
 def _name(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:

@@ -1,0 +1,58 @@
+"""What clients of a simulated cluster saw: the history that checkers judge.
+
+An event is a small frozen value with its time. An unknown outcome (a timeout, a broken connection) is no event: it says nothing. Each
+play has event types of its own; a checker takes from the history those that it understands and knows nothing of the code that made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind")
+
+
+@dataclass
+class Verdict:
+    """What one checker found."""
+
+    checker: str
+    decided: int = 0
+    """How often there was something to decide. A checker that never decides anything proves nothing."""
+    violations: list[str] = field(default_factory=list)
+
+
+@dataclass
+class History:
+    """Events in the order in which they happened.
+
+    `final_reader` names the reader that, when all was over, read every entry that its ledger has. `ack_quorums` gives, for each ledger
+    whose copies were counted, how many copies it asks for.
+    """
+
+    events: list[Any] = field(default_factory=list)
+    final_reader: str | None = None
+    ack_quorums: dict[int, int] = field(default_factory=dict)
+
+    def add(self, event: object) -> None:
+        self.events.append(event)
+
+    def of(self, *kinds: type[Kind]) -> Iterator[Kind]:
+        """The events of some types, in order."""
+        for event in self.events:
+            if isinstance(event, kinds):
+                yield event
+
+
+Checker = Callable[[History, Verdict], None]
+
+
+def judge(history: History, checkers: Mapping[str, Checker]) -> list[Verdict]:
+    """Let every checker look at the history."""
+    verdicts: list[Verdict] = []
+    for name, check in checkers.items():
+        verdict = Verdict(name)
+        check(history, verdict)
+        verdicts.append(verdict)
+    return verdicts

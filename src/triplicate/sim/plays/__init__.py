@@ -1,0 +1,9 @@
+"""The plays: what runs in the simulated cluster, each a kind of scenario of its own."""
+
+from triplicate.sim.plays.base import Play
+from triplicate.sim.plays.ledger_load import LedgerLoad
+from triplicate.sim.plays.ledgers import LedgerPlay
+
+PLAYS: dict[str, type[Play]] = {play.name: play for play in (LedgerPlay,)}
+
+__all__ = ["PLAYS", "LedgerLoad", "LedgerPlay", "Play"]

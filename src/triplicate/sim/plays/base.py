@@ -1,0 +1,52 @@
+"""What a play is: a workload over the simulated cluster, with the checkers that judge what its clients saw."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from triplicate.sim.checkers import Checker
+from triplicate.sim.stage import Stage
+
+
+class Play(ABC):
+    """One run of one kind of scenario. Its `load` is a frozen dataclass of plain values."""
+
+    name: ClassVar[str]
+    load_type: ClassVar[type[Any]]
+    checkers: ClassVar[Mapping[str, Checker]]
+    counted: ClassVar[tuple[str, ...]] = ()
+    """Names in `counts` that must not be zero over a hundred seeds."""
+
+    def __init__(self, stage: Stage, load: Any) -> None:
+        self.stage = stage
+        self.load = load
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, chance: random.Random) -> Any:
+        """Draw a load."""
+
+    @classmethod
+    @abstractmethod
+    def clients(cls, load: Any) -> tuple[str, ...]:
+        """Names of the nodes beside the bookies that faults may strike: each is kept by `Stage.keep`, or restarts by itself."""
+
+    @classmethod
+    def smaller(cls, load: Any) -> Iterator[Any]:
+        """Loads that ask for less, the boldest first: what shrinking tries."""
+        return iter(())
+
+    @abstractmethod
+    async def begin(self) -> None:
+        """The cluster stands: make what is needed and start the actors. Faults begin when this returns."""
+
+    @abstractmethod
+    async def finish(self) -> None:
+        """Faults are over (`Stage.quiet` is set): bring every actor to its end by `Stage.by_deadline`, then read everything."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """What happened, in numbers."""
