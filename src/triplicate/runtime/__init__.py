@@ -5,6 +5,7 @@ from triplicate.runtime.channel import BoundedChannel
 from triplicate.runtime.memory import keep_freed_memory
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import serve_metrics
+from triplicate.runtime.points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.ports import (
     Buffer,
     Clock,
@@ -30,6 +31,7 @@ __all__ = [
     "Clock",
     "Disk",
     "Entropy",
+    "FaultPoint",
     "File",
     "Group",
     "Host",
@@ -43,6 +45,8 @@ __all__ = [
     "Trace",
     "Worker",
     "deadline_after",
+    "fault_point",
+    "fault_points",
     "first_of",
     "keep_freed_memory",
     "no_trace",

@@ -12,6 +12,7 @@ from triplicate.sim.loop import HostCrashed, Life, SimulationStuck, VirtualLoop
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS, Play
+from triplicate.sim.points import Barrier, FaultPoints, Trap, points_known
 from triplicate.sim.record import Fact, Recorder
 from triplicate.sim.scenario import Result, Scenario, Summary, plan_from_json, plan_of, run, run_seed
 from triplicate.sim.stage import Stage
@@ -20,6 +21,7 @@ __all__ = [
     "CHECKERS",
     "PLAYS",
     "Acknowledged",
+    "Barrier",
     "BookieNode",
     "ClientNode",
     "ClusterOptions",
@@ -28,6 +30,7 @@ __all__ = [
     "Ended",
     "Event",
     "Fact",
+    "FaultPoints",
     "History",
     "HostCrashed",
     "Life",
@@ -50,6 +53,7 @@ __all__ = [
     "Strike",
     "Summary",
     "Tailed",
+    "Trap",
     "Verdict",
     "VirtualLoop",
     "World",
@@ -57,6 +61,7 @@ __all__ = [
     "judge",
     "plan_from_json",
     "plan_of",
+    "points_known",
     "run",
     "run_seed",
     "small_bookie_settings",

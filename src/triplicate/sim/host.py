@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.loop import Life, VirtualLoop, context_of
+from triplicate.sim.loop import HostCrashed, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
+from triplicate.sim.points import FaultPoints
 from triplicate.sim.record import Recorder
 
 Result = TypeVar("Result")
@@ -61,6 +62,8 @@ class World:
         self.network = SimulatedNetwork(self.loop, lambda purpose: self.chance("network", purpose), self.recorder, timing=network)
         self.disks: dict[str, SimulatedDisk] = {}
         self.hosts: list[SimulatedHost] = []
+        self.points = FaultPoints(self.recorder)
+        self.points.install()
         self._disk_timing = disk
         self._lives: dict[str, int] = {}
 
@@ -87,11 +90,13 @@ class World:
 
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. Does not close it."""
+        self.points.install()
         with collector_held():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
-        """Throw the world away; killed coroutines are unwound."""
+        """Throw the world away; killed coroutines are unwound, and the code's fault points are no longer watched."""
+        self.points.uninstall()
         for host in self.hosts:
             self.loop.kill(host.life)
         self.loop.close()
@@ -147,7 +152,8 @@ class SimulatedHost:
             raise
         finally:
             self._watchers.remove(done)
-        if not task.done():
+        # A task that was itself at a port when its node died ends with that; any other stands still.
+        if not task.done() or (not task.cancelled() and isinstance(task.exception(), HostCrashed)):
             raise NodeDied(self.name)
         return task.result()
 

@@ -47,14 +47,16 @@ class HostCrashed(BaseException):
 
 
 class Life:
-    """One run of one node. `alive` turns false once, at its crash."""
+    """One run of one node. `alive` turns false once, at its crash; while `paused` its callbacks gather in `held`."""
 
-    __slots__ = ("alive", "name", "number")
+    __slots__ = ("alive", "held", "name", "number", "paused")
 
     def __init__(self, name: str, number: int = 1) -> None:
         self.name = name
         self.number = number
         self.alive = True
+        self.paused = False
+        self.held: list[VirtualHandle] = []
 
     def check(self) -> None:
         """Raise `HostCrashed` when this life is over."""
@@ -62,7 +64,7 @@ class Life:
             raise HostCrashed(self.name)
 
     def __repr__(self) -> str:
-        return f"<life {self.number} of {self.name}{'' if self.alive else ', over'}>"
+        return f"<life {self.number} of {self.name}{'' if self.alive else ', over'}{', paused' if self.paused else ''}>"
 
 
 LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
@@ -138,6 +140,7 @@ class VirtualLoop(LoopInterface):
         self._tasks: dict[asyncio.Task[Any], Life | None] = {}
         self._tasks_checked_at = 64
         self._frozen: list[asyncio.Task[Any]] = []
+        self._paused: list[Life] = []
         self._running = False
         self._stopping = False
         self._closed = False
@@ -218,7 +221,8 @@ class VirtualLoop(LoopInterface):
 
     def pending_timers(self) -> list[VirtualHandle]:
         """Timers of living nodes that were neither run nor cancelled, by time. Those of the world itself are left out."""
-        handles = [handle for _, _, handle in sorted(self._timers, key=lambda item: item[:2])]
+        handles = [handle for life in self._paused for handle in life.held]
+        handles += [handle for _, _, handle in sorted(self._timers, key=lambda item: item[:2])]
         return [handle for handle in handles if not handle.void and handle.life is not None and handle.life.alive]
 
     def life_of(self, task: asyncio.Task[Any]) -> Life | None:
@@ -228,6 +232,8 @@ class VirtualLoop(LoopInterface):
     def kill(self, life: Life) -> None:
         """End a life at once. The callback that runs now, should it belong to that life, is the last."""
         life.alive = False
+        if life.paused:
+            self.resume(life)
         for handle in self._ready:
             if handle.life is life:
                 handle.void = True
@@ -238,6 +244,20 @@ class VirtualLoop(LoopInterface):
             if owner is life and not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # It is meant to stay pending for ever.
                 self._frozen.append(task)
+
+    def pause(self, life: Life) -> None:
+        """Run none of a life's callbacks until `resume`, as SIGSTOP stops a process. The one that runs now is finished."""
+        if life.alive and not life.paused:
+            life.paused = True
+            self._paused.append(life)
+
+    def resume(self, life: Life) -> None:
+        """Go on. What was due meanwhile runs now, in the order in which it was due."""
+        if life.paused:
+            life.paused = False
+            self._paused.remove(life)
+            self._ready.extend(life.held)
+            life.held.clear()
 
     # Running.
 
@@ -296,6 +316,10 @@ class VirtualLoop(LoopInterface):
         for _ in range(count):
             handle = ready.popleft()
             if not handle.void:
+                life = handle.life
+                if life is not None and life.paused:
+                    life.held.append(handle)
+                    continue
                 try:
                     handle.surroundings.run(handle.callback, *handle.arguments)
                 except (SystemExit, KeyboardInterrupt):
