@@ -18,10 +18,13 @@ from zlib import crc32
 
 from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
 from triplicate.sim.image import DIRECTORY, Directory, Entry, Inode, Names, Resize, Write, parent_of
-from triplicate.sim.loop import Life, VirtualLoop
+from triplicate.sim.loop import Life, VirtualLoop, context_of
 from triplicate.sim.record import Recorder
 
 Item = TypeVar("Item")
+
+ROT_TRIES = 64
+"""How often `SimulatedDisk.rot` draws a byte until it has one that no pending write covers."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,19 @@ class SimulatedDisk:
         self.failing_syncs: list[str] = []
         """Path prefixes: the next sync of a file under one of them fails with EIO, once each, and its unsynced bytes are lost for good."""
         self.lost_bytes = 0
-        """Unsynced bytes that crashes have dropped so far."""
+        """Unsynced bytes that crashes and failed syncs have dropped so far."""
+        self.torn_writes = 0
+        """Writes of which a crash kept a part."""
+        self.rotten_bits = 0
+        self.failed_syncs = 0
+        self.refused_writes = 0
+        """Writes and allocations for which there was no space."""
+        self.slowness = 1.0
+        """What times of writes and syncs are multiplied by; see `slow`."""
         self.locks: dict[str, Life] = {}
+        self._foreign_bytes = 0
+        self._used_at_most = 0
+        """A bound of `used_bytes` that costs nothing to keep."""
         self._chance = chance
         self._recorder = recorder
 
@@ -79,8 +93,13 @@ class SimulatedDisk:
     def crash(self) -> None:
         """The power goes: unsynced bytes and names are lost or torn, locks are free."""
         inodes = self._inodes([*self.names.live.values(), *self.names.durable.values()])
-        self.lost_bytes += sum(inode.crash(self._chance) for inode in inodes)
+        for inode in inodes:
+            lost, torn = inode.crash(self._chance)
+            self.lost_bytes += lost
+            self.torn_writes += torn
         self.names.crash(self._chance)
+        # What was deleted or cut short may be back.
+        self._used_at_most = self.used_bytes()
         self.locks.clear()
         self.debt_s = 0.0
         self.before_operation = None
@@ -102,7 +121,68 @@ class SimulatedDisk:
         for image in (inode.live, inode.durable):
             if offset < len(image.data):
                 image.data[offset] ^= 1 << bit
+        self.rotten_bits += 1
         self._recorder.note("disk.rot", self.name, path, offset, bit)
+
+    def rot(self, chance: random.Random, prefix: str = "/") -> tuple[str, int] | None:
+        """Rot one bit of what is on the medium, in a file under `prefix`: file, byte and bit by chance, each byte as likely as any other.
+
+        Bytes over which a write waits for its sync are left alone: it would put them right again.
+
+        Returns:
+            path and offset, or None when nothing under `prefix` is durable.
+        """
+        files = [
+            (path, inode)
+            for path, inode in sorted(self.names.live.items())
+            if isinstance(inode, Inode) and path.startswith(prefix) and inode.durable.data
+        ]
+        weights = [len(inode.durable.data) for _, inode in files]
+        for _ in range(ROT_TRIES if files else 0):
+            path, inode = chance.choices(files, weights)[0]
+            offset, bit = chance.randrange(len(inode.durable.data)), chance.randrange(8)
+            if not inode.is_pending(offset):
+                self.flip_bit(path, offset, bit)
+                return path, offset
+        return None
+
+    def fail_next_sync(self, prefix: str = "/") -> None:
+        """Let the next sync of a file under `prefix` fail with EIO: what was to be synced is lost for good."""
+        self.failing_syncs.append(prefix)
+
+    def slow(self, factor: float) -> None:
+        """Let writes and syncs take `factor` times as long from now on; 1 is normal."""
+        self.slowness = factor
+        self._recorder.note("disk.slow", self.name, factor)
+
+    def fill(self, free_bytes: int = 0) -> None:
+        """Let something else take the space but for `free_bytes`: what needs more fails with ENOSPC, until `relieve`."""
+        self._foreign_bytes = max(0, self.total_bytes - self.used_bytes() - free_bytes)
+        self._recorder.note("disk.fill", self.name, free_bytes)
+
+    def relieve(self) -> None:
+        """Give back what `fill` took."""
+        self._foreign_bytes = 0
+        self._recorder.note("disk.relieve", self.name)
+
+    def free_bytes(self) -> int:
+        """Space that is left."""
+        return max(0, self.total_bytes - self._foreign_bytes - self.used_bytes())
+
+    def take_space(self, path: str, growth: int) -> None:
+        """Let a file grow.
+
+        Raises:
+            OSError: ENOSPC, there is no space for it.
+        """
+        limit = self.total_bytes - self._foreign_bytes
+        if self._used_at_most + growth > limit:
+            self._used_at_most = self.used_bytes()
+            if self._used_at_most + growth > limit:
+                self.refused_writes += 1
+                self._recorder.note("disk.full", self.name, path, growth)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self._used_at_most += growth
 
     def used_bytes(self) -> int:
         """Bytes that files occupy."""
@@ -126,7 +206,9 @@ class SimulatedDisk:
         for index, prefix in enumerate(self.failing_syncs):
             if path.startswith(prefix):
                 del self.failing_syncs[index]
-                inode.forget_pending()
+                self.failed_syncs += 1
+                self.lost_bytes += inode.forget_pending()
+                self._recorder.note("disk.sync_failed", self.name, path)
                 raise OSError(errno.EIO, "sync failed (injected)", path)
         self.syncs += 1
         inode.sync(last)
@@ -135,8 +217,12 @@ class SimulatedDisk:
         """Draw how long one sync takes, seconds."""
         timing = self.timing
         if self._chance.random() < timing.stall_rate:
-            return timing.stall_s
-        return self._chance.uniform(timing.sync_low_s, timing.sync_high_s)
+            return timing.stall_s * self.slowness
+        return self._chance.uniform(timing.sync_low_s, timing.sync_high_s) * self.slowness
+
+    def write_time(self, size: int) -> float:
+        """How long writing so many bytes takes, seconds."""
+        return size / self.timing.bytes_per_s * self.slowness
 
     @staticmethod
     def _inodes(entries: Sequence[Entry]) -> list[Inode]:
@@ -245,7 +331,7 @@ class DiskPort:
 
     def free_space(self, path: str) -> tuple[int, int]:
         self._life.check()
-        return max(0, self._disk.total_bytes - self._disk.used_bytes()), self._disk.total_bytes
+        return self._disk.free_bytes(), self._disk.total_bytes
 
     def log_device(
         self,
@@ -288,7 +374,7 @@ class SimulatedFile:
             return 0
         self._need_space(offset + len(data))
         self._disk.operate("write", self.path, offset, len(data), crc32(data))
-        self._disk.debt_s += len(data) / self._disk.timing.bytes_per_s
+        self._disk.debt_s += self._disk.write_time(len(data))
         self.inode.change(Write(offset, data))
         return len(data)
 
@@ -335,12 +421,15 @@ class SimulatedFile:
 
     def _need_space(self, size: int) -> None:
         growth = size - self.inode.live.size
-        if growth > 0 and self._disk.used_bytes() + growth > self._disk.total_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+        if growth > 0:
+            self._disk.take_space(self.path, growth)
 
 
 class SimulatedLogDevice(Generic[Item]):
-    """`runtime.ports.LogDevice` as scheduled instants: begin, written, synced. A crash between the last two tears the group."""
+    """`runtime.ports.LogDevice` as scheduled instants: begin, written, synced. A crash between the last two tears the group.
+
+    The sync is the kernel's: it completes although the process is paused, which hears of it when it goes on.
+    """
 
     WAKE_S = 0.00002
     """Between `submit` on an idle device and the group's being formed: a thread waking up."""
@@ -367,6 +456,8 @@ class SimulatedLogDevice(Generic[Item]):
         self._broken = False
         self._closing = False
         self._idle: list[asyncio.Future[None]] = []
+        self._context = context_of(life)
+        self._kernel = context_of(None)
 
     def submit(self, item: Item) -> None:
         self._life.check()
@@ -401,15 +492,24 @@ class SimulatedLogDevice(Generic[Item]):
         if group.tell_written and self._written is not None:
             self._loop.call_soon(self._written, taken)
         last = group.file.inode.pending[-1] if group.file.inode.pending else None
-        self._loop.call_later(self._disk.take_debt() + self._disk.sync_time(), self._synced, group.file, last, taken)
+        delay_s = self._disk.take_debt() + self._disk.sync_time()
+        self._loop.call_later(delay_s, self._sync, group.file, last, taken, context=self._kernel)
 
-    def _synced(self, file: SimulatedFile, last: Write | Resize | None, taken: list[Item]) -> None:
+    def _sync(self, file: SimulatedFile, last: Write | Resize | None, taken: list[Item]) -> None:
+        if not self._life.alive:
+            return
+        failure: OSError | None = None
         try:
             # Only what was written before the sync began is durable after it.
             self._disk.sync(file.path, file.inode, last)
         except OSError as error:
+            failure = error
+        self._loop.call_soon(self._synced, taken, failure, context=self._context)
+
+    def _synced(self, taken: list[Item], failure: OSError | None) -> None:
+        if failure is not None:
             self._waiting[:0] = taken
-            self._fail(error)
+            self._fail(failure)
             return
         self._loop.call_soon(self._begin)
         self._done(taken)

@@ -29,7 +29,10 @@ EPOCH_US = 1_750_000_000_000_000
 """The wall clock at virtual time 0, microseconds since the epoch: any fixed day will do."""
 
 WALL_SKEW_MAX_S = 2.0
-"""How far a node's wall clock may be off, either way."""
+"""How far a node's wall clock may be off at virtual time 0, either way."""
+
+WALL_DRIFT_MAX = 0.0002
+"""How much faster or slower than time a node's wall clock may run: 0.2 milliseconds in a second."""
 
 
 def derive_seed(*parts: object) -> int:
@@ -65,6 +68,7 @@ class World:
         self.points = FaultPoints(self.recorder)
         self.points.install()
         self._disk_timing = disk
+        self._clocks: dict[str, SimulatedClock] = {}
         self._lives: dict[str, int] = {}
 
     def chance(self, *purpose: object) -> random.Random:
@@ -77,6 +81,15 @@ class World:
         if disk is None:
             disk = self.disks[name] = SimulatedDisk(name, self.chance(name, "disk"), self.recorder, timing=self._disk_timing)
         return disk
+
+    def clock(self, name: str) -> SimulatedClock:
+        """The clock of a node; its error is the machine's and outlives crashes."""
+        clock = self._clocks.get(name)
+        if clock is None:
+            chance = self.chance(name, "clock skew")
+            skew_s, drift = chance.uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S), chance.uniform(-WALL_DRIFT_MAX, WALL_DRIFT_MAX)
+            clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift)
+        return clock
 
     def start_host(self, name: str) -> SimulatedHost:
         """Switch a node on: a new life with the disk that its former lives left."""
@@ -114,7 +127,7 @@ class SimulatedHost:
         self._watchers: list[asyncio.Future[None]] = []
         self.port = Host(
             name=life.name,
-            clock=SimulatedClock(world.loop, world.chance(life.name, "clock skew").uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S)),
+            clock=world.clock(life.name),
             network=world.network.port(life),
             disk=self.disk.port(life, world.loop),
             entropy=SimulatedEntropy(world.seed, life),
@@ -162,8 +175,39 @@ class SimulatedHost:
         """Whether this life goes on."""
         return self.life.alive
 
+    @property
+    def paused(self) -> bool:
+        """Whether this life stands still for the time being."""
+        return self.life.paused
+
+    def pause(self) -> None:
+        """Stop the process as SIGSTOP does: no code of it runs until `resume`; peers see silence, not an end.
+
+        What is due to it waits: timers, bytes, answers of workers and log devices. Its kernel goes on: connections are accepted and hold
+        what peers send up to their capacity, what the node had written still travels, and a sync under way completes on the disk.
+        """
+        if self.life.alive and not self.life.paused:
+            self.world.recorder.fact(self.name, "host.pause", {"life": self.life.number})
+            self.world.loop.pause(self.life)
+
+    def resume(self) -> None:
+        """Let it go on; what was due meanwhile runs now, in the order in which it was due. Harmless when it is not paused."""
+        if self.life.alive and self.life.paused:
+            self.world.recorder.fact(self.name, "host.resume", {"life": self.life.number, "held": len(self.life.held)})
+            self.world.loop.resume(self.life)
+
+    def jump_clock(self, seconds: float) -> None:
+        """Set the machine's wall clock forward or, below zero, back. Monotonic time does not notice."""
+        self.world.recorder.fact(self.name, "host.clock_jump", {"seconds": seconds})
+        self.world.clock(self.name).jump(seconds)
+
+    def drift_clock(self, drift: float) -> None:
+        """Let the machine's wall clock run faster from now on by this share of time, or slower; 0 is right. Monotonic time is untouched."""
+        self.world.recorder.fact(self.name, "host.clock_drift", {"drift": drift})
+        self.world.clock(self.name).drift_from_now(drift)
+
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
-        """Kill the node as SIGKILL or, with its unsynced writes, a power failure does: no code of it runs again.
+        """Kill the node as SIGKILL or, with its unsynced writes, a power failure does: no code of it runs again. Paused nodes too.
 
         Args:
             silent: peers are told nothing (the machine is off), instead of the resets that a living kernel sends.
@@ -199,20 +243,39 @@ class NodeDied(Exception):
 
 
 class SimulatedClock:
-    """`runtime.ports.Clock`: monotonic is virtual time, wall is that plus a fixed day and the node's error."""
+    """`runtime.ports.Clock`: monotonic is virtual time, wall is that plus a fixed day and the machine's error.
 
-    def __init__(self, loop: VirtualLoop, skew_s: float) -> None:
-        self.skew_s = skew_s
+    Args:
+        skew_s: how much the wall clock is ahead at virtual time 0.
+        drift: how much more it gains in each second.
+    """
+
+    def __init__(self, loop: VirtualLoop, skew_s: float = 0.0, drift: float = 0.0) -> None:
+        self._skew_s = skew_s
+        self._drift = drift
+        self._drifts_since = 0.0
         self._loop = loop
 
     def monotonic(self) -> float:
         return self._loop.time()
 
     def wall_us(self) -> int:
-        return EPOCH_US + int((self._loop.time() + self.skew_s) * 1e6)
+        now = self._loop.time()
+        return EPOCH_US + round((now + self._skew_s + self._drift * (now - self._drifts_since)) * 1e6)
 
     def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Timer:
         return self._loop.call_at(when, callback, *args)
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forward or back."""
+        self._skew_s += seconds
+
+    def drift_from_now(self, drift: float) -> None:
+        """Change how fast the wall clock runs, without a jump."""
+        now = self._loop.time()
+        self._skew_s += self._drift * (now - self._drifts_since)
+        self._drifts_since = now
+        self._drift = drift
 
 
 class SimulatedEntropy:

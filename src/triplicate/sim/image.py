@@ -94,32 +94,48 @@ class Inode:
             operation.apply(self.durable)
         del self.pending[:count]
 
-    def forget_pending(self) -> None:
-        """A sync failed: programs still see the bytes, but nothing will ever write them (fsync clears the error and the dirty pages)."""
-        self.pending = []
+    def forget_pending(self) -> int:
+        """A sync failed: programs still see the bytes, but nothing will ever write them (fsync clears the error and the dirty pages).
 
-    def crash(self, chance: random.Random) -> int:
-        """Lose what was not synced, or most of it; returns the number of bytes of unsynced writes that were lost.
+        Returns:
+            how many bytes of writes that concerns.
+        """
+        unsynced = sum(len(operation.data) for operation in self.pending if isinstance(operation, Write))
+        self.pending = []
+        return unsynced
+
+    def is_pending(self, offset: int) -> bool:
+        """Whether a byte is about to be written or cut off by an operation not yet synced."""
+        for operation in self.pending:
+            if isinstance(operation, Resize):
+                if offset >= operation.size:
+                    return True
+            elif operation.offset <= offset < operation.offset + len(operation.data):
+                return True
+        return False
+
+    def crash(self, chance: random.Random) -> tuple[int, int]:
+        """Lose what was not synced, or most of it; returns how many bytes of unsynced writes were lost and how many writes were torn.
 
         Three ways, by the seed: everything unsynced is lost; a prefix of the operations survives and the write after it is torn;
         each sector of each write survives or not, as a disk's cache that writes in its own order leaves it.
         """
         unsynced = sum(len(operation.data) for operation in self.pending if isinstance(operation, Write))
-        kept = 0
+        kept = torn = 0
         if self.pending:
             way = chance.random()
             if way < 0.4:
                 pass
             elif way < 0.8:
-                kept = self._keep_prefix(chance)
+                kept, torn = self._keep_prefix(chance)
             else:
-                kept = self._keep_sectors(chance)
+                kept, torn = self._keep_sectors(chance)
         self.pending = []
         self.live = self.durable.copy()
-        return unsynced - kept
+        return unsynced - kept, torn
 
-    def _keep_prefix(self, chance: random.Random) -> int:
-        """Bytes kept. The cut is drawn over bytes, so that it usually falls into a write and tears it."""
+    def _keep_prefix(self, chance: random.Random) -> tuple[int, int]:
+        """Bytes kept and writes torn. The cut is drawn over bytes, so that it usually falls into a write and tears it."""
         lengths = [max(1, len(operation.data)) if isinstance(operation, Write) else 1 for operation in self.pending]
         ends = list(accumulate(lengths))
         cut = chance.randrange(ends[-1] + 1)
@@ -134,24 +150,26 @@ class Inode:
             end = (torn.offset + inside) // SECTOR_BYTES * SECTOR_BYTES
             if end > torn.offset:
                 self.durable.write(torn.offset, torn.data[: end - torn.offset])
-                kept += end - torn.offset
-        return kept
+                return kept + end - torn.offset, 1
+        return kept, 0
 
-    def _keep_sectors(self, chance: random.Random) -> int:
-        kept = 0
+    def _keep_sectors(self, chance: random.Random) -> tuple[int, int]:
+        kept = torn = 0
         for operation in self.pending:
             if isinstance(operation, Resize):
                 if chance.random() < 0.5:
                     operation.apply(self.durable)
                 continue
-            position = 0
+            position = kept_of_write = 0
             while position < len(operation.data):
                 end = min(len(operation.data), ((operation.offset + position) // SECTOR_BYTES + 1) * SECTOR_BYTES - operation.offset)
                 if chance.random() < 0.5:
                     self.durable.write(operation.offset + position, operation.data[position:end])
-                    kept += end - position
+                    kept_of_write += end - position
                 position = end
-        return kept
+            kept += kept_of_write
+            torn += 0 < kept_of_write < len(operation.data)
+        return kept, torn
 
 
 class Directory:

@@ -351,7 +351,8 @@ class VirtualLoop(LoopInterface):
     def describe_waiting(self) -> str:
         """The pending tasks and the line at which each waits."""
         pending = self.pending_tasks()
-        text = "; ".join(describe_task(task) for task in pending[:STUCK_NAMES_MAX])
+        paused = {task: life is not None and life.paused for task, life in self._tasks.items()}
+        text = "; ".join(describe_task(task, paused=paused[task]) for task in pending[:STUCK_NAMES_MAX])
         return text + (f"; and {len(pending) - STUCK_NAMES_MAX} more" if len(pending) > STUCK_NAMES_MAX else "") or "no task"
 
     def _describe_busy(self) -> str:
@@ -411,8 +412,8 @@ def describe_callback(callback: Callable[..., Any]) -> str:
     return getattr(callback, "__qualname__", None) or type(callback).__name__
 
 
-def describe_task(task: asyncio.Task[Any]) -> str:
-    """Name of a task and the innermost line of our own code at which it waits."""
+def describe_task(task: asyncio.Task[Any], *, paused: bool = False) -> str:
+    """Name of a task and the innermost line of our own code at which it waits (or would, were its node not paused)."""
     place = "not started"
     awaited: Any = task.get_coro()
     while awaited is not None:
@@ -420,4 +421,4 @@ def describe_task(task: asyncio.Task[Any]) -> str:
         if frame is not None:
             place = f"{frame.f_code.co_qualname} line {frame.f_lineno}"
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None) or getattr(awaited, "ag_await", None)
-    return f"{task.get_name()} in {place}"
+    return f"{task.get_name()}{' (paused)' if paused else ''} in {place}"

@@ -10,10 +10,11 @@ import asyncio
 import contextvars
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+from triplicate.errors import ArgumentError
 from triplicate.runtime import Listener
 from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.record import Recorder
@@ -62,6 +63,12 @@ class SimulatedNetwork:
         """Those of which at least one end still knows."""
         self.strikes: dict[str, int] = {}
         """How often each kind of fault struck something."""
+        self.torn = 0
+        """Breaks that cut a direction inside the bytes of one write, so that the receiver has a part of them."""
+        self.overtaken = 0
+        """Writes that arrived at a node before earlier ones of other connections did."""
+        self.tears: dict[tuple[str, str | None], int] = {}
+        """Connections to be broken at their next write; see `reset_at_next_write`."""
         self._chance = chance
         self._listening: dict[tuple[str, int], _Listening] = {}
         self._ports: dict[str, int] = {}
@@ -69,6 +76,7 @@ class SimulatedNetwork:
         self._silent: dict[str, None] = {}
         self._factors: dict[tuple[str, str], float] = {}
         self._slowness: dict[tuple[str, str], float] = {}
+        self._last_arrival: dict[str, float] = {}
         self._opened = 0
 
     def port(self, life: Life) -> NodeNetwork:
@@ -81,6 +89,21 @@ class SimulatedNetwork:
         """Hold everything from one node to another, one way, until `unblock`. Blocks count: as many unblocks are needed."""
         self._blocked[source, target] = self._blocked.get((source, target), 0) + 1
         self._strike("block", source, target)
+
+    def partition(self, group: Sequence[str], others: Sequence[str]) -> None:
+        """Block both ways between the nodes of two groups, until `heal` of the same groups. Counts like blocks do.
+
+        Raises:
+            ArgumentError: a node is in both groups.
+        """
+        for source, target in _across(group, others):
+            self._blocked[source, target] = self._blocked.get((source, target), 0) + 1
+        self._strike("partition", " ".join(group), " ".join(others))
+
+    def heal(self, group: Sequence[str], others: Sequence[str]) -> None:
+        """Take one `partition` back; what was held arrives in order."""
+        for source, target in _across(group, others):
+            self.unblock(source, target)
 
     def unblock(self, source: str, target: str) -> None:
         """Take one block back; what was held arrives in order."""
@@ -111,6 +134,30 @@ class SimulatedNetwork:
         if struck:
             self._strike("reset", name, other or "*")
         return struck
+
+    def reset_at_next_write(self, name: str, other: str | None = None) -> None:
+        """Break the next connection of a node (with one other) on which more than one byte is written, in the midst of that write.
+
+        `reset` mostly finds connections idle; this one cuts a frame whenever the node says or hears something at all.
+        """
+        self.tears[name, other] = self.tears.get((name, other), 0) + 1
+        self.recorder.note("net.tear", name, other)
+
+    def tears_now(self, source: str, target: str) -> bool:
+        """Whether the write that just began on a connection is to be torn; used up by asking."""
+        for key in ((source, target), (target, source), (source, None), (target, None)):
+            left = self.tears.get(key, 0)
+            if left:
+                self.tears[key] = left - 1
+                if left == 1:
+                    del self.tears[key]
+                return True
+        return False
+
+    def tear(self, connection: Connection) -> None:
+        """Break a connection inside what was written last; called right after that write."""
+        if connection.break_off(inside=True):
+            self._strike("reset_at_write", connection.client.life.name, connection.server.life.name)
 
     def host_down(self, life: Life, *, silent: bool) -> None:
         """A node is gone. Peers hear a reset, or, when `silent` (its power failed), nothing at all until it is up again."""
@@ -221,6 +268,13 @@ class SimulatedNetwork:
         """Both ends are closed or gone."""
         self.connections.pop(connection.number, None)
 
+    def written(self, target: str, arrives_at: float) -> None:
+        """Count a write that overtakes an earlier one on its way to the same node."""
+        if arrives_at < self._last_arrival.get(target, 0.0):
+            self.overtaken += 1
+        else:
+            self._last_arrival[target] = arrives_at
+
     def delivered(self, number: int, target: str, data: bytes) -> None:
         """Note one delivery; it is part of the run's identity."""
         self.recorder.note("net", number, target, len(data), crc32(data))
@@ -275,6 +329,14 @@ class SimulatedListener:
 
     async def close(self) -> None:
         self._network.close_listener(self._life, self._address)
+
+
+def _across(group: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]:
+    """Every ordered pair of nodes of which one is in the one group and one in the other."""
+    both = [name for name in group if name in others]
+    if both:
+        raise ArgumentError(f"a partition divides nodes; {', '.join(both)} cannot be on both of its sides")
+    return [pair for name in group for other in others for pair in ((name, other), (other, name))]
 
 
 def _accept(transport: SimulatedTransport, factory: Callable[[], asyncio.Protocol]) -> None:

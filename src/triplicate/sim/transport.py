@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from triplicate.sim.loop import Life
+from triplicate.sim.loop import Life, context_of
 
 if TYPE_CHECKING:
     from triplicate.sim.network import SimulatedNetwork
@@ -38,7 +38,19 @@ class _Segment:
 class Direction:
     """Bytes on their way from one end to the other."""
 
-    __slots__ = ("_connection", "_end", "_end_at", "_network", "_severed", "_timer", "segments", "source", "target", "undelivered")
+    __slots__ = (
+        "_connection",
+        "_end",
+        "_end_at",
+        "_network",
+        "_severed",
+        "_tearing",
+        "_timer",
+        "segments",
+        "source",
+        "target",
+        "undelivered",
+    )
 
     def __init__(self, connection: Connection, source: SimulatedTransport, target: SimulatedTransport) -> None:
         self.source = source
@@ -51,6 +63,8 @@ class Direction:
         self._end: str | None = None
         """How the direction ends once its segments are delivered: 'eof' or 'reset'."""
         self._end_at = 0.0
+        self._tearing = 0
+        """Size of the last write, where the network is about to tear it."""
         self._severed = False
         """Cut: what is written from now on, by a sender that has not heard of it yet, goes nowhere."""
 
@@ -63,9 +77,15 @@ class Direction:
             last.chunks.append(data)
             last.size += len(data)
         else:
-            self.segments.append(_Segment(now, self._arrival(now), data))
+            arrives_at = self._arrival(now)
+            self.segments.append(_Segment(now, arrives_at, data))
+            self._network.written(self.target.life.name, arrives_at)
         self.undelivered += len(data)
         self.schedule()
+        if self._network.tears and len(data) > 1 and self._network.tears_now(self.source.life.name, self.target.life.name):
+            # Not at once: the end that writes must not lose its connection in the midst of its own call.
+            self._tearing = len(data)
+            self._network.loop.call_soon(self._network.tear, self._connection, context=context_of(None))
 
     def finish(self) -> None:
         """End of file after what was written."""
@@ -74,11 +94,18 @@ class Direction:
             self._end_at = self._arrival(self._network.loop.time())
             self.schedule()
 
-    def cut(self, *, tell: bool) -> None:
-        """Lose a tail of what is under way, from a random byte on; then tell the receiver by a reset, or leave it without news."""
+    def cut(self, *, tell: bool, inside: bool = False) -> None:
+        """Lose a tail of what is under way, from a random byte on; then tell the receiver by a reset, or leave it without news.
+
+        Args:
+            inside: where a write of this direction is to be torn, cut inside that one.
+        """
         keep = self._connection.chance.randrange(self.undelivered + 1) if self.undelivered else 0
+        if inside and 1 < self._tearing <= self.undelivered:
+            keep = self.undelivered - self._connection.chance.randrange(1, self._tearing)
         if self.target.is_holding():
             keep = 0
+        self._network.torn += self._is_inside_write(keep)
         self._truncate(keep)
         self._severed = True
         self._end = "reset" if tell else None
@@ -151,6 +178,19 @@ class Direction:
         when = now + self._network.delay(self.source.life.name, self.target.life.name, self._connection.chance)
         return max(when, self.segments[-1].arrives_at) if self.segments else when
 
+    def _is_inside_write(self, keep: int) -> bool:
+        """Whether a cut after so many bytes leaves the receiver with a part of what one write gave."""
+        end = 0
+        for segment in self.segments:
+            # A segment of which the beginning was delivered before: even a cut at once leaves its write torn.
+            if keep == end:
+                return segment.written_at < 0.0
+            for chunk in segment.chunks:
+                if end < keep < end + len(chunk):
+                    return True
+                end += len(chunk)
+        return False
+
     def _truncate(self, keep: int) -> None:
         kept: deque[_Segment] = deque()
         left = keep
@@ -200,12 +240,12 @@ class Connection:
             if end.life.name == source and self.peer(end).life.name == target:
                 self.direction(end).schedule()
 
-    def break_off(self) -> bool:
-        """Cut both directions; false when there was nothing left to break."""
+    def break_off(self, *, inside: bool = False) -> bool:
+        """Cut both directions (inside the write that is to be torn); false when there was nothing left to break."""
         if self.client.lost or self.server.lost:
             return False
-        self.direction(self.client).cut(tell=True)
-        self.direction(self.server).cut(tell=True)
+        self.direction(self.client).cut(tell=True, inside=inside)
+        self.direction(self.server).cut(tell=True, inside=inside)
         return True
 
     def end_gone(self, life: Life, *, silent: bool) -> None:

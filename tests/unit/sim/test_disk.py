@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from triplicate.runtime import Disk, Group
+from triplicate.runtime import Disk, Group, LogDevice
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.host import World
 from triplicate.sim.image import SECTOR_BYTES
@@ -364,6 +364,196 @@ def test_a_crash_during_a_group_answers_nobody() -> None:
         assert answered == []
         with pytest.raises(HostCrashed):
             host.port.disk.exists("/data")
+
+    world.run(main())
+    assert world.loop.failures == []
+    world.close()
+
+
+def test_a_disk_that_was_filled_refuses_until_it_is_relieved() -> None:
+    disk, port, _ = make(total_bytes=10_000)
+    file = port.open("/data/file", create=True)
+    file.append([bytes(1000)])
+    disk.fill(500)
+    assert port.free_space("/data") == (500, 10_000)
+    file.append([bytes(400)])
+    with pytest.raises(OSError, match="No space") as caught:
+        file.append([bytes(200)])
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(OSError, match="No space"):
+        file.allocate(0, 5000)
+    file.pwrite([b"in place"], 100)
+    file.append([bytes(100)])
+    assert (file.size(), disk.refused_writes) == (1500, 2)
+    port.delete("/data/file")
+    port.open("/data/other", create=True).append([bytes(1400)])
+    disk.relieve()
+    port.open("/data/other").append([bytes(8000)])
+    assert (port.free_space("/data"), disk.refused_writes) == ((600, 10_000), 2)
+
+
+def test_space_that_a_crash_takes_back_is_counted() -> None:
+    for seed in range(20):
+        disk, port, loop = make(seed, total_bytes=1000)
+        durable_file(port, "/data/file", bytes(900))
+        port.open("/data/file").truncate(0)
+        disk.crash()
+        after = reopened(disk, loop)
+        free, _ = after.free_space("/data")
+        file = after.open("/data/other", create=True)
+        with pytest.raises(OSError, match="No space"):
+            file.append([bytes(free + 1)])
+        file.append([bytes(free)])
+
+
+def test_a_slow_disk_takes_longer_to_write_and_sync() -> None:
+    def times(factor: float) -> tuple[float, float]:
+        disk, port, _ = make()
+        disk.slow(factor)
+        file = port.open("/data/file", create=True)
+        disk.take_debt()
+        file.append([bytes(1_000_000)])
+        wrote = disk.take_debt()
+        file.sync()
+        return wrote, disk.take_debt()
+
+    normal, slow = times(1.0), times(20.0)
+    assert slow == pytest.approx((normal[0] * 20.0, normal[1] * 20.0))
+    assert min(normal) > 0.0
+
+
+def test_rot_flips_one_durable_bit_under_the_prefix_and_counts_it() -> None:
+    struck: set[tuple[str, int]] = set()
+    for seed in range(40):
+        disk, port, loop = make(seed)
+        disk.make_directory("/data/ledgers")
+        durable_file(port, "/data/journal", bytes(100))
+        durable_file(port, "/data/ledgers/a", bytes(30))
+        durable_file(port, "/data/ledgers/b", bytes(60))
+        found = disk.rot(random.Random(seed), "/data/ledgers")
+        assert found is not None
+        path, offset = found
+        struck.add(found)
+        content = port.open(path).pread(100, 0)
+        assert [index for index, byte in enumerate(content) if byte] == [offset]
+        assert content[offset].bit_count() == 1
+        assert port.open("/data/journal").pread(100, 0) == bytes(100)
+        disk.crash()
+        assert reopened(disk, loop).open(path).pread(100, 0) == content
+        assert disk.rotten_bits == 1
+    assert {path for path, _ in struck} == {"/data/ledgers/a", "/data/ledgers/b"}
+    assert len(struck) > 25
+
+
+def test_rot_strikes_only_what_is_durable_and_not_about_to_be_overwritten() -> None:
+    for seed in range(30):
+        disk, port, _ = make(seed)
+        file = port.open("/data/file", create=True)
+        assert disk.rot(random.Random(seed)) is None
+        file.append([bytes(100)])
+        assert disk.rot(random.Random(seed)) is None
+        file.sync()
+        file.pwrite([b"x" * 50], 0)
+        file.append([b"y" * 50])
+        found = disk.rot(random.Random(seed), "/data")
+        assert found is not None
+        assert 50 <= found[1] < 100
+        file.pwrite([b"x" * 100], 0)
+        assert disk.rot(random.Random(seed)) is None
+        assert disk.rotten_bits == 1
+
+
+def test_what_faults_cost_is_counted() -> None:
+    totals = {"lost": 0, "torn": 0, "failed": 0}
+    for seed in range(60):
+        disk, port, loop = make(seed)
+        durable_file(port, "/data/file", b"a" * 100)
+        disk.crash()
+        assert (disk.lost_bytes, disk.torn_writes, disk.failed_syncs) == (0, 0, 0)
+        port = reopened(disk, loop)
+        file = port.open("/data/file")
+        file.append([b"b" * 4000])
+        disk.crash()
+        content = port_content(disk, loop)
+        kept = content.count(b"b")
+        assert disk.lost_bytes == 4000 - kept
+        assert disk.torn_writes == (0 < kept < 4000)
+        totals["lost"] += disk.lost_bytes
+        totals["torn"] += disk.torn_writes
+        disk.fail_next_sync("/data/file")
+        before = disk.lost_bytes
+        file = disk.port(Life("node", 3), loop).open("/data/file")
+        file.append([b"c" * 10])
+        with pytest.raises(OSError, match="injected"):
+            file.sync()
+        assert disk.lost_bytes == before + 10
+        totals["failed"] += disk.failed_syncs
+    assert totals["failed"] == 60
+    assert 5 < totals["torn"] < 60
+    assert 60 * 4000 > totals["lost"] > 30 * 4000
+
+
+def port_content(disk: SimulatedDisk, loop: VirtualLoop) -> bytes:
+    return reopened(disk, loop).open("/data/file").pread(10_000, 0)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_sync_of_a_paused_node_completes_on_the_disk_and_is_heard_of_when_it_goes_on(fails: bool) -> None:
+    world = World(1)
+    host = world.start_host("node")
+    disk = world.disk("node")
+    disk.make_directory("/data")
+    told: list[str] = []
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+        host.port.disk.sync_directory("/data")
+        device: LogDevice[bytes] = host.port.disk.log_device(
+            "journal",
+            lambda items: (Group(file, 0, items), len(items)),
+            lambda items: told.append("done"),
+            lambda items, error: told.append("failed"),
+        )
+        device.submit(b"entry")
+        await asyncio.sleep(20.0)
+
+    async def main() -> None:
+        host.start(node())
+        await asyncio.sleep(0.0002)
+        host.pause()
+        await asyncio.sleep(5.0)
+        assert disk.syncs == (0 if fails else 1)
+        assert told == []
+        host.resume()
+        await asyncio.sleep(0.001)
+        assert told == ["failed" if fails else "done"]
+
+    if fails:
+        disk.fail_next_sync()
+    world.run(main())
+    host.crash()
+    assert world.start_host("node").port.disk.open("/data/journal").pread(10, 0) == (b"" if fails else b"entry")
+    world.close()
+
+
+def test_a_log_device_whose_node_died_syncs_nothing_more() -> None:
+    world = World(1)
+    host = world.start_host("node")
+    world.disk("node").make_directory("/data")
+
+    async def node() -> None:
+        file = host.port.disk.open("/data/journal", create=True)
+        device: LogDevice[bytes] = host.port.disk.log_device(
+            "journal", lambda items: (Group(file, 0, items), 1), lambda items: None, lambda items, error: None
+        )
+        device.submit(b"entry")
+
+    async def main() -> None:
+        host.start(node())
+        await asyncio.sleep(0.0002)
+        host.crash(keep_unsynced=True)
+        await asyncio.sleep(5.0)
+        assert world.disk("node").syncs == 0
 
     world.run(main())
     assert world.loop.failures == []

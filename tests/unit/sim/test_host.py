@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from triplicate.sim.host import NodeDied, World, derive_seed
-from triplicate.sim.loop import HostCrashed
+from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
+from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.record import Recorder, canonical
 
 
@@ -91,7 +91,175 @@ def test_wall_clocks_differ_between_nodes_and_run_with_virtual_time() -> None:
         await asyncio.sleep(2.5)
 
     world.run(main())
-    assert a.wall_us() - first == 2_500_000
+    assert a.wall_us() - first == pytest.approx(2_500_000, abs=2.5 * WALL_DRIFT_MAX * 1e6)
+
+
+def test_a_wall_clock_jumps_and_drifts_and_stays_wrong_over_a_crash_while_monotonic_time_does_not_notice() -> None:
+    world = World(1)
+    host = world.start_host("a")
+    clock = host.port.clock
+    errors: list[float] = []
+
+    def error_s() -> float:
+        return (clock.wall_us() - EPOCH_US) / 1e6 - world.loop.time()
+
+    async def main() -> None:
+        host.drift_clock(0.0)
+        errors.append(error_s())
+        host.jump_clock(-30.0)
+        errors.append(error_s())
+        assert clock.monotonic() == world.loop.time() == 0.0
+        host.drift_clock(0.01)
+        await asyncio.sleep(100.0)
+        assert clock.monotonic() == 100.0
+        errors.append(error_s())
+        host.drift_clock(-0.01)
+        errors.append(error_s())
+        await asyncio.sleep(100.0)
+        errors.append(error_s())
+
+    world.run(main())
+    assert [round(error - errors[0], 4) for error in errors] == [0.0, -30.0, -29.0, -29.0, -30.0]
+    host.crash()
+    assert world.start_host("a").port.clock.wall_us() == clock.wall_us()
+
+
+def test_a_paused_node_does_nothing_and_then_all_that_was_due_in_its_order() -> None:
+    world = World(1)
+    done: list[tuple[float, str]] = []
+
+    async def node(host: SimulatedHost) -> None:
+        host.port.clock.call_at(3.0, lambda: done.append((world.loop.time(), "timer of 3")))
+        host.port.clock.call_at(2.0, lambda: done.append((world.loop.time(), "timer of 2")))
+        host.port.clock.call_at(2.5, lambda: done.append((world.loop.time(), "cancelled"))).cancel()
+        await asyncio.sleep(2.5)
+        done.append((world.loop.time(), "slept"))
+        await gate.wait()
+        done.append((world.loop.time(), "woken"))
+        await asyncio.sleep(1.0)
+        done.append((world.loop.time(), "end"))
+
+    gate = asyncio.Event()
+
+    async def main() -> None:
+        host = world.start_host("a")
+        task = host.start(node(host))
+        await asyncio.sleep(1.0)
+        host.pause()
+        host.pause()
+        assert host.paused
+        gate.set()
+        await asyncio.sleep(9.0)
+        assert done == []
+        assert host.alive
+        assert len(world.loop.pending_timers()) == 3
+        assert task in world.loop.pending_tasks()
+        host.resume()
+        host.resume()
+        assert not host.paused
+        await task
+
+    world.run(main())
+    assert done == [(10.0, "timer of 2"), (10.0, "timer of 3"), (10.0, "slept"), (10.0, "woken"), (11.0, "end")]
+
+
+def test_a_node_that_pauses_itself_finishes_only_what_it_is_at() -> None:
+    world = World(1)
+    done: list[str] = []
+
+    async def node(host: SimulatedHost) -> None:
+        host.pause()
+        done.append("same callback")
+        await asyncio.sleep(0)
+        done.append("next")
+
+    async def main() -> None:
+        host = world.start_host("a")
+        host.start(node(host))
+        await asyncio.sleep(5.0)
+        assert done == ["same callback"]
+        host.resume()
+        await asyncio.sleep(0.1)
+
+    world.run(main())
+    assert done == ["same callback", "next"]
+
+
+def test_a_paused_node_can_be_killed_and_never_goes_on() -> None:
+    world = World(1)
+    done: list[str] = []
+
+    async def node() -> None:
+        try:
+            await asyncio.sleep(2.0)
+        finally:
+            done.append("finally")
+
+    async def main() -> None:
+        host = world.start_host("a")
+        task = host.start(node())
+        await asyncio.sleep(1.0)
+        host.pause()
+        await asyncio.sleep(5.0)
+        host.crash()
+        assert not host.paused
+        host.resume()
+        await asyncio.sleep(5.0)
+        assert not task.done()
+        assert world.loop.pending_timers() == []
+        assert world.loop.pending_tasks() == [asyncio.current_task()]
+        assert world.start_host("a").alive
+
+    world.run(main())
+    assert done == []
+    assert world.loop.failures == []
+    world.close()
+
+
+def test_a_worker_of_a_paused_node_finishes_what_it_began_and_tells_later() -> None:
+    world = World(1)
+    host = world.start_host("a")
+    world.disk("a").make_directory("/data")
+    done: list[tuple[float, str]] = []
+
+    def write(name: str) -> None:
+        host.port.disk.open(f"/data/{name}", create=True).append([b"x" * 4_000_000])
+
+    async def node() -> None:
+        worker = host.port.new_worker("work")
+        for wait in [worker.run(write, "began"), worker.run(write, "queued")]:
+            await wait
+            done.append((world.loop.time(), "told"))
+        await worker.close()
+
+    async def main() -> None:
+        task = host.start(node())
+        await asyncio.sleep(0.001)
+        host.pause()
+        await asyncio.sleep(5.0)
+        assert "/data/began" in world.disk("a").names.live
+        assert "/data/queued" not in world.disk("a").names.live
+        assert done == []
+        host.resume()
+        await task
+
+    world.run(main())
+    assert len(done) == 2
+    assert done[0][0] >= 5.0
+    assert "/data/queued" in world.disk("a").names.live
+
+
+def test_a_world_of_paused_nodes_says_that_they_are_paused() -> None:
+    world = World(1)
+    host = world.start_host("a")
+
+    async def main() -> None:
+        host.pause()
+        await host.call(asyncio.sleep(1.0), name="work")
+
+    with pytest.raises(SimulationStuck, match=r"a: work \(paused\) in "):
+        world.run(main())
+    world.close()
 
 
 def test_waiting_for_a_node_that_dies_says_so() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from triplicate.errors import ArgumentError
 from triplicate.sim.host import SimulatedHost, World
 
 
@@ -336,5 +337,144 @@ def test_hosts_are_reached_as_localhost_by_themselves() -> None:
         transport.write_eof()
         await asyncio.sleep(1.0)
         assert servers[0].events == ["made", "eof", "lost"]
+
+    in_world(body)
+
+
+def test_a_partition_holds_both_ways_between_groups_and_not_within_them_until_it_heals() -> None:
+    async def body(world: World) -> None:
+        pair = await Pair(world).open()
+        assert pair.server.transport is not None
+        world.start_host("c")
+        world.network.partition(["a", "c"], ["b"])
+        world.network.partition(["a"], ["b"])
+        assert [world.network.is_blocked(*link) for link in (("a", "b"), ("b", "c"), ("a", "c"), ("c", "a"))] == [True, True, False, False]
+        pair.transport.write(b"there")
+        pair.server.transport.write(b"back")
+        await asyncio.sleep(30.0)
+        world.network.heal(["a", "c"], ["b"])
+        await asyncio.sleep(30.0)
+        assert (pair.server.data, pair.client.data) == (b"", b""), "partitions count: the second still holds"
+        assert not world.network.is_blocked("b", "c")
+        world.network.heal(["a"], ["b"])
+        await asyncio.sleep(1.0)
+        assert (pair.server.data, pair.client.data) == (b"there", b"back")
+        assert pair.client.events == ["made"]
+        assert world.network.strikes["partition"] == 2
+
+    in_world(body)
+
+
+def test_a_partition_with_a_node_on_both_sides_is_refused() -> None:
+    world = World(1)
+    with pytest.raises(ArgumentError, match="b cannot be on both"):
+        world.network.partition(["a", "b"], ["b", "c"])
+    assert not world.network.is_blocked("a", "b")
+
+
+def test_a_reset_at_the_next_write_tears_exactly_that_write() -> None:
+    lengths: list[int] = []
+    for seed in range(12):
+
+        async def body(world: World) -> None:
+            pair = await Pair(world).open()
+            world.network.reset_at_next_write("b", "a")
+            await asyncio.sleep(1.0)
+            assert pair.client.events == ["made"], "nothing is written, so nothing breaks"
+            pair.transport.write(b"x" * 100)
+            await asyncio.sleep(1.0)
+            lengths.append(len(pair.server.data))
+            assert isinstance(pair.client.error, ConnectionResetError)
+            assert isinstance(pair.server.error, ConnectionResetError)
+            assert (world.network.torn, world.network.strikes["reset_at_write"]) == (1, 1)
+            pair = await pair.again()
+            pair.transport.write(b"y" * 100)
+            await asyncio.sleep(1.0)
+            assert pair.server.data == b"y" * 100, "it strikes once"
+
+        in_world(body, seed)
+    assert all(0 < length < 100 for length in lengths)
+    assert len(set(lengths)) > 5
+
+
+def test_a_reset_between_writes_counts_no_torn_one() -> None:
+    async def body(world: World) -> None:
+        pair = await Pair(world).open()
+        pair.transport.write(b"x" * 100)
+        await asyncio.sleep(1.0)
+        world.network.reset("a", "b")
+        await asyncio.sleep(1.0)
+        assert pair.server.data == b"x" * 100
+        assert (world.network.torn, world.network.strikes["reset"]) == (0, 1)
+
+    in_world(body)
+
+
+def test_connections_overtake_one_another_and_that_is_counted() -> None:
+    async def body(world: World) -> None:
+        pair = await Pair(world).open()
+        first = pair.transport
+        second, _ = await pair.a.call(pair.a.port.network.connect(Collector, "b", 3181))
+        arrived: list[str] = []
+        for name, server in zip(("first", "second"), pair.servers, strict=True):
+            server.data_received = lambda data, name=name: arrived.append(name)  # type: ignore[method-assign, misc]
+        for _ in range(50):
+            first.write(b"1")
+            await asyncio.sleep(0.00001)
+            second.write(b"2")
+            await asyncio.sleep(0.1)
+        swapped = sum(arrived[index : index + 2] == ["second", "first"] for index in range(0, 100, 2))
+        assert len(arrived) == 100
+        assert swapped > 5
+        assert world.network.overtaken == swapped
+
+    in_world(body)
+
+
+def test_a_paused_node_is_silence_to_its_peers_and_its_kernel_accepts_and_buffers() -> None:
+    async def body(world: World) -> None:
+        pair = await Pair(world).open()
+        assert pair.server.transport is not None
+        pair.server.transport.write(b"written before")
+        pair.b.pause()
+        pair.transport.write(b"first ")
+        await asyncio.sleep(30.0)
+        assert pair.client.data == b"written before"
+        second = Collector()
+        transport, _ = await pair.a.call(pair.a.port.network.connect(lambda: second, "b", 3181))
+        assert second.events == ["made"], "the kernel accepts although nobody does above it"
+        assert len(pair.servers) == 1
+        transport.write(b"hello")
+        pair.transport.write(bytes(1_000_000))
+        await asyncio.sleep(30.0)
+        assert pair.client.events == ["made", "pause"], "no more than the connection's capacity is taken"
+        assert pair.server.data == b""
+        pair.b.resume()
+        await asyncio.sleep(5.0)
+        assert pair.client.events == ["made", "pause", "resume"]
+        assert [len(server.data) for server in pair.servers] == [1_000_006, 5]
+        assert pair.servers[0].data.startswith(b"first ")
+
+    in_world(body)
+
+
+def test_a_paused_node_hears_of_a_reset_when_it_goes_on_and_one_killed_resets_its_peers() -> None:
+    async def body(world: World) -> None:
+        pair = await Pair(world).open()
+        pair.b.pause()
+        pair.transport.abort()
+        await asyncio.sleep(1.0)
+        assert pair.server.events == ["made"]
+        pair.b.resume()
+        await asyncio.sleep(1.0)
+        assert pair.server.events == ["made", "lost"]
+        pair.client = Collector()
+        pair = await pair.again()
+        pair.b.pause()
+        await asyncio.sleep(1.0)
+        pair.b.crash()
+        await asyncio.sleep(1.0)
+        assert isinstance(pair.client.error, ConnectionResetError)
+        assert world.network.connections == {}
 
     in_world(body)
