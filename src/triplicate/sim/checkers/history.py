@@ -21,6 +21,8 @@ class Verdict:
     decided: int = 0
     """How often there was something to decide. A checker that never decides anything proves nothing."""
     violations: list[str] = field(default_factory=list)
+    undecided: int = 0
+    """How often a bounded search gave up: neither right nor wrong, and never to be passed over in silence."""
 
 
 @dataclass
