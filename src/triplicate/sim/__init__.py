@@ -14,7 +14,8 @@ from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS, Play
 from triplicate.sim.points import Barrier, FaultPoints, Trap, points_known
 from triplicate.sim.record import Fact, Recorder
-from triplicate.sim.scenario import Result, Scenario, Summary, plan_from_json, plan_of, run, run_seed
+from triplicate.sim.run import Summary, run
+from triplicate.sim.scenario import Result, Scenario, plan_from_json, plan_of, play_of, run_seed
 from triplicate.sim.stage import Stage
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "judge",
     "plan_from_json",
     "plan_of",
+    "play_of",
     "points_known",
     "run",
     "run_seed",

@@ -1,12 +1,14 @@
 """A simulated cluster: the real bookies and clients on simulated hosts over one metadata store in memory.
 
 A node is started, crashed and started again; its disk and its identity outlive its lives. The metadata store itself does not fail,
-but answers with delay, and a node's session outlives its crash by a while, as with ZooKeeper.
+but answers with delay, and a node's session outlives its crash by a while, as with ZooKeeper. What supervises processes is here too: a
+bookie that ends by itself, or that cannot start for the moment, is started again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,8 +17,8 @@ from typing import TypeVar
 from triplicate.bookie import Bookie
 from triplicate.client import Client
 from triplicate.config import BookieSettings, ClientSettings
-from triplicate.errors import ConnectionLost
-from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree
+from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode, TriplicateError, WrongCluster
+from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree
 from triplicate.runtime import Host
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
 from triplicate.sim.loop import context_of
@@ -26,6 +28,8 @@ Result = TypeVar("Result")
 KIB = 1024
 JOURNAL_DIRECTORY = "/data/journal"
 LEDGER_DIRECTORY = "/data/ledgers"
+CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
+"""Nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
 
 
 def small_bookie_settings(bookie_id: str) -> BookieSettings:
@@ -41,6 +45,7 @@ def small_bookie_settings(bookie_id: str) -> BookieSettings:
         flush_interval_s=0.7,
         entry_log_bytes=128 * KIB,
         gc_interval_s=1.0,
+        disk_check_interval_s=1.0,
     )
 
 
@@ -55,11 +60,19 @@ class ClusterOptions:
     """Share of metadata operations whose connection is lost, half of them after the operation was applied."""
     metadata_delay_low_s: float = 0.0002
     metadata_delay_high_s: float = 0.004
+    metadata_slowness: float = 1.0
+    """What these delays are multiplied by."""
+    metadata_conflict_rate: float = 0.0
+    """Share of changes of a ledger's metadata or a log's head before which somebody else writes the same node again."""
     session_low_s: float = 1.0
     session_high_s: float = 5.0
     """A dead node's session ends this long after its crash."""
     restart_patience_s: float = 60.0
     """A bookie that does not start within this time is a failure."""
+    start_again_s: float = 0.5
+    """After this time a bookie that ended by itself, or could not start, is started again."""
+    starts_max: int = 400
+    """A bookie that could not start so many times in a row stays down."""
 
 
 class Node:
@@ -73,7 +86,7 @@ class Node:
         self.allowed = asyncio.Event()
         """Cleared while the node has been struck down and may not come back yet."""
         self.allowed.set()
-        self._tree: MemoryTree | None = None
+        self._tree: MemoryTree | RenewingTree | None = None
 
     @property
     def alive(self) -> bool:
@@ -87,15 +100,30 @@ class Node:
         return self.host
 
     async def open_metadata(self, host: Host, *, create: bool = False) -> ClusterMetadata:
-        """A session with the metadata store; called from the node's own code."""
-        self._tree = MemoryTree(self.cluster.store)
+        """A connection to the metadata store, over as many sessions as it takes; called from the node's own code.
+
+        Raises:
+            ConnectionLost: the store cannot be reached now.
+        """
+        self._tree = RenewingTree(await self._open_session(), self._open_session, host)
         return await ClusterMetadata.open(self._tree, host, create=create)
+
+    async def _open_session(self) -> Tree:
+        return self.cluster.open_session(self.name)
+
+    @property
+    def session_id(self) -> int | None:
+        """The node's live session with the metadata store."""
+        if not self.alive or self._tree is None or self._tree.session_id not in self.cluster.store.sessions:
+            return None
+        return self._tree.session_id
 
     def expire_session(self) -> bool:
         """End the node's session with the metadata store although it lives; false when it has none."""
-        if not self.alive or self._tree is None or self._tree.session_id not in self.cluster.store.sessions:
+        session_id = self.session_id
+        if session_id is None:
             return False
-        self.cluster.store.expire(self._tree.session_id)
+        self.cluster.store.expire(session_id)
         return True
 
     async def restart(self) -> None:
@@ -118,24 +146,71 @@ class BookieNode(Node):
     """A bookie over all its lives."""
 
     bookie: Bookie | None = None
+    may_fail_from_s: float = float("inf")
+    """From then on it may rightly end by itself or refuse to start: a fault has struck its disk."""
+    rotten: str = ""
+    """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
+    lost: str = ""
+    """Why it stays down for the rest of the run."""
     _metadata: ClusterMetadata | None = None
+    _hearing: asyncio.Task[None] | None = None
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a fault has struck its disk, so that ending by itself is no violation."""
+        return self.cluster.world.loop.time() >= self.may_fail_from_s
+
+    def let_fail(self) -> None:
+        """A fault strikes its disk now."""
+        self.may_fail_from_s = min(self.may_fail_from_s, self.cluster.world.loop.time())
 
     async def start(self) -> None:
         """Start the bookie and return when it serves.
 
         Raises:
-            NodeDied: it was crashed meanwhile.
+            NodeDied: it was crashed meanwhile. TriplicateError, OSError: it does not start.
         """
         self.bookie = None
         host = self.power_on()
         await host.call(self._boot(host.port), name="start bookie")
+        assert self.bookie is not None
+        self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
 
     async def restart(self) -> None:
-        """Start it, unless it runs or somebody else starts it; another crash may interrupt that."""
+        """Start it, again where it cannot start for the moment. Nothing is done for one that runs, is lost, or is being started by somebody
+        else; a crash may interrupt it."""
         await super().restart()
-        if not self.alive:
-            with suppress(NodeDied):
+        for _ in range(self.cluster.options.starts_max):
+            if self.alive or self.lost:
+                return
+            try:
                 await self.start()
+            except NodeDied:
+                # Whoever struck it lets it come back.
+                return
+            except (TriplicateError, OSError) as error:
+                self.crash(keep_unsynced=True)
+                if not self._may_start_later(error):
+                    return
+                await asyncio.sleep(self.cluster.options.start_again_s)
+                self.allowed.set()
+        self._lose(f"could not start {self.cluster.options.starts_max} times")
+
+    def _may_start_later(self, error: TriplicateError | OSError) -> bool:
+        """Whether what kept it from starting passes; if not, it is lost, which is a failure unless its disk is rotten."""
+        self.cluster.world.recorder.fact(self.name, "bookie.start_failed", {"error": str(error), "kind": type(error).__name__})
+        if isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster):
+            return True
+        if self.may_fail and not self.rotten:
+            return True
+        self._lose(str(error))
+        return False
+
+    def _lose(self, reason: str) -> None:
+        self.lost = reason
+        self.cluster.world.recorder.fact(self.name, "bookie.lost", {"reason": reason})
+        if not self.rotten:
+            self.cluster.failures.append(f"{self.name} does not start: {reason}")
 
     async def stop(self) -> None:
         """End the bookie in order. Its node lives on, empty, until it is crashed: so what it leaves behind can be seen.
@@ -143,20 +218,43 @@ class BookieNode(Node):
         Raises:
             NodeDied: it was crashed meanwhile.
         """
-        if self.host is not None and self.host.alive and self.bookie is not None:
+        if self.host is None or not self.host.alive or self.bookie is None:
+            return
+        try:
             await self.host.call(self._shut(self.bookie), name="stop bookie")
+        except (TriplicateError, OSError) as error:
+            self.cluster.world.recorder.fact(self.name, "bookie.stop_failed", {"error": str(error)})
+            if not self.may_fail:
+                self.cluster.failures.append(f"{self.name} does not stop in order: {error}")
 
     async def _boot(self, host: Host) -> None:
         async with asyncio.timeout(self.cluster.options.restart_patience_s):
             self._metadata = await self.open_metadata(host)
-            bookie = Bookie(host, self.cluster.options.bookie_settings(self.name), self._metadata, reopen=lambda: self.open_metadata(host))
+            bookie = Bookie(host, self.cluster.options.bookie_settings(self.name), self._metadata)
             await bookie.start()
             self.bookie = bookie
 
     async def _shut(self, bookie: Bookie) -> None:
         assert self._metadata is not None
-        await bookie.stop()
-        await self._metadata.aclose()
+        if self._hearing is not None:
+            self._hearing.cancel()
+        try:
+            await bookie.stop()
+        finally:
+            await self._metadata.aclose()
+
+    async def _hear_failure(self, bookie: Bookie) -> None:
+        """A bookie that fails by itself ends its process, and whoever supervises processes starts it again."""
+        await bookie.wait_failed()
+        loop, host = self.cluster.world.loop, self.host
+        assert host is not None
+        loop.call_soon(lambda: loop.begin(self._come_back(host), name=f"supervise {self.name}"), context=context_of(None))
+
+    async def _come_back(self, failed: SimulatedHost) -> None:
+        await asyncio.sleep(self.cluster.options.start_again_s)
+        if failed.alive and not self.cluster.stopping:
+            self.crash(keep_unsynced=True)
+            await self.restart()
 
 
 class ClientNode(Node):
@@ -173,12 +271,21 @@ class ClientNode(Node):
         return await host.call(self._with_client(host.port, program), name=self.name)
 
     async def _with_client(self, host: Host, program: Callable[[Client], Awaitable[Result]]) -> Result:
-        metadata = await self.open_metadata(host)
+        metadata = await self._open_patiently(host)
         try:
             async with Client(host, metadata, self.cluster.options.client_settings) as client:
                 return await program(client)
         finally:
             await metadata.aclose()
+
+    async def _open_patiently(self, host: Host) -> ClusterMetadata:
+        """As a program that ends when it cannot reach the metadata, and is started again."""
+        for _ in range(self.cluster.options.starts_max):
+            try:
+                return await self.open_metadata(host)
+            except ConnectionLost:
+                await asyncio.sleep(self.cluster.options.start_again_s)
+        return await self.open_metadata(host)
 
 
 class SimulatedCluster:
@@ -199,6 +306,16 @@ class SimulatedCluster:
         self.others: dict[str, Node] = {}
         """Nodes of other kinds, by name, added by whoever makes them."""
         self.connections_lost = 0
+        self.conflicts = 0
+        """How often somebody else wrote a node again between somebody's reading it and changing it."""
+        self.metadata_operations = 0
+        self.failures: list[str] = []
+        """Bookies that do not start or stop although nothing of theirs was struck."""
+        self.cut_off: dict[str, int] = {}
+        """Nodes that cannot reach the metadata store, with how often they are cut off from it."""
+        self.stopping = False
+        self._owners: dict[int, str] = {}
+        self._rival: MemoryTree | None = None
         self._chance = world.chance("metadata")
 
     async def start(self) -> None:
@@ -223,19 +340,37 @@ class SimulatedCluster:
         return node
 
     def node(self, name: str) -> Node:
-        """The node of this name, whatever its kind."""
-        return self.bookies.get(name) or self.others.get(name) or self.clients[name]
+        """The node of this name, whatever its kind; a client where there is none yet."""
+        return self.bookies.get(name) or self.others.get(name) or self.client(name)
+
+    def node_names(self) -> list[str]:
+        """Every node that there is: bookies, clients, others."""
+        return [*self.bookies, *self.clients, *self.others]
 
     async def revive(self) -> None:
-        """Start every bookie that is down."""
-        for bookie in self.bookies.values():
-            if not bookie.alive:
-                await bookie.start()
+        """Let every node come back, and start every bookie that is down."""
+        for node in [*self.bookies.values(), *self.clients.values(), *self.others.values()]:
+            await node.restart()
 
     async def stop(self) -> None:
         """End every bookie in order."""
+        self.stopping = True
         for bookie in self.bookies.values():
             await bookie.stop()
+        if self._rival is not None:
+            await self._rival.close()
+
+    def open_session(self, name: str) -> MemoryTree:
+        """A session of a node's with the metadata store.
+
+        Raises:
+            ConnectionLost: the node is cut off from it.
+        """
+        if name in self.cut_off:
+            raise ConnectionLost(f"{name} cannot reach the metadata store (simulated)")
+        tree = MemoryTree(self.store)
+        self._owners[tree.session_id] = name
+        return tree
 
     def expire_later(self, session_id: int) -> None:
         """End a dead node's session after its time."""
@@ -254,14 +389,38 @@ class SimulatedCluster:
         found += [f"listener {name}:{port}" for name, port in self.world.network.open_listeners()]
         return found
 
-    def _delay(self, session_id: int, operation: str, path: str) -> Fault:
-        low, high = self.options.metadata_delay_low_s, self.options.metadata_delay_high_s
+    def _delay(self, session_id: int, operation: str, path: str) -> Fault | None:
+        if self._rival is not None and session_id == self._rival.session_id:
+            return None
+        self.metadata_operations += 1
+        options = self.options
+        low, high = options.metadata_delay_low_s * options.metadata_slowness, options.metadata_delay_high_s * options.metadata_slowness
         fault = Fault(delay_before_s=self._chance.uniform(low, high), delay_after_s=self._chance.uniform(low, high))
-        if self.options.metadata_loss_rate and self._chance.random() < self.options.metadata_loss_rate:
-            self.connections_lost += 1
-            lost = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
-            if self._chance.random() < 0.5:
-                fault.raise_before = lost
-            else:
-                fault.raise_after = lost
+        if self._owners.get(session_id) in self.cut_off:
+            self._lose_connection(fault, operation, path, before=True)
+        elif options.metadata_loss_rate and self._chance.random() < options.metadata_loss_rate:
+            self._lose_connection(fault, operation, path, before=self._chance.random() < 0.5)
+        contended = options.metadata_conflict_rate and operation in ("set", "multi") and CONTENDED.search(path)
+        if contended and self._chance.random() < options.metadata_conflict_rate:
+            self.world.loop.call_soon(self._contend, path, context=context_of(None))
         return fault
+
+    def _lose_connection(self, fault: Fault, operation: str, path: str, *, before: bool) -> None:
+        self.connections_lost += 1
+        lost = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
+        if before:
+            fault.raise_before = lost
+        else:
+            fault.raise_after = lost
+
+    def _contend(self, path: str) -> None:
+        """Write a node's own data to it once more, before the change that is on its way arrives: the version rises, the content stays."""
+        if self._rival is None:
+            self._rival = MemoryTree(self.store)
+        self.world.loop.begin(self._write_again(self._rival, path), name="rival")
+
+    async def _write_again(self, rival: MemoryTree, path: str) -> None:
+        with suppress(NoNode, BadVersion):
+            data, stat = self.store.get(path)
+            await rival.set(path, data, stat.version)
+            self.conflicts += 1

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.loop import HostCrashed, Life, VirtualLoop, context_of
+from triplicate.sim.loop import Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.points import FaultPoints
 from triplicate.sim.record import Recorder
@@ -165,8 +165,8 @@ class SimulatedHost:
             raise
         finally:
             self._watchers.remove(done)
-        # A task that was itself at a port when its node died ends with that; any other stands still.
-        if not task.done() or (not task.cancelled() and isinstance(task.exception(), HostCrashed)):
+        # A task that was itself at a port when its node died ends with that, or with whatever its unwinding met; any other stands still.
+        if not task.done() or (not self.alive and (task.cancelled() or task.exception() is not None)):
             raise NodeDied(self.name)
         return task.result()
 

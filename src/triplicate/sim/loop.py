@@ -186,7 +186,18 @@ class VirtualLoop(LoopInterface):
     def call_later(
         self, delay: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        # As `call_at`, written out: most timers are made here.
+        if context is None:
+            context = contextvars.copy_context()
+        life = context.get(LIFE)
+        when = self._now + delay
+        handle = VirtualHandle(callback, args, context, life, when)
+        if life is not None and not life.alive:
+            handle.void = True
+        else:
+            self._sequence += 1
+            heapq.heappush(self._timers, (when, self._sequence, handle))
+        return handle
 
     # Futures and tasks.
 
@@ -204,6 +215,10 @@ class VirtualLoop(LoopInterface):
         self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Result]:
         """Start a task; asyncio's `create_task` under the name that the world uses."""
+        if self._closed:
+            # Dead nodes' coroutines are being unwound: what they start now would never run.
+            coroutine.close()
+            raise RuntimeError("the loop is closed")
         life = LIFE.get() if context is None else context.get(LIFE)
         if life is not None and not life.alive:
             coroutine.close()
@@ -285,37 +300,40 @@ class VirtualLoop(LoopInterface):
         self._running = True
         self._stopping = False
         try:
-            while not self._stopping and not (main is not None and main.done()):
-                if not self._turn():
-                    if main is None:
-                        return
-                    raise SimulationStuck(f"at {self._now:.6f} s nothing can happen any more; waiting: {self.describe_waiting()}")
+            if not self._turns(main) and main is not None:
+                raise SimulationStuck(f"at {self._now:.6f} s nothing can happen any more; waiting: {self.describe_waiting()}")
         finally:
             self._running = False
             asyncio_events._set_running_loop(None)
             sys.set_asyncgen_hooks(*hooks)
 
-    def _turn(self) -> bool:
-        """Move due timers, run what is ready now (not what that makes ready). False when there is nothing at all."""
+    def _turns(self, main: asyncio.Future[Any] | None) -> bool:
+        """Turn after turn: move due timers, run what is ready then (not what that makes ready). False once there is nothing at all.
+
+        Most of a simulation's callbacks pass through here one or two to a turn, hence the local names.
+        """
         ready, timers = self._ready, self._timers
-        while timers and timers[0][2].void:
-            heapq.heappop(timers)
-        if not ready:
-            if not timers:
-                return False
-            self._now = max(self._now, timers[0][0])
-            if self._now > self.time_max_s:
-                raise SimulationStuck(f"virtual time passed {self.time_max_s} s; waiting: {self.describe_waiting()}")
-        now = self._now
-        while timers and timers[0][0] <= now:
-            ready.append(heapq.heappop(timers)[2])
-        count = len(ready)
-        self.callbacks_run += count
-        if self.callbacks_run > self.callbacks_max:
-            raise SimulationStuck(f"{self.callbacks_max} callbacks at {now:.6f} s and no end; busiest: {self._describe_busy()}")
-        for _ in range(count):
-            handle = ready.popleft()
-            if not handle.void:
+        append, popleft, heappop = ready.append, ready.popleft, heapq.heappop
+        while not self._stopping and (main is None or not main.done()):
+            if not ready:
+                while timers and timers[0][2].void:
+                    heappop(timers)
+                if not timers:
+                    return False
+                self._now = max(self._now, timers[0][0])
+                if self._now > self.time_max_s:
+                    raise SimulationStuck(f"virtual time passed {self.time_max_s} s; waiting: {self.describe_waiting()}")
+            now = self._now
+            while timers and timers[0][0] <= now:
+                append(heappop(timers)[2])
+            count = len(ready)
+            self.callbacks_run += count
+            if self.callbacks_run > self.callbacks_max:
+                raise SimulationStuck(f"{self.callbacks_max} callbacks at {now:.6f} s and no end; busiest: {self._describe_busy()}")
+            for _ in range(count):
+                handle = popleft()
+                if handle.void:
+                    continue
                 life = handle.life
                 if life is not None and life.paused:
                     life.held.append(handle)

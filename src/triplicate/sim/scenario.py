@@ -7,19 +7,19 @@ import gc
 import json
 import random
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from triplicate.config import ClientSettings
 from triplicate.errors import TriplicateError
 from triplicate.sim.checkers import Verdict, judge
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.faults import draw_faults, play_fault
+from triplicate.sim.faults import KINDS, Targets, draw_faults, play_fault
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import SimulationStuck
 from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS
+from triplicate.sim.points import points_known
 from triplicate.sim.record import Fact
 from triplicate.sim.stage import PROGRESS_S, Stage
 
@@ -46,6 +46,8 @@ class Result:
     violations: list[str]
     """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress."""
     facts: list[Fact] = field(default_factory=list)
+    cpu_s: float = 0.0
+    """Processor time, where it was measured."""
 
     @property
     def ok(self) -> bool:
@@ -60,51 +62,6 @@ class Result:
         return "\n".join([head, *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])])
 
 
-@dataclass
-class Summary:
-    """What became of many seeds."""
-
-    results: list[Result] = field(default_factory=list)
-
-    @property
-    def failed(self) -> list[Result]:
-        """The seeds with a violation."""
-        return [result for result in self.results if not result.ok]
-
-    def totals(self) -> dict[str, int]:
-        """Counts of all seeds added up, faults among them."""
-        totals: dict[str, int] = {}
-        for result in self.results:
-            for name, count in [*result.counts.items(), *result.struck.items()]:
-                totals[name] = totals.get(name, 0) + count
-        return totals
-
-    def decided(self) -> dict[str, int]:
-        """How often each checker had something to decide."""
-        decided: dict[str, int] = {}
-        for result in self.results:
-            for verdict in result.verdicts:
-                decided[verdict.checker] = decided.get(verdict.checker, 0) + verdict.decided
-        return decided
-
-
-def run(seeds: Iterable[int], *, report: Callable[[Result], None] | None = None) -> Summary:
-    """Run several seeds in this process.
-
-    Args:
-        seeds: one run each.
-        report: called with each result as it comes; facts are dropped afterwards.
-    """
-    summary = Summary()
-    for seed in seeds:
-        result = run_seed(seed)
-        if report is not None:
-            report(result)
-        result.facts = []
-        summary.results.append(result)
-    return summary
-
-
 def bookie_names(count: int = ClusterOptions.bookies) -> list[str]:
     """The names of a cluster's bookies."""
     return [f"bookie-{number + 1}" for number in range(count)]
@@ -116,14 +73,21 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
     Args:
         play: the play instead of the one that the seed's last digit says.
     """
-    name = play or TENTHS.get(seed % 10, "ledgers")
-    # Until a play exists its seeds play ledgers.
-    kind = PLAYS.get(name, PLAYS["ledgers"])
+    kind = PLAYS[play or play_of(seed)]
     chance = random.Random(derive_seed(seed, "plan", kind.name))
     load = kind.draw(chance)
     plan = Plan(kind.name, load, sync_high_s=chance.choice([0.004, 0.004, 0.030]), metadata_high_s=chance.choice([0.004, 0.004, 0.050]))
-    faults = draw_faults(chance, bookie_names(), kind.clients(load), plan.duration_s)
-    return Plan(plan.play, load, faults, plan.duration_s, plan.sync_high_s, plan.metadata_high_s)
+    rooms = ("bookie", *kind.rooms)
+    points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
+    targets = Targets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load))
+    return replace(plan, faults=draw_faults(chance, targets, plan.duration_s))
+
+
+def play_of(seed: int) -> str:
+    """Which play a seed plays: its last digit says so."""
+    name = TENTHS.get(seed % 10, "ledgers")
+    # Until a play exists its seeds play ledgers.
+    return name if name in PLAYS else "ledgers"
 
 
 def plan_from_json(text: str) -> Plan:
@@ -132,12 +96,18 @@ def plan_from_json(text: str) -> Plan:
     Raises:
         ValueError: it is no such text.
     """
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error}") from error
     if not isinstance(found, dict) or found.get("v") != 1 or found.get("play") not in PLAYS:
         raise ValueError(f"no plan of version 1 for one of the plays {', '.join(PLAYS)}")
     try:
         load = PLAYS[found["play"]].load_type(**found["load"])
         faults = tuple(Strike(**strike) for strike in found["faults"])
+        for strike in faults:
+            if strike.kind not in KINDS:
+                raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
         return Plan(found["play"], load, faults, float(found["duration_s"]), float(found["sync_high_s"]), float(found["metadata_high_s"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"the plan lacks a field or has one too many: {error}") from error
@@ -186,9 +156,9 @@ class Scenario:
         self.world.close()
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
-        violations += problems
-        # No disk fails unless it was struck: a bookie that gives up has met a fault of its own.
-        violations += [str(fact) for fact in self.world.recorder.facts if fact.kind == "bookie.failed"]
+        violations += [*problems, *self.cluster.failures]
+        # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
+        violations += [str(fact) for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
         facts = self.world.recorder.facts
         return Result(
@@ -205,8 +175,6 @@ class Scenario:
         for fault in faults:
             await fault
         await self.cluster.revive()
-        for node in [*self.cluster.clients.values(), *self.cluster.others.values()]:
-            await node.restart()
         stage.deadline_s = loop.time() + PROGRESS_S
         stage.quiet.set()
         await self.play.finish()
@@ -214,10 +182,15 @@ class Scenario:
         await asyncio.sleep(SETTLE_S)
         stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
 
+    def _was_struck(self, fact: Fact) -> bool:
+        bookie = self.cluster.bookies.get(fact.node)
+        return bookie is not None and fact.time_s >= bookie.may_fail_from_s
+
     def _counts(self) -> dict[str, int]:
         counts = self.play.counts()
         counts["metadata_connections_lost"] = self.cluster.connections_lost
         counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
         counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())
         counts["callbacks"] = self.world.loop.callbacks_run
+        counts["bookies_lost"] = len(self.stage.lost_bookies)
         return counts

@@ -40,6 +40,18 @@ class Stage:
         """Virtual seconds since the world began."""
         return self.world.loop.time()
 
+    @property
+    def lost_bookies(self) -> dict[str, str]:
+        """Bookies that stay down for the rest of the run, and why: their disks are rotten, and they rightly refuse to start. Nobody may
+        wait for an answer of theirs, and copies of theirs are missing by right."""
+        return {name: bookie.lost for name, bookie in self.cluster.bookies.items() if bookie.lost}
+
+    @property
+    def rotten_bookies(self) -> dict[str, str]:
+        """Bookies that lost data which they had synced, and to what: at most ack quorum - 1. What they hold is counted, not judged: they
+        may answer with errors, or no longer know an entry. Those in `lost_bookies` are among them."""
+        return {name: bookie.rotten for name, bookie in self.cluster.bookies.items() if bookie.rotten}
+
     def chance(self, *purpose: object) -> random.Random:
         """A random stream of its own."""
         return self.world.chance("workload", *purpose)

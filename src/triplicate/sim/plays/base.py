@@ -19,6 +19,8 @@ class Play(ABC):
     checkers: ClassVar[Mapping[str, Checker]]
     counted: ClassVar[tuple[str, ...]] = ()
     """Names in `counts` that must not be zero over a hundred seeds."""
+    rooms: ClassVar[tuple[str, ...]] = ("client",)
+    """Rooms of the code that its nodes beside the bookies run: faults may strike at their fault points."""
 
     def __init__(self, stage: Stage, load: Any) -> None:
         self.stage = stage
@@ -38,6 +40,11 @@ class Play(ABC):
     def smaller(cls, load: Any) -> Iterator[Any]:
         """Loads that ask for less, the boldest first: what shrinking tries."""
         return iter(())
+
+    @classmethod
+    def losses_max(cls, load: Any) -> int:
+        """How many bookies may lose data which they had synced: the smallest ack quorum of this load's ledgers, less one."""
+        return max(0, int(getattr(load, "ack_quorum", 2)) - 1)
 
     @abstractmethod
     async def begin(self) -> None:

@@ -1,0 +1,76 @@
+"""The faults: how each kind is drawn and how it strikes.
+
+Each seed turns a random subset of the kinds on, so that runs differ in kind and not only in detail (swarm testing: Groce et al.,
+"Swarm Testing", 2012).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+
+from triplicate.sim.faults import disks, links, metadata, processes
+from triplicate.sim.faults.kind import FaultKind, Targets
+from triplicate.sim.plan import Strike
+from triplicate.sim.stage import Stage
+
+__all__ = ["KINDS", "FaultKind", "Targets", "draw_faults", "play_fault"]
+
+ON_RATE = 0.3
+"""How likely a kind is on in a seed."""
+STRIKES_MIN, STRIKES_MAX = 3, 8
+DRAWS_MAX = 200
+
+KINDS: dict[str, FaultKind] = {
+    "crash": FaultKind("a machine loses its power: what was not synced is lost or torn", processes.draw_down("crash"), processes.take_down),
+    "kill": FaultKind("a process is killed; its kernel keeps what was written", processes.draw_down("kill"), processes.take_down),
+    "stop": FaultKind("a bookie ends in order and starts again", processes.draw_down("stop"), processes.take_down),
+    "pause": FaultKind("a process stands still for a while, also at a fault point", processes.draw_pause, processes.pause),
+    "clock": FaultKind("a wall clock jumps forward or back, and returns", processes.draw_clock, processes.clock),
+    "crash_at": FaultKind("a crash right before a disk operation, or at a fault point", processes.draw_crash_at, processes.crash_at),
+    "power_loss": FaultKind("all bookies lose their power right before a sync of one", processes.draw_power_loss, processes.power_loss),
+    "link_block": FaultKind("nothing goes from one node to another; the way back is open", links.draw_link("link_block"), links.block),
+    "partition": FaultKind("a node or a group is cut off both ways, also from the metadata", links.draw_partition, links.partition),
+    "link_slow": FaultKind("a link takes many times as long", links.draw_link("link_slow"), links.slow),
+    "reset": FaultKind("connections break, most of them inside a frame", links.draw_reset, links.reset),
+    "disk_slow": FaultKind("a disk's writes and syncs take many times as long", disks.draw_slow, disks.slow),
+    "disk_full": FaultKind("a disk has no space left for a while", disks.draw_full, disks.full),
+    "sync_failed": FaultKind("a sync fails, and what it was to save is gone", disks.draw_sync_failed, disks.sync_failed),
+    "bit_rot": FaultKind("bits of what one bookie had synced change", disks.draw_rot, disks.rot),
+    "metadata_slow": FaultKind("metadata operations take many times as long", metadata.draw_slow, metadata.slow),
+    "metadata_lost": FaultKind("metadata connections are lost, before or after the change", metadata.draw_lost, metadata.lose),
+    "metadata_conflict": FaultKind("somebody else changes a node between read and change", metadata.draw_conflict, metadata.conflict),
+    "session_expired": FaultKind("a living node's metadata session ends", metadata.draw_expired, metadata.expire),
+}
+"""All kinds, by the name in a `Strike`."""
+
+
+def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> tuple[Strike, ...]:
+    """Draw a run's faults: at least three, of a random subset of the kinds.
+
+    Args:
+        targets: the nodes that may be struck.
+        duration_s: when faults stop.
+    """
+    kinds = [name for name in KINDS if chance.random() < ON_RATE] or [chance.choice(list(KINDS))]
+    victims = chance.sample(targets.bookies, min(targets.losses_max, len(targets.bookies)))
+    strikes: list[Strike] = []
+    wanted = chance.randrange(STRIKES_MIN, STRIKES_MAX)
+    for number in range(DRAWS_MAX):
+        if len(strikes) >= wanted:
+            break
+        # Where none of the kinds that are on finds anything to strike, all are on.
+        kind = chance.choice(kinds if number < DRAWS_MAX // 2 else list(KINDS))
+        strike = KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.85))
+        if strike is not None and strike.kind == "bit_rot":
+            strike = replace(strike, target=chance.choice(victims))
+        if strike is not None:
+            strikes.append(strike)
+    return tuple(sorted(strikes, key=lambda strike: strike.at_s))
+
+
+async def play_fault(stage: Stage, strike: Strike, began_s: float) -> None:
+    """Wait for its time, strike, and undo it when its time is over."""
+    await asyncio.sleep(max(0.0, began_s + strike.at_s - stage.time()))
+    await KINDS[strike.kind].strike(stage, strike)

@@ -1,0 +1,116 @@
+"""Faults of disks: slow, full, a sync that fails, a bit that rots."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
+from triplicate.sim.disk import SimulatedDisk
+from triplicate.sim.faults.kind import Targets, undone
+from triplicate.sim.image import Inode
+from triplicate.sim.plan import Strike
+from triplicate.sim.stage import Stage
+
+KIB = 1024
+BLOCK_BYTES = 4096
+GROUP_MAGIC = b"TPJG"
+"""A group of a journal begins with this, at a multiple of a block."""
+
+
+def draw_slow(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """A disk whose writes and syncs take many times as long."""
+    options = {"factor": chance.choice([10.0, 50.0, 300.0])}
+    return Strike("disk_slow", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 3.0, 10.0]), options=options)
+
+
+async def slow(stage: Stage, strike: Strike) -> None:
+    """Slow a disk down for a while."""
+    disk = stage.world.disk(strike.target)
+    before = disk.syncs
+    disk.slow(float(strike.options["factor"]))
+    with undone(lambda: disk.slow(1.0)):
+        await asyncio.sleep(strike.lasts_s)
+    if disk.syncs > before:
+        stage.strike("disk_slow", node=strike.target, syncs=disk.syncs - before)
+
+
+def draw_full(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """A disk that has little or no space left."""
+    options = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB, 300 * KIB])}
+    return Strike("disk_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+
+
+async def full(stage: Stage, strike: Strike) -> None:
+    """Let somebody else's files fill a disk, and be deleted later."""
+    disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
+    before = disk.refused_writes
+    node.let_fail()
+    disk.fill(int(strike.options["free_bytes"]))
+    with undone(disk.relieve):
+        await asyncio.sleep(strike.lasts_s)
+        noticed = node.alive and node.bookie is not None and node.bookie.read_only
+    if noticed or disk.refused_writes > before:
+        stage.strike("disk_full", node=strike.target, refused=disk.refused_writes - before)
+
+
+def draw_sync_failed(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """A sync that fails, once."""
+    place = chance.choice([JOURNAL_DIRECTORY, JOURNAL_DIRECTORY, LEDGER_DIRECTORY, "/"])
+    return Strike("sync_failed", at_s, chance.choice(targets.bookies), lasts_s=3.0, options={"prefix": place})
+
+
+async def sync_failed(stage: Stage, strike: Strike) -> None:
+    """Let the next sync fail; what it was to save is gone. The bookie gives up, and is started again."""
+    disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options["prefix"])
+    before = disk.failed_syncs
+    node.let_fail()
+    disk.fail_next_sync(prefix)
+    await asyncio.sleep(strike.lasts_s)
+    if disk.failed_syncs == before:
+        disk.failing_syncs.remove(prefix)
+    else:
+        stage.strike("sync_failed", node=strike.target, under=prefix)
+
+
+def draw_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
+    """A bit of what was synced changes. Which bookie, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
+    if targets.losses_max < 1:
+        return None
+    place = chance.choice(["journal", "ledgers", "ledgers"])
+    return Strike("bit_rot", at_s, targets.bookies[0], lasts_s=0.0, options={"place": place, "bits": chance.choice([1, 1, 3])})
+
+
+async def rot(stage: Stage, strike: Strike) -> None:
+    """Flip bits on the medium. The bookie may find out when it reads, or when it starts; or never."""
+    disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
+    chance = stage.world.chance("rot", strike.target, strike.at_s)
+    places: list[str] = []
+    for _ in range(int(strike.options.get("bits", 1))):
+        place = rot_journal(disk, chance) if strike.options["place"] == "journal" else disk.rot(chance, LEDGER_DIRECTORY)
+        if place is not None:
+            places.append(f"{place[0]}:{place[1]}")
+    if places:
+        node.let_fail()
+        node.rotten = node.rotten or f"bit rot at {places[0]}"
+        stage.strike("bit_rot", node=strike.target, places=" ".join(places))
+
+
+def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
+    """Rot a bit of a journal's groups, but never of the last one: that cannot be told from one which a crash has torn.
+
+    What a bookie forgets so it would forget without knowing, a fence for one, and no protocol survives that.
+    """
+    spots: list[tuple[str, int, int]] = []
+    for path, inode in sorted(disk.names.live.items()):
+        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY) and not inode.pending:
+            data = inode.durable.data
+            begins = [at for at in range(BLOCK_BYTES, len(data), BLOCK_BYTES) if data[at : at + len(GROUP_MAGIC)] == GROUP_MAGIC]
+            if len(begins) > 1:
+                spots.append((path, begins[0], begins[-1]))
+    if not spots:
+        return None
+    path, low, high = chance.choice(spots)
+    offset = chance.randrange(low, high)
+    disk.flip_bit(path, offset, chance.randrange(8))
+    return path, offset
