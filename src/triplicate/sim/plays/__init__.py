@@ -3,7 +3,8 @@
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.ledger_load import LedgerLoad
 from triplicate.sim.plays.ledgers import LedgerPlay
+from triplicate.sim.plays.logs import LogPlay
 
-PLAYS: dict[str, type[Play]] = {play.name: play for play in (LedgerPlay,)}
+PLAYS: dict[str, type[Play]] = {play.name: play for play in (LedgerPlay, LogPlay)}
 
-__all__ = ["PLAYS", "LedgerLoad", "LedgerPlay", "Play"]
+__all__ = ["PLAYS", "LedgerLoad", "LedgerPlay", "LogPlay", "Play"]

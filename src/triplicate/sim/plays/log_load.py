@@ -1,0 +1,68 @@
+"""How much the play of logs writes, publishes and takes away, and by whom."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LogLoad:
+    """One run's load."""
+
+    writers: int
+    """Who compete for the first log."""
+    pause_mean_s: float
+    """A writer pauses this long between bursts, on average."""
+    burst_high: int
+    """Appends in one burst, at most."""
+    tenure_mean_s: float
+    """A writer wants the log for this long, on average, then leaves it in one way or another."""
+    value_high_bytes: int
+    window_entries: int
+    roll_size_bytes: int
+    roll_age_s: float
+    compression: str
+    evictions: int
+    """How often the log's owner is killed or paused, and others are told to hurry."""
+    truncations: int
+    retain_size_bytes: int
+    """0 keeps everything."""
+    control: bool
+    """Whether tailers ask for control records as well."""
+    applications: int
+    """Publishers of the second log."""
+    rivals: bool
+    """Whether every application has two drivers, which publish the same batches at the same time."""
+    batches: int
+    """Per application."""
+    tasks: int
+    """Staging ledgers per batch."""
+    deaths: int
+    """How often the writer of the third log, which changes between it and a publisher, is killed."""
+
+
+def draw_load(chance: random.Random) -> LogLoad:
+    """Draw a load."""
+    # Many short segments bring pages; long ones bring ensemble changes in their midst.
+    roll_size_bytes = chance.choice([1024, 1024, 4096, 64 * 1024])
+    return LogLoad(
+        writers=chance.choice([2, 3, 3]),
+        pause_mean_s=chance.choice([0.15, 0.3, 0.5]),
+        burst_high=chance.choice([2, 4, 6]),
+        tenure_mean_s=chance.choice([3.0, 8.0, 20.0]),
+        value_high_bytes=chance.choice([20, 200, 800]),
+        window_entries=chance.choice([3, 8, 100]),
+        roll_size_bytes=roll_size_bytes,
+        roll_age_s=chance.choice([2.0, 20.0]),
+        compression=chance.choice(["auto", "none", "zlib", "zstd"]),
+        evictions=chance.randrange(1, 5),
+        truncations=chance.choice([0, 0, 1, 3]),
+        retain_size_bytes=chance.choice([0, 0, 0, 8 * 1024]),
+        control=chance.random() < 0.5,
+        applications=chance.choice([1, 2]),
+        rivals=chance.random() < 0.5,
+        batches=chance.randrange(3, 7),
+        tasks=chance.randrange(1, 4),
+        deaths=chance.randrange(0, 4),
+    )

@@ -1,0 +1,133 @@
+"""Publishers of the play of logs: tasks stage ledgers, drivers publish them as batches, once, whatever they know of the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from triplicate.client import Client
+from triplicate.errors import LogOwned
+from triplicate.log import Logs, Published, StagedLedger, StagingOrigin
+from triplicate.runtime import TaskScope
+from triplicate.sim.checkers.logs import BatchOffered, BatchPublished
+from triplicate.sim.plays.log_scene import TROUBLE, Scene, Scribe, records_of
+
+
+class Application:
+    """What the drivers of one application agree on: which batch is next. It goes on when a driver knows that the batch is in the log."""
+
+    def __init__(self, name: str, log: str, batches: int) -> None:
+        self.name = name
+        self.log = log
+        self.batches = batches
+        self.next_batch = 0
+
+
+class Driver:
+    """Publishes one batch of its application after the other; rivals do the same with ledgers of their own.
+
+    Args:
+        pause_mean_s: between batches, on average.
+    """
+
+    def __init__(self, scene: Scene, name: str, application: Application, pause_mean_s: float) -> None:
+        self._scene = scene
+        self.name = name
+        self._application = application
+        self._pause_mean_s = pause_mean_s
+        self._chance = scene.chance(name)
+        self._attempts = 0
+
+    async def __call__(self, client: Client) -> None:
+        scene, application = self._scene, self._application
+        logs = scene.logs(client)
+        while application.next_batch < application.batches:
+            await scene.until_quiet(self._chance.expovariate(1.0 / self._pause_mean_s))
+            batch = application.next_batch
+            if batch < application.batches and await self._batch(logs, batch):
+                application.next_batch = max(application.next_batch, batch + 1)
+
+    async def _batch(self, logs: Logs, batch: int) -> bool:
+        """Stage and publish; true if the batch is in the log."""
+        self._attempts += 1
+        attempt = f"{self.name}#{self._attempts}"
+        try:
+            staged, records = await self._stage(logs, batch, attempt)
+        except TROUBLE as error:
+            self._scene.trouble(error)
+            await asyncio.sleep(0.2)
+            return False
+        application = self._application
+        self._scene.add(BatchOffered(self._scene.time(), application.log, application.name, batch, attempt, records))
+        while True:
+            try:
+                return await self._publish(logs, batch, attempt, staged)
+            except LogOwned as error:
+                # The writer of a log that changes hands may live for long.
+                self._scene.trouble(error)
+                self._scene.count("publish_refused")
+                await asyncio.sleep(self._chance.uniform(0.3, 2.0))
+            except TROUBLE as error:
+                self._scene.trouble(error)
+                self._scene.count("publish_unknown")
+                await asyncio.sleep(self._chance.uniform(0.0, 0.5))
+            if self._chance.random() < 0.4:
+                break
+        # Give this attempt up, as a driver does that aborts the batch after its commit seemed to fail; the next attempt stages anew.
+        if self._chance.random() < 0.7:
+            await self._discard(logs, staged)
+        return False
+
+    async def _stage(self, logs: Logs, batch: int, attempt: str) -> tuple[list[StagedLedger], tuple[tuple[bytes, ...], ...]]:
+        tasks = self._chance.randrange(1, self._scene.load.tasks + 1)
+        async with TaskScope(f"tasks of {attempt}") as scope:
+            running = [scope.spawn(self._task(logs, batch, attempt, number), name="task") for number in range(tasks)]
+        done = [task.result() for task in running]
+        return [staged for staged, _ in done], tuple(records for _, records in done)
+
+    async def _task(self, logs: Logs, batch: int, attempt: str, partition: int) -> tuple[StagedLedger, tuple[bytes, ...]]:
+        """Write one staging ledger, which may stay empty."""
+        application = self._application
+        scribe = Scribe(f"{application.name}/{batch}/{attempt}/{partition}", self._chance, self._scene.load.value_high_bytes)
+        origin = StagingOrigin(application.log, application.name, batch=batch, partition=partition, attempt=self._attempts)
+        records: tuple[bytes, ...] = ()
+        async with await logs.staging(origin) as writer:
+            for _ in range(self._chance.randrange(0, 4)):
+                values, keys = scribe.values(self._chance.randrange(1, 6))
+                await writer.append_many(values, keys=keys)
+                records += records_of(values, keys)
+        return await writer.seal(), records
+
+    async def _publish(self, logs: Logs, batch: int, attempt: str, staged: Sequence[StagedLedger]) -> bool:
+        application = self._application
+        # Ids alone make the publisher read the ledgers, as one that lost what its tasks had said.
+        ledgers: list[int | StagedLedger] = [item if self._chance.random() < 0.8 else item.ledger_id for item in staged]
+        published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
+        self._note(batch, attempt, published)
+        if published.already:
+            self._scene.count("published_already")
+            await self._discard(logs, staged)
+        else:
+            self._scene.count("batches_published")
+            if self._chance.random() < 0.3:
+                again = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
+                assert again.already, f"batch {batch} of {application.name} was published twice by {self.name}: {published}, {again}"
+                self._note(batch, attempt, again)
+        return True
+
+    def _note(self, batch: int, attempt: str, published: Published) -> None:
+        application, first, end = self._application, published.first_offset, published.end_offset
+        if published.batch != batch:
+            first = end = -1
+        self._scene.add(
+            BatchPublished(self._scene.time(), application.log, application.name, batch, attempt, first, end, published.already)
+        )
+
+    async def _discard(self, logs: Logs, staged: Sequence[StagedLedger]) -> None:
+        """Delete what is not in the log. What cannot be deleted now is left to the sweep."""
+        try:
+            gone = await logs.discard(self._application.log, [item.ledger_id for item in staged])
+        except TROUBLE as error:
+            self._scene.trouble(error)
+        else:
+            self._scene.count("staged_discarded", len(gone))
