@@ -7,19 +7,23 @@
 from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Ended, Event, History, Read, Sent, Tailed, Verdict, judge
 from triplicate.sim.cluster import BookieNode, ClientNode, ClusterOptions, Node, SimulatedCluster, small_bookie_settings
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
+from triplicate.sim.faults import KINDS, FaultKind
 from triplicate.sim.host import NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, Life, SimulationStuck, VirtualLoop
+from triplicate.sim.mutants import Hunt, Mutant, MutantMisfit, apply_mutant, hunt_all, mutants_folder, read_mutants, unclean
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS, Play
 from triplicate.sim.points import Barrier, FaultPoints, Trap, points_known
 from triplicate.sim.record import Fact, Recorder
 from triplicate.sim.run import Summary, run
-from triplicate.sim.scenario import Result, Scenario, plan_from_json, plan_of, play_of, run_seed
+from triplicate.sim.scenario import OTHER_FINDINGS, Result, Scenario, found_by, plan_from_json, plan_of, play_of, run_seed
 from triplicate.sim.stage import Stage
 
 __all__ = [
     "CHECKERS",
+    "KINDS",
+    "OTHER_FINDINGS",
     "PLAYS",
     "Acknowledged",
     "Barrier",
@@ -31,10 +35,14 @@ __all__ = [
     "Ended",
     "Event",
     "Fact",
+    "FaultKind",
     "FaultPoints",
     "History",
     "HostCrashed",
+    "Hunt",
     "Life",
+    "Mutant",
+    "MutantMisfit",
     "NetworkTiming",
     "Node",
     "NodeDied",
@@ -58,13 +66,19 @@ __all__ = [
     "Verdict",
     "VirtualLoop",
     "World",
+    "apply_mutant",
     "derive_seed",
+    "found_by",
+    "hunt_all",
     "judge",
+    "mutants_folder",
     "plan_from_json",
     "plan_of",
     "play_of",
     "points_known",
+    "read_mutants",
     "run",
     "run_seed",
     "small_bookie_settings",
+    "unclean",
 ]

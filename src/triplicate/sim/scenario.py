@@ -28,8 +28,19 @@ SETTLE_S = 2.0
 
 VIOLATIONS_SHOWN = 20
 
+OTHER_FINDINGS = ("progress", "leaks", "unhandled", "bookies", "failed")
+"""What is found wrong beside the checkers: somebody does not come to an end; something is left behind; an error reached nobody; a bookie
+ended or did not start although nothing of it was struck; an actor met what cannot be."""
+_FOUND_BY = {"no progress": "progress", "stuck": "progress", "leak": "leaks", "unhandled": "unhandled", "bookie": "bookies"}
+
 TENTHS = {3: "logs", 7: "databases"}
 """Seeds that end with this digit play this; all others play ledgers."""
+
+
+def found_by(violation: str) -> str:
+    """Who reports a violation: a checker, or one of `OTHER_FINDINGS`."""
+    head = violation.partition(":")[0]
+    return head if any(head in play.checkers for play in PLAYS.values()) else _FOUND_BY.get(head, "failed")
 
 
 @dataclass
@@ -44,7 +55,7 @@ class Result:
     struck: dict[str, int]
     verdicts: list[Verdict]
     violations: list[str]
-    """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress."""
+    """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress. `found_by` says whose each is."""
     facts: list[Fact] = field(default_factory=list)
     cpu_s: float = 0.0
     """Processor time, where it was measured."""
@@ -156,9 +167,10 @@ class Scenario:
         self.world.close()
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
-        violations += [*problems, *self.cluster.failures]
+        violations += problems
         # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
-        violations += [str(fact) for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
+        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
+        violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
         facts = self.world.recorder.facts
         return Result(
