@@ -2,7 +2,8 @@
 
 Both kinds of writers stand in front of this: they number the entries, keep what is not confirmed, and tell who waits. Per entry: one
 header packed, one digest, one join. Everything else happens once per turn of the loop (sending) or once per chunk of answers
-(confirming). The tracker decides what is confirmed; the change of ensembles is in `client.ensemble`.
+(confirming). The tracker decides what is confirmed; the ways to the bookies are in `client.lanes`, and what becomes of bookies that fail
+in `client.ensemble`.
 Source: BookKeeper `LedgerHandle`, `PendingAddOp`.
 """
 
@@ -19,6 +20,7 @@ from triplicate.client.channel import AddLane
 from triplicate.client.ensemble import EnsembleChanger
 from triplicate.client.explicit_lac import ExplicitLac
 from triplicate.client.force import Force
+from triplicate.client.lanes import EnsembleLanes, Tracker
 from triplicate.client.patience import Patience
 from triplicate.client.pool import Services
 from triplicate.errors import (
@@ -33,7 +35,7 @@ from triplicate.errors import (
     Unauthorized,
     WindowFull,
 )
-from triplicate.ledger import AdvWriteTracker, EntryCodec, LedgerState, WriteTracker, write_sets
+from triplicate.ledger import EntryCodec, LedgerState
 from triplicate.metadata import Versioned
 from triplicate.wire import ADD_HEAD_BYTES, Status
 
@@ -41,7 +43,6 @@ ENVELOPE_BYTES = 256
 """Room left in a frame for what version 3 of the protocol puts around an entry, so that every client can read what we wrote."""
 
 Payload = bytes | bytearray | memoryview
-Tracker = WriteTracker | AdvWriteTracker
 
 
 class Owner(Protocol):
@@ -89,7 +90,6 @@ class LedgerAdds:
         "_flush_due",
         "_forces",
         "_frames",
-        "_full",
         "_head",
         "_head_size",
         "_heads",
@@ -104,7 +104,6 @@ class LedgerAdds:
         "_sent_at",
         "_services",
         "_sizes",
-        "_striped",
         "_tracker",
         "_window_bytes",
         "_window_entries",
@@ -140,7 +139,6 @@ class LedgerAdds:
         self._owner = owner
         self._frames = frames
         self._tracker = tracker
-        self._striped = metadata.write_quorum < metadata.ensemble_size
         self._window_entries = services.settings.window_entries
         self._window_bytes = services.settings.window_bytes
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
@@ -163,7 +161,6 @@ class LedgerAdds:
         self._put_bytes = 0
         self._out: list[bytes] = []
         self._flush_due = False
-        self._full = False
         self._sent_at: list[tuple[int, float]] = []
         """(last entry id, when) of each sending that is not confirmed; a heap, since ids of the caller's need not ascend."""
         self._idle: asyncio.Future[None] | None = None
@@ -171,7 +168,7 @@ class LedgerAdds:
         self._losses: list[int] | None = None
         """How often the connection of each bookie was lost when the first entry that is not forced was sent to it."""
         self._changer = EnsembleChanger(services, self, tracker, created)
-        self._lanes: list[AddLane | None] = [self._open_lane(bookie_id) for bookie_id in tracker.ensemble]
+        self._lanes = EnsembleLanes(tracker, metadata.write_quorum, self._open_lane, owner.frames_of)
         self._explicit = ExplicitLac(services, self._codec, self) if services.settings.explicit_lac_interval_s else None
 
     @property
@@ -188,6 +185,11 @@ class LedgerAdds:
     def ensemble(self) -> tuple[str, ...]:
         """The bookies by position."""
         return self._tracker.ensemble
+
+    @property
+    def missing_bookies(self) -> tuple[str, ...]:
+        """Bookies of the ensemble that failed and take no entries now."""
+        return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
 
     @property
     def ensemble_changes(self) -> int:
@@ -224,7 +226,7 @@ class LedgerAdds:
 
     def has_room(self, size: int) -> bool:
         """Whether a payload of this size fits into the window. An empty window takes one of any size."""
-        if self._full:
+        if self._lanes.full:
             return False
         pending = len(self._frames)
         if not pending:
@@ -245,7 +247,7 @@ class LedgerAdds:
             )
         pending = len(self._frames)
         fits = pending + count <= self._window_entries and (not pending or self.pending_bytes + total <= self._window_bytes)
-        return fits and not self._full
+        return fits and not self._lanes.full
 
     def window_full(self) -> WindowFull:
         """The error for an append that found no room."""
@@ -286,31 +288,8 @@ class LedgerAdds:
         last = entry_ids[-1]
         heappush(self._sent_at, (last, self._services.host.clock.monotonic()))
         if self.deferred_sync and self._losses is None:
-            self._losses = self._count_losses()
-        if self._striped:
-            self._send_stripes(entry_ids, out)
-            return
-        frames, mark = out[0] if len(out) == 1 else b"".join(out), self._tracker.mark_of(last)
-        for lane in self._lanes:
-            if lane is not None and not lane.send(frames, mark, len(out)):
-                self._channel_is_full(lane)
-
-    def _send_stripes(self, entry_ids: Sequence[int], out: list[bytes]) -> None:
-        size = len(self._lanes)
-        shares: list[list[bytes]] = [[] for _ in range(size)]
-        lasts = [-1] * size
-        sets = write_sets(size, self.metadata.write_quorum)
-        for entry_id, frame in zip(entry_ids, out, strict=True):
-            for position in sets[entry_id % size]:
-                shares[position].append(frame)
-                lasts[position] = entry_id
-        for lane, share, last in zip(self._lanes, shares, lasts, strict=True):
-            if lane is not None and share and not lane.send(b"".join(share), self._tracker.mark_of(last), len(share)):
-                self._channel_is_full(lane)
-
-    def _channel_is_full(self, lane: AddLane) -> None:
-        self._full = True
-        lane.wait_for_room()
+            self._losses = self._lanes.losses()
+        self._lanes.send(entry_ids, out)
 
     def _open_lane(self, bookie_id: str) -> AddLane:
         pool = self._services.pool
@@ -338,24 +317,20 @@ class LedgerAdds:
             self.fail(error)
 
     def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
-        """Replace the bookie, if it still belongs to the ensemble."""
-        position = self._tracker.position_of(bookie_id)
-        if self.failure is not None or position is None:
+        """Do without the bookie, if it still belongs to the ensemble: until it is replaced, or comes back."""
+        if self.failure is not None or self._lanes.lane_of(bookie_id) is None:
             return
-        lane = self._lanes[position]
-        if lane is None or lane.bookie_id != bookie_id:
-            return
-        self._lanes[position] = None
-        lane.close()
-        self._full = False
+        self._lanes.withdraw(bookie_id)
         if self.deferred_sync:
             self.fail(self._lost_unforced(error))
         else:
             self._changer.bookie_failed(bookie_id, error)
+        if self.failure is None:
+            self._owner.admit()  # Perhaps it was this bookie that owed too much.
 
     def room_again(self) -> None:
-        """A channel is no longer full; another one may still be, and then says so at the next sending."""
-        self._full = False
+        """A channel is no longer full; another one may still be."""
+        self._lanes.look_for_room()
         self._owner.admit()
 
     def confirm(self) -> None:
@@ -396,18 +371,11 @@ class LedgerAdds:
 
     def take_ensemble(self, changed: Sequence[int]) -> None:
         """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
-        tracker = self._tracker
-        for position in changed:
-            lane = self._lanes[position]
-            if lane is not None:
-                lane.close()
-            lane = self._lanes[position] = self._open_lane(tracker.ensemble[position])
-            entry_ids = tracker.pending_of(position)
-            if not entry_ids:
-                continue
-            frames = b"".join(self._owner.frames_of(entry_ids))
-            if not lane.send(frames, tracker.mark_of(entry_ids[-1]), len(entry_ids)):
-                self._channel_is_full(lane)
+        self._lanes.take_ensemble(changed)
+
+    def readmit(self, position: int) -> None:
+        """The bookie of an absent position is back: send it what is not confirmed."""
+        self._lanes.readmit(position)
 
     # Forcing.
 
@@ -426,7 +394,7 @@ class LedgerAdds:
         if force.error is not None:
             text = f"the force of ledger {self.ledger_id} failed, and entries behind {self.last_add_confirmed} may be unforced"
             _settle(force.future, self._copy(force.error, f"{text}: {force.error}; force again"))
-        elif self.deferred_sync and self._losses is not None and self._losses != self._count_losses():
+        elif self.deferred_sync and self._losses is not None and self._losses != self._lanes.losses():
             # Whatever answered the force may have been started anew and never have seen what it acknowledged before.
             cause = self._lost_unforced(BookieError("the connection to a bookie broke after entries were acknowledged there"))
             self.fail(cause)
@@ -439,9 +407,6 @@ class LedgerAdds:
             if not force.future.done():
                 force.future.set_result(self.last_add_confirmed)
         self._tell_idle()
-
-    def _count_losses(self) -> list[int]:
-        return [-1 if lane is None else lane.losses for lane in self._lanes]
 
     def _lost_unforced(self, cause: BookieError) -> OutcomeUnknown:
         return OutcomeUnknown(
@@ -460,10 +425,8 @@ class LedgerAdds:
 
     def _stop(self, cause: TriplicateError) -> None:
         self.failure = cause
-        for position, lane in enumerate(self._lanes):
-            if lane is not None:
-                lane.close()
-            self._lanes[position] = None
+        self._lanes.close()
+        self._changer.writer_ended()
         if self._explicit is not None:
             self._explicit.stop()
         first, last = self._tracker.last_add_confirmed + 1, self._tracker.last_add_pushed

@@ -89,6 +89,11 @@ class AddLane:
         return self._flights[0] if self._flights else None
 
     @property
+    def has_room(self) -> bool:
+        """Whether the bookie owes fewer answers than it may, over all ledgers."""
+        return self._channel.has_room
+
+    @property
     def losses(self) -> int:
         """How many connections to the bookie are gone that carried requests: it may have been started anew as often."""
         return self._channel.losses

@@ -28,6 +28,10 @@ class ClientMetrics:
         )
         self.ensemble_changes = registry.counter("bookkeeper_client_NUM_ENSEMBLE_CHANGE", "Ensembles changed while writing.")
         self.bookie_failures = registry.counter("bookkeeper_client_bookie_failures", "Bookies that failed a writer.", labels=("bookie",))
+        self.missing_bookies = registry.gauge(
+            "bookkeeper_client_missing_bookies",
+            "Bookies that failed a writer which goes on without them, until others or they themselves come.",
+        )
         self.ledgers_created = registry.counter("bookkeeper_client_LEDGER_CREATE", "Ledgers created.")
         self.ledgers_opened = registry.counter("bookkeeper_client_LEDGER_OPEN", "Ledgers opened for reading.")
         self.ledgers_recovered = registry.counter("bookkeeper_client_LEDGER_RECOVER", "Ledgers recovered and closed.")

@@ -56,6 +56,14 @@ class WriteHandle:
         return self._adds.ensemble_changes
 
     @property
+    def missing_bookies(self) -> tuple[str, ...]:
+        """Bookies of the ensemble that failed and take no entries now: what is confirmed meanwhile has fewer copies than was asked for.
+
+        They are replaced as soon as there are others, or taken in again when they answer; empty is the normal state.
+        """
+        return self._adds.missing_bookies
+
+    @property
     def failure(self) -> TriplicateError | None:
         """What ended this writer, if anything did."""
         return self._adds.failure

@@ -68,6 +68,12 @@ class ClientSettings:
         high=60,
     )
     reconnect_maximum_s: float = setting(2.0, "The longest such pause.", unit="seconds", low=0.001, high=600)
+    delay_ensemble_change: bool = setting(
+        False,
+        "Keep a failed bookie in the ensemble, and try it again, until an ack quorum is in danger or the bookie is read-only; "
+        "else it is replaced at once. Spares the metadata where bookies fail shortly, and leaves more entries with fewer copies.",
+        bookkeeper="delayEnsembleChange",
+    )
     suspect_s: float = setting(
         30.0,
         "A bookie that failed is chosen for ensembles only where there are too few others, for this long.",

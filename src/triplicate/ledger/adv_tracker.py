@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from triplicate.ledger.schedule import write_set, write_sets
+from triplicate.ledger.schedule import is_endangered, write_set, write_sets
 
 LAST_ENTRY_ID = 2**63 - 1
 """The greatest id that an entry's header can hold."""
@@ -22,7 +22,7 @@ class AdvWriteTracker:
 
     What must always hold: the last-add-confirmed never falls and never passes an id that was not pushed; it stands still between
     `begin_change` and `end_change`; an id is pushed once; an acknowledgement counts only for the position at which its bookie stands
-    now, and only for what that position was sent.
+    now, only while that bookie is not absent, and only for what that position was sent.
 
     Args:
         ensemble: bookie ids by position.
@@ -31,6 +31,7 @@ class AdvWriteTracker:
     """
 
     __slots__ = (
+        "_absent",
         "_ack_quorum",
         "_last_mark",
         "_owed",
@@ -55,11 +56,14 @@ class AdvWriteTracker:
         self._size = len(self.ensemble)
         self._write_quorum = write_quorum
         self._ack_quorum = ack_quorum
+        self._absent: dict[int, None] = {}
+        # Those who may acknowledge: bookies that are absent are not among them.
         self._positions = {bookie_id: position for position, bookie_id in enumerate(self.ensemble)}
         self._last_mark = -1
         # Pushed and not confirmed, with their marks, in the order of pushing.
         self._pending: dict[int, int] = {}
-        # What each position has still to acknowledge, with marks, in the order of sending; confirmed entries may be among it.
+        # What each position has still to acknowledge, with marks, in the order of sending; confirmed entries may be among it, but not
+        # where the bookie is absent, since it may stay so for long.
         self._owed: list[OrderedDict[int, int]] = [OrderedDict() for _ in self.ensemble]
 
     def is_taken(self, entry_id: int) -> bool:
@@ -82,13 +86,23 @@ class AdvWriteTracker:
         return self.last_add_confirmed + 1 not in self._pending
 
     def position_of(self, bookie_id: str) -> int | None:
-        """The position where this bookie stands now, or None when it was replaced or never belonged to the ensemble."""
+        """The position where this bookie takes entries now, or None when it is absent, was replaced, or never belonged here."""
         return self._positions.get(bookie_id)
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """Positions whose bookie failed and is neither replaced nor back, ascending."""
+        return tuple(sorted(self._absent))
+
+    @property
+    def is_endangered(self) -> bool:
+        """Whether so many bookies are absent that some entries find no ack quorum."""
+        return bool(self._absent) and is_endangered(self._absent, self._size, self._write_quorum, self._ack_quorum)
 
     def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
         """Note that a bookie stored these entries durably.
 
-        Acknowledgements of replaced bookies, repeated ones, and ones for entries that were never sent there are ignored.
+        Acknowledgements of absent and replaced bookies, repeated ones, and ones for entries that were never sent there are ignored.
         """
         position = self._positions.get(bookie_id)
         if position is not None:
@@ -101,6 +115,8 @@ class AdvWriteTracker:
         while not self.changing and not self.is_held_back and self._has_ack_quorum(self.last_add_confirmed + 1):
             self.last_add_confirmed += 1
             del self._pending[self.last_add_confirmed]
+            for position in self._absent:
+                self._owed[position].pop(self.last_add_confirmed, None)
         return self.last_add_confirmed
 
     def mark_of(self, entry_id: int) -> int:
@@ -108,11 +124,28 @@ class AdvWriteTracker:
         return self._pending[entry_id]
 
     def reach_of(self, bookie_id: str) -> int:
-        """The bookie has acknowledged everything of its own up to this mark; for a bookie without a position, the last mark."""
+        """The bookie has acknowledged everything that it was sent up to this mark; for one that takes no entries, the last mark."""
         position = self._positions.get(bookie_id)
         if position is None or not self._owed[position]:
             return self._last_mark
         return next(iter(self._owed[position].values())) - 1
+
+    def withdraw(self, bookie_id: str) -> None:
+        """The bookie failed: it is sent nothing more, and what it still says does not count. Harmless when it takes no entries anyhow."""
+        position = self._positions.pop(bookie_id, None)
+        if position is not None:
+            self._absent[position] = None
+            self._owed[position] = OrderedDict((e, mark) for e, mark in self._owed[position].items() if e in self._pending)
+
+    def readmit(self, position: int) -> list[int]:
+        """The bookie of an absent position takes entries again; return the ids that it must be sent, in the order of their marks.
+
+        Entries that were confirmed without it stay missing there, and of the others nothing that it said before is believed.
+        """
+        del self._absent[position]
+        self._positions[self.ensemble[position]] = position
+        self._start_again(position)
+        return self.pending_of(position)
 
     def begin_change(self) -> None:
         """From now on nothing is confirmed, because a new segment will start right behind the last-add-confirmed."""
@@ -129,9 +162,10 @@ class AdvWriteTracker:
         assert len(set(ensemble)) == self._size, "an ensemble names no bookie twice"
         changed = [position for position, bookie_id in enumerate(ensemble) if bookie_id != self.ensemble[position]]
         for position in changed:
-            self._owed[position] = OrderedDict((e, mark) for e, mark in self._pending.items() if self.holds(position, e))
+            self._absent.pop(position, None)
+            self._start_again(position)
         self.ensemble = tuple(ensemble)
-        self._positions = {bookie_id: position for position, bookie_id in enumerate(self.ensemble)}
+        self._positions = {bookie_id: position for position, bookie_id in enumerate(ensemble) if position not in self._absent}
         return changed
 
     def end_change(self) -> None:
@@ -146,6 +180,9 @@ class AdvWriteTracker:
     def pending_of(self, position: int) -> list[int]:
         """Ids of the position's entries that are pushed and not confirmed, in the order of their marks."""
         return [entry_id for entry_id in self._pending if self.holds(position, entry_id)]
+
+    def _start_again(self, position: int) -> None:
+        self._owed[position] = OrderedDict((e, mark) for e, mark in self._pending.items() if self.holds(position, e))
 
     def _has_ack_quorum(self, entry_id: int) -> bool:
         """Whether enough bookies of the present ensemble acknowledged this pending entry."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.metadata import LedgerMetadata, LedgerState
 from triplicate.ledger.read_plan import ReadPlan
-from triplicate.ledger.schedule import absent_answers_needed, write_set, write_sets
+from triplicate.ledger.schedule import absent_answers_needed, is_endangered, write_set
 from triplicate.ledger.write_tracker import WriteTracker
 
 # Commands: what the shell must do.
@@ -343,9 +343,7 @@ class Recovery:
         """Leave failed bookies where they stand, without copies, where every entry still finds its ack quorum without them."""
         self._given_up.update((bookie_id, None) for bookie_id in tracker.ensemble if bookie_id in self._failed)
         given_up = [position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._given_up]
-        spared = self._snapshot.write_quorum - self._snapshot.ack_quorum
-        sets = write_sets(self._snapshot.ensemble_size, self._snapshot.write_quorum)
-        if any(sum(position in given_up for position in positions) > spared for positions in sets):
+        if is_endangered(given_up, self._snapshot.ensemble_size, self._snapshot.write_quorum, self._snapshot.ack_quorum):
             failures = "; ".join(f"{bookie_id}: {why}" for bookie_id, why in self._failed.items())
             self.failure = f"too few bookies store what is recovered ({failures}), and {reason}"
         else:

@@ -33,6 +33,19 @@ def is_covered(unknown: Collection[int], ensemble_size: int, write_quorum: int, 
     return all(sum(position in unknown for position in positions) < ack_quorum for positions in write_sets(ensemble_size, write_quorum))
 
 
+def is_endangered(absent: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int) -> bool:
+    """Whether some entry can no longer reach its ack quorum.
+
+    Args:
+        absent: positions of the ensemble whose bookie takes no entries.
+
+    Returns:
+        True when some Qw consecutive positions contain more than Qw - Qa absent ones.
+    """
+    spared = write_quorum - ack_quorum
+    return any(sum(position in absent for position in positions) > spared for positions in write_sets(ensemble_size, write_quorum))
+
+
 def absent_answers_needed(write_quorum: int, ack_quorum: int) -> int:
     """How many replicas must say "no entry" or "no ledger" to prove that an entry was never acknowledged: Qw - Qa + 1."""
     return write_quorum - ack_quorum + 1

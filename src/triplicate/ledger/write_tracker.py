@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triplicate.ledger.schedule import is_endangered
+
 
 class WriteTracker:
     """The state of one ledger's pushed entries.
@@ -17,8 +19,12 @@ class WriteTracker:
     Entry e belongs to the positions (e + i) mod E, i = 0 … write quorum - 1. An entry is confirmed when it and every entry before
     it have the acknowledgements of an ack quorum of bookies that stand in the present ensemble.
 
+    A bookie that fails is absent (`withdraw`) until another takes its place (`replace`) or it comes back (`readmit`). What it acknowledged
+    before is on its disk and goes on counting.
+
     What must always hold: the last-add-confirmed never falls; it stands still between `begin_change` and `end_change`; an
-    acknowledgement counts only for the position at which its bookie stands now.
+    acknowledgement counts only for the position at which its bookie stands now, and not while that bookie is absent, since it is
+    then sent nothing.
 
     Args:
         ensemble: bookie ids by position.
@@ -28,6 +34,7 @@ class WriteTracker:
     """
 
     __slots__ = (
+        "_absent",
         "_ack_quorum",
         "_ahead",
         "_positions",
@@ -52,8 +59,11 @@ class WriteTracker:
         self._write_quorum = write_quorum
         self._ack_quorum = ack_quorum
         self._striped = write_quorum < self._size
+        self._absent: dict[int, None] = {}
+        # Those who may acknowledge: bookies that are absent are not among them.
         self._positions = {bookie_id: position for position, bookie_id in enumerate(self.ensemble)}
-        # A position has acknowledged every entry of its own up to its reach, and beyond it those in its set of stragglers.
+        # Of the entries that a position was sent, it has acknowledged all up to its reach, and beyond it those in its set of stragglers.
+        # A position that a bookie took later, or again, is sent what was not confirmed at that moment and what came after.
         self._reaches = [first_entry_id - 1] * self._size
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
 
@@ -63,13 +73,23 @@ class WriteTracker:
         return self.last_add_pushed
 
     def position_of(self, bookie_id: str) -> int | None:
-        """The position where this bookie stands now, or None when it was replaced or never belonged to the ensemble."""
+        """The position where this bookie takes entries now, or None when it is absent, was replaced, or never belonged here."""
         return self._positions.get(bookie_id)
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """Positions whose bookie failed and is neither replaced nor back, ascending."""
+        return tuple(sorted(self._absent))
+
+    @property
+    def is_endangered(self) -> bool:
+        """Whether so many bookies are absent that some entries find no ack quorum."""
+        return bool(self._absent) and is_endangered(self._absent, self._size, self._write_quorum, self._ack_quorum)
 
     def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
         """Note that a bookie stored these entries durably.
 
-        Acknowledgements of replaced bookies, repeated ones, and ones for entries that were never sent there are ignored: they
+        Acknowledgements of absent and replaced bookies, repeated ones, and ones for entries that were never sent there are ignored: they
         come from peers and prove nothing.
         """
         position = self.position_of(bookie_id)
@@ -98,13 +118,30 @@ class WriteTracker:
         return confirmed
 
     def reach_of(self, bookie_id: str) -> int:
-        """The bookie has acknowledged every entry of its own up to this id; for a bookie without a position, the last pushed id."""
+        """The bookie has acknowledged every entry that it was sent up to this id; for one that takes none, the last pushed id."""
         position = self._positions.get(bookie_id)
         return self.last_add_pushed if position is None else self._reaches[position]
 
     def mark_of(self, entry_id: int) -> int:
         """What orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.mark_of`."""
         return entry_id
+
+    def withdraw(self, bookie_id: str) -> None:
+        """The bookie failed: it is sent nothing more, and what it still says does not count. Harmless when it takes no entries anyhow."""
+        position = self._positions.pop(bookie_id, None)
+        if position is not None:
+            self._absent[position] = None
+
+    def readmit(self, position: int) -> list[int]:
+        """The bookie of an absent position takes entries again; return the ids that it must be sent.
+
+        It begins at last-add-confirmed + 1: entries that were confirmed without it stay missing there, and of the others nothing that
+        it said before is believed.
+        """
+        del self._absent[position]
+        self._positions[self.ensemble[position]] = position
+        self._start_again(position)
+        return self.pending_of(position)
 
     def begin_change(self) -> None:
         """From now on nothing is confirmed, because a new segment will start right behind the last-add-confirmed."""
@@ -121,10 +158,10 @@ class WriteTracker:
         assert len(set(ensemble)) == self._size, "an ensemble names no bookie twice"
         changed = [position for position, bookie_id in enumerate(ensemble) if bookie_id != self.ensemble[position]]
         for position in changed:
-            self._reaches[position] = self.last_add_confirmed
-            self._ahead[position].clear()
+            self._absent.pop(position, None)
+            self._start_again(position)
         self.ensemble = tuple(ensemble)
-        self._positions = {bookie_id: position for position, bookie_id in enumerate(self.ensemble)}
+        self._positions = {bookie_id: position for position, bookie_id in enumerate(ensemble) if position not in self._absent}
         return changed
 
     def end_change(self) -> None:
@@ -139,6 +176,10 @@ class WriteTracker:
     def pending_of(self, position: int) -> list[int]:
         """Ids of the position's entries that are pushed and not confirmed, ascending."""
         return [e for e in range(self.last_add_confirmed + 1, self.last_add_pushed + 1) if self.holds(position, e)]
+
+    def _start_again(self, position: int) -> None:
+        self._reaches[position] = self.last_add_confirmed
+        self._ahead[position].clear()
 
     def _acknowledge_each(self, position: int, entry_ids: Sequence[int]) -> None:
         """The general way: stripes, gaps, repetitions, reordering."""

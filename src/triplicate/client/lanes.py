@@ -1,0 +1,119 @@
+"""The ways of one ledger's adds to the bookies of its ensemble: a lane per position, and none where the bookie is absent.
+
+Which bookies are absent is a fact of the tracker; here is what follows from it for sending. Source: BookKeeper `PendingAddOp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.client.channel import AddLane
+from triplicate.ledger import AdvWriteTracker, WriteTracker, write_sets
+
+Tracker = WriteTracker | AdvWriteTracker
+
+
+class EnsembleLanes:
+    """Belongs to one writer.
+
+    Args:
+        write_quorum: copies of each entry.
+        open_lane: makes the lane to a bookie.
+        frames_of: the frames of entries that are not confirmed.
+    """
+
+    __slots__ = ("_frames_of", "_lanes", "_open_lane", "_striped", "_tracker", "_write_quorum", "full")
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        write_quorum: int,
+        open_lane: Callable[[str], AddLane],
+        frames_of: Callable[[Sequence[int]], list[bytes]],
+    ) -> None:
+        self.full = False
+        """Whether a bookie owes as many answers as it may, so that nothing more is let in for now."""
+        self._tracker = tracker
+        self._write_quorum = write_quorum
+        self._striped = write_quorum < len(tracker.ensemble)
+        self._open_lane = open_lane
+        self._frames_of = frames_of
+        self._lanes: list[AddLane | None] = [open_lane(bookie_id) for bookie_id in tracker.ensemble]
+
+    def lane_of(self, bookie_id: str) -> AddLane | None:
+        """The open lane to a bookie that takes entries now."""
+        position = self._tracker.position_of(bookie_id)
+        return None if position is None else self._lanes[position]
+
+    def losses(self) -> list[int]:
+        """How often the connection of each bookie was lost; -1 for one that is absent."""
+        return [-1 if lane is None else lane.losses for lane in self._lanes]
+
+    def send(self, entry_ids: Sequence[int], frames: list[bytes]) -> None:
+        """Send entries that were just pushed, each to its write set."""
+        if self._striped:
+            self._send_stripes(entry_ids, frames)
+            return
+        joined, mark = frames[0] if len(frames) == 1 else b"".join(frames), self._tracker.mark_of(entry_ids[-1])
+        for lane in self._lanes:
+            if lane is not None and not lane.send(joined, mark, len(frames)):
+                self._channel_is_full(lane)
+
+    def _send_stripes(self, entry_ids: Sequence[int], frames: list[bytes]) -> None:
+        size = len(self._lanes)
+        shares: list[list[bytes]] = [[] for _ in range(size)]
+        lasts = [-1] * size
+        sets = write_sets(size, self._write_quorum)
+        for entry_id, frame in zip(entry_ids, frames, strict=True):
+            for position in sets[entry_id % size]:
+                shares[position].append(frame)
+                lasts[position] = entry_id
+        for lane, share, last in zip(self._lanes, shares, lasts, strict=True):
+            if lane is not None and share and not lane.send(b"".join(share), self._tracker.mark_of(last), len(share)):
+                self._channel_is_full(lane)
+
+    def withdraw(self, bookie_id: str) -> None:
+        """The bookie failed: forget what is on the way to it, and send it nothing more."""
+        position = self._tracker.position_of(bookie_id)
+        if position is not None:
+            self._tracker.withdraw(bookie_id)
+            self._close(position)
+            self.look_for_room()
+
+    def readmit(self, position: int) -> None:
+        """The bookie of an absent position is back: send it what is not confirmed."""
+        entry_ids = self._tracker.readmit(position)
+        self._open(position, entry_ids)
+
+    def take_ensemble(self, changed: Sequence[int]) -> None:
+        """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
+        for position in changed:
+            self._close(position)
+            self._open(position, self._tracker.pending_of(position))
+
+    def close(self) -> None:
+        """Forget everything on the way. Idempotent."""
+        for position in range(len(self._lanes)):
+            self._close(position)
+
+    def look_for_room(self) -> None:
+        """Find out again whether a bookie owes all that it may; whoever does tells when that is over."""
+        self.full = False
+        for lane in self._lanes:
+            if lane is not None and not lane.has_room:
+                self.full = True
+                lane.wait_for_room()
+
+    def _open(self, position: int, entry_ids: list[int]) -> None:
+        lane = self._lanes[position] = self._open_lane(self._tracker.ensemble[position])
+        if entry_ids and not lane.send(b"".join(self._frames_of(entry_ids)), self._tracker.mark_of(entry_ids[-1]), len(entry_ids)):
+            self._channel_is_full(lane)
+
+    def _close(self, position: int) -> None:
+        lane, self._lanes[position] = self._lanes[position], None
+        if lane is not None:
+            lane.close()
+
+    def _channel_is_full(self, lane: AddLane) -> None:
+        self.full = True
+        lane.wait_for_room()
