@@ -23,6 +23,7 @@ from triplicate.sql.directory import (
 )
 from triplicate.sql.node import DatabaseNode, HostedDatabase
 from triplicate.sql.pg import PostgresServer
+from triplicate.sql.session import SqlSession
 
 __all__ = [
     "BatchHeader",
@@ -36,6 +37,7 @@ __all__ = [
     "SchemaChange",
     "SettingChange",
     "SqlDatabase",
+    "SqlSession",
     "StatementResult",
     "TableShape",
     "Transaction",

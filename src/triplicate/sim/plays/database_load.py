@@ -1,0 +1,83 @@
+"""How much the play of databases does, and what befalls whoever leads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
+"""What may befall the node that leads when its time has come."""
+
+
+@dataclass(frozen=True)
+class DatabaseLoad:
+    """One run's load."""
+
+    nodes: int
+    talkers: int
+    """Clients that change things."""
+    watchers: int
+    """Clients that look at copies."""
+    pause_mean_s: float
+    """A client pauses this long between conversations, on average."""
+    patience_s: float
+    """A client gives up a conversation after this time."""
+    registers: int
+    roll_size_bytes: int
+    """The log's segments have this size."""
+    roll_age_s: float
+    effects: bool
+    """Whether statements ask the machine that simulates for random bytes and the time: their effects must be the same everywhere."""
+    tables: bool
+    """Whether tables are made, changed and dropped."""
+    leader_strikes: tuple[tuple[str, float, float], ...]
+    """What befalls the leader: kind, when (seconds since the play began), and for how long."""
+
+    def __post_init__(self) -> None:
+        # As JSON has no tuples.
+        object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
+
+
+def draw_load(chance: random.Random) -> DatabaseLoad:
+    """Draw a load."""
+    kinds = [kind for kind in STRIKES if chance.random() < 0.5] or [chance.choice(STRIKES)]
+    at_s = chance.uniform(2.0, 9.0)
+    strikes = []
+    while at_s < 36.0:
+        lasts_s = chance.choice([0.3, 2.0, 4.0, 7.0])
+        strikes.append((chance.choice(kinds), round(at_s, 3), lasts_s))
+        at_s += lasts_s + chance.uniform(3.0, 14.0)
+    return DatabaseLoad(
+        nodes=3,
+        talkers=chance.choice([2, 3]),
+        watchers=2,
+        pause_mean_s=chance.choice([0.15, 0.3, 0.6]),
+        patience_s=chance.choice([2.0, 5.0, 30.0]),
+        registers=chance.choice([1, 2, 4]),
+        roll_size_bytes=chance.choice([2048, 16 * 1024, 1024 * 1024]),
+        roll_age_s=chance.choice([3.0, 20.0, 7200.0]),
+        effects=chance.random() < 0.5,
+        tables=chance.random() < 0.6,
+        leader_strikes=tuple(strikes),
+    )
+
+
+def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
+    """Loads that ask for less, the boldest first."""
+    if load.leader_strikes:
+        yield replace(load, leader_strikes=())
+        for index in range(len(load.leader_strikes)):
+            yield replace(load, leader_strikes=load.leader_strikes[:index] + load.leader_strikes[index + 1 :])
+    if load.talkers > 1:
+        yield replace(load, talkers=1)
+    if load.watchers > 0:
+        yield replace(load, watchers=0)
+    if load.tables:
+        yield replace(load, tables=False)
+    if load.effects:
+        yield replace(load, effects=False)
+    if load.registers > 1:
+        yield replace(load, registers=1)
+    if load.pause_mean_s < 2.0:
+        yield replace(load, pause_mean_s=load.pause_mean_s * 2)

@@ -1,0 +1,272 @@
+"""Database nodes in a simulated cluster: the real code, over copies in throw-away files of the machine that simulates.
+
+SQLite writes its files by itself, so a copy is outside the simulated disk: it lies in a temporary folder, in memory where there is such a
+file system. A power failure takes it away, and the node builds it again from the log. Where only the process was killed it finds what the
+file and its write-ahead log held at that instant. Nothing of the folder's name may enter the record of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from triplicate.client import Client
+from triplicate.config import NodeSettings
+from triplicate.errors import SessionExpired, TriplicateError
+from triplicate.log import LogClientSettings, Logs
+from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, Watch
+from triplicate.replica import Role
+from triplicate.runtime import Disk, Host, first_of
+from triplicate.sim.cluster import Node, SimulatedCluster
+from triplicate.sim.host import NodeDied, SimulatedHost
+from triplicate.sim.loop import Life, context_of
+from triplicate.sql import DatabaseNode, SqlDatabase
+
+Result = TypeVar("Result")
+
+DATABASE = "books"
+"""The name of the one database that is played with."""
+MEMORY_FOLDER = "/dev/shm"
+RESTART_PAUSE_S = 0.3
+"""A process that ended by itself is started again after this time."""
+
+
+class Copies:
+    """The temporary folder of one run: one folder below it for each copy that a node ever had."""
+
+    def __init__(self) -> None:
+        parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
+        self.folder = Path(tempfile.mkdtemp(prefix="triplicate-simulated-", dir=parent))
+        self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._count = 0
+
+    def new(self) -> Path:
+        """A folder without a copy."""
+        self._count += 1
+        return self.folder / f"{self._count:04}"
+
+    def connections(self, folder: Path | None = None) -> list[apsw.Connection]:
+        """SQLite's open connections to the copies below a folder."""
+        prefix = f"{folder or self.folder}{os.sep}"
+        return [connection for connection in apsw.connections() if connection.filename.startswith(prefix)]
+
+    def remove(self) -> None:
+        """Delete everything. Idempotent."""
+        self._end()
+
+
+def quick_connection(connection: apsw.Connection) -> None:
+    """Set up a connection for simulation.
+
+    There is nobody to wait for, as everything runs in one thread: what is busy now stays busy, and a wait would be one of real time.
+    Losses are simulated by taking the file away, so nothing needs to be synced.
+    """
+    connection.set_busy_timeout(0)
+    connection.execute("pragma synchronous = off")
+
+
+class CutTree(MemoryTree):
+    """A session that can be cut off from the metadata: it then hears nothing, not even that it has expired."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+
+    def watch(self, path: str) -> Any:
+        return _CutWatch(super().watch(path), self.reachable)
+
+    async def _run(self, name: str, path: str, apply: Callable[[Any], Result]) -> Result:
+        await self.reachable.wait()
+        return await super()._run(name, path, apply)
+
+
+class _CutWatch:
+    """A watch that tells nothing while there is nobody to tell it."""
+
+    def __init__(self, watch: Watch, reachable: asyncio.Event) -> None:
+        self._watch = watch
+        self._reachable = reachable
+
+    async def changed(self) -> None:
+        try:
+            await self._watch.changed()
+        except SessionExpired:
+            await self._reachable.wait()
+            raise
+        await self._reachable.wait()
+
+    def close(self) -> None:
+        self._watch.close()
+
+
+class CopyDisk:
+    """The part of the disk port that a database node uses itself, on the real folder; everything else is the simulated disk's."""
+
+    def __init__(self, simulated: Disk, life: Life) -> None:
+        self._simulated = simulated
+        self._life = life
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._simulated, name)
+
+    def mkdir(self, path: str) -> None:
+        self._life.check()
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def exists(self, path: str) -> bool:
+        self._life.check()
+        return Path(path).exists()
+
+    def rename(self, source: str, target: str) -> None:
+        self._life.check()
+        Path(source).rename(target)
+
+
+class DatabaseServer(Node):
+    """A process with a database node, over all its lives. `keep` runs it and starts it again whenever it may."""
+
+    def __init__(self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings, on_failure: Callable[[BaseException], None]) -> None:
+        super().__init__(cluster, name)
+        self.copies = copies
+        self.folder = copies.new()
+        self.node: DatabaseNode | None = None
+        self.retired = False
+        self.starts = 0
+        self._settings = settings
+        self._on_failure = on_failure
+        self._stop: asyncio.Future[None] | None = None
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    # What clients in front of the node see.
+
+    @property
+    def database(self) -> SqlDatabase | None:
+        """The database as this node has it, once it is open."""
+        return None if self.node is None or not self.alive else self.node.get(DATABASE)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the node believes to lead."""
+        database = self.database
+        return database is not None and database.is_leader
+
+    @property
+    def diverged(self) -> str | None:
+        """Why the copy is wrong, if the node has found out."""
+        hosted = self.node.hosted.get(DATABASE) if self.node is not None else None
+        return hosted.replica.reason if hosted is not None and hosted.role is Role.DIVERGED else None
+
+    async def call(self, work: Callable[[SqlDatabase], Awaitable[Result]]) -> Result:
+        """Do something with the database, as part of the node's process.
+
+        Raises:
+            NodeDied: the process has ended, or ends before this is done.
+        """
+        host, database = self.host, self.database
+        if host is None or database is None:
+            raise NodeDied(self.name)
+
+        async def run() -> Result:
+            return await work(database)
+
+        return await host.call(run(), name="client of the database")
+
+    # Its lives.
+
+    async def keep(self) -> None:
+        """Run the process until `retire`, anew after each of its ends."""
+        while not self.retired:
+            await self.allowed.wait()
+            host = self.host if self.host is not None and self.host.alive else self.power_on()
+            try:
+                await host.call(self._serve(host), name=self.name)
+            except NodeDied:
+                continue
+            except TriplicateError as error:
+                self._on_failure(error)
+            self._ended.set()
+            if not self.retired:
+                await asyncio.sleep(RESTART_PAUSE_S)
+
+    async def _serve(self, host: SimulatedHost) -> None:
+        self._ended.clear()
+        self.starts += 1
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stop = stop
+        metadata = await self.open_metadata(host.port)
+        try:
+            async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
+                port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
+                settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
+                node = DatabaseNode(port, client, Logs(client, LogClientSettings(owner_grace_s=0.5)), settings, setup=quick_connection)
+                self.node = node
+                try:
+                    await node.start((self.name, 5432))
+                    await first_of([_wait(stop), _wait(node.failed())], name="end of the process")
+                finally:
+                    self.node = None
+                    await node.stop()
+        finally:
+            await metadata.aclose()
+
+    def _trace(self, host: Host) -> Any:
+        folder = str(self.folder)
+
+        def trace(kind: str, /, **facts: object) -> None:
+            host.trace(kind, **{name: value.replace(folder, "") if isinstance(value, str) else value for name, value in facts.items()})
+
+        return trace
+
+    async def open_metadata(self, host: Host, *, create: bool = False) -> ClusterMetadata:
+        tree = CutTree(self.cluster.store)
+        self._tree = tree
+        return await ClusterMetadata.open(tree, host, create=create)
+
+    async def stop(self) -> None:
+        """End the process in order, and return when it has ended. It keeps its file."""
+        if self._stop is not None and not self._stop.done():
+            self._stop.set_result(None)
+        await self._ended.wait()
+
+    async def retire(self) -> None:
+        """End the process in order, and for good."""
+        self.retired = True
+        await self.stop()
+
+    @property
+    def tree(self) -> CutTree | None:
+        """The process's session with the metadata."""
+        return self._tree if self.alive and isinstance(self._tree, CutTree) else None
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        """Kill the process, or take the power away: then the copy is lost."""
+        if not self.alive:
+            return
+        before, self.folder, self.node = self.folder, self.copies.new(), None
+        super().crash(silent=silent, keep_unsynced=keep_unsynced)
+        self._ended.set()
+        if keep_unsynced and before.exists():
+            shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm"))
+        # Not now: the crash may have been struck from within a function that uses one of them.
+        self.cluster.world.loop.call_soon(self._forget, before, context=context_of(None))
+
+    def _forget(self, folder: Path) -> None:
+        """Close what the dead process had open: an operating system would have."""
+        for connection in self.copies.connections(folder):
+            connection.close(True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _wait(event: Awaitable[Any]) -> None:
+    await event

@@ -1,0 +1,368 @@
+"""What clients ask of the database: statements and transactions of many kinds, each noted so that it can be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from triplicate.errors import SqlError
+from triplicate.sim.checkers.databases import Answered, Audit, CommitAsked, Committed, Glance, SessionRead, Undone
+from triplicate.sim.checkers.linearizable import Returned
+from triplicate.sim.plays.database_desk import ACCOUNTS, OPENING, Attempt, Request, Talk
+
+TOTAL = OPENING * len(ACCOUNTS)
+
+SCHEMA = (
+    "create table registers(name text primary key, value integer not null, token text not null)",
+    "create table journal(number integer primary key autoincrement, token text not null, register text)",
+    "create table accounts(name text primary key, balance integer not null check (balance >= 0), opened integer not null) without rowid",
+    "create table transfers(token text not null, source text not null, target text not null, amount integer not null)",
+    "create table tickets(id integer primary key autoincrement, token text not null, holder text unique)",
+    "create table noise(token text primary key, bytes text not null, at text not null)",
+    "create table parents(name text primary key)",
+    "create table children(parent text not null references parents(name) on delete cascade, age integer, unique(parent, age))",
+    "create virtual table notes using fts5(body)",
+    "create trigger register_journal after update of token on registers begin"
+    " insert into journal(token, register) values (new.token, new.name); end",
+    "create trigger ticket_journal after insert on tickets begin insert into journal(token) values (new.token); end",
+)
+
+_UPDATE = "update registers set value = {value}, token = ? where name = ?"
+_JOURNAL = "insert into journal(token) values (?)"
+_DUPLICATE = "insert into tickets(token, holder) values (?, 'nobody')"
+"""There is a ticket of nobody's from the beginning."""
+
+Work = Callable[[Talk], Awaitable[None]]
+
+
+async def prepare_books(talk: Talk) -> None:
+    """Make the tables and fill them."""
+    for statement in SCHEMA:
+        await talk.rows(statement)
+    for name in [*talk.desk.registers, *talk.desk.counters]:
+        await talk.rows("insert into registers values (?, 0, '')", name)
+    for name in ACCOUNTS:
+        await talk.rows("insert into accounts values (?, ?, ?)", name, OPENING, OPENING)
+    async with talk.attempt(talk.desk.token("nobody")) as attempt:
+        attempt.ask()
+        await talk.rows(_DUPLICATE, attempt.token)
+
+
+# Registers.
+
+
+async def put(talk: Talk) -> None:
+    """Write one register, blindly."""
+    register, value = talk.chance.choice(talk.desk.registers), talk.desk.value()
+    async with talk.attempt(talk.desk.token("put")) as attempt:
+        attempt.invoke(register, "write", (value,))
+        attempt.ask()
+        await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
+
+
+async def add(talk: Talk) -> None:
+    """Add one to a register or a counter, and be told the sum."""
+    register = talk.chance.choice([*talk.desk.registers, *talk.desk.counters])
+    async with talk.attempt(talk.desk.token("add")) as attempt:
+        operation = attempt.invoke(register, "add", (1,))
+        attempt.ask()
+        ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", attempt.token, register)
+        attempt.operations[operation] = value
+
+
+async def swap(talk: Talk) -> None:
+    """Set a register if it holds what it is believed to hold; often it does not."""
+    register = talk.chance.choice(talk.desk.registers)
+    expected, value = talk.desk.last_values.get(register, 0), talk.desk.value()
+    async with talk.attempt(talk.desk.token("swap")) as attempt:
+        operation = attempt.invoke(register, "swap", (expected, value))
+        attempt.ask()
+        changed = await talk.affected(_UPDATE.format(value="?") + " and value = ?", value, attempt.token, register, expected)
+        attempt.operations[operation] = changed == 1
+        attempt.changed = changed == 1
+
+
+async def get(talk: Talk) -> None:
+    """Read registers, one after another."""
+    for _ in range(talk.chance.randrange(1, 4)):
+        await talk.read_register(talk.chance.choice([*talk.desk.registers, *talk.desk.counters]))
+        await talk.think()
+
+
+async def change(talk: Talk) -> None:
+    """Read a register, think, and write what follows from it, in one transaction; again if somebody was faster."""
+    for _ in range(3):
+        register, since_s = talk.chance.choice(talk.desk.registers), talk.time()
+        try:
+            async with talk.transaction(talk.desk.token("change"), talk.chance.choice(["begin", "begin", "begin immediate"])) as attempt:
+                await _number(talk, attempt)
+                before = await talk.read_register(register, since_s)
+                await talk.think()
+                value = talk.desk.value()
+                await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
+                await talk.think()
+                attempt.invoke(register, "swap", (before, value))
+        except SqlError as error:
+            if error.sqlstate != "40001":
+                raise
+        else:
+            return
+
+
+async def exchange(talk: Talk) -> None:
+    """Let two registers exchange their values in one transaction."""
+    if len(talk.desk.registers) < 2:
+        return
+    one, other = talk.chance.sample(talk.desk.registers, 2)
+    since_s = talk.time()
+    async with talk.transaction(talk.desk.token("exchange")) as attempt:
+        first = await talk.read_register(one, since_s)
+        second = await talk.read_register(other, since_s)
+        await _number(talk, attempt)
+        await talk.rows(_UPDATE.format(value="?"), second, attempt.token, one)
+        await talk.rows("update registers set value = ? where name = ?", first, other)
+        attempt.invoke(one, "swap", (first, second))
+        attempt.invoke(other, "swap", (second, first))
+
+
+async def _number(talk: Talk, attempt: Attempt) -> None:
+    """Ask for the transaction's id, as a client does that wants to know later what became of it."""
+    if talk.chance.random() < 0.6:
+        ((attempt.number,),) = await talk.rows("select pg_current_xact_id()")
+
+
+# Accounts.
+
+
+async def transfer(talk: Talk) -> None:
+    """Move money from one account to another."""
+    source, target = talk.chance.sample(ACCOUNTS, 2)
+    async with talk.transaction(talk.desk.token("transfer"), talk.chance.choice(["begin", "begin immediate"])) as attempt:
+        await _number(talk, attempt)
+        await _move(talk, attempt.token, source, target)
+
+
+async def _move(talk: Talk, token: str, source: str, target: str) -> None:
+    ((balance,),) = await talk.rows("select balance from accounts where name = ?", source)
+    amount = max(1, int(balance) // 3)
+    await talk.think()
+    await talk.rows("update accounts set balance = balance - ? where name = ?", amount, source)
+    await talk.rows("update accounts set balance = balance + ? where name = ?", amount, target)
+    await talk.rows("insert into transfers values (?, ?, ?, ?)", token, source, target, amount)
+    await talk.rows(_JOURNAL, token)
+
+
+async def audit(talk: Talk) -> None:
+    """Read all accounts: in one statement, or in two of one snapshot."""
+    if talk.chance.random() < 0.5:
+        ((total,),) = await talk.rows("select sum(balance) from accounts")
+    else:
+        await talk.rows("begin")
+        ((low,),) = await talk.rows("select sum(balance) from accounts where name < 'c'")
+        await talk.think()
+        ((high,),) = await talk.rows("select sum(balance) from accounts where name >= 'c'")
+        await talk.rows("commit")
+        total = low + high
+    talk.desk.counts["audits"] += 1
+    talk.desk.note(Audit(talk.time(), f"{talk.name} on {talk.node}", int(total), TOTAL), talk.node)
+
+
+# Tickets, and what else rows may bring with them.
+
+
+async def ticket(talk: Talk) -> None:
+    """Take a ticket; its number is nobody else's, ever."""
+    token, started_s = talk.desk.token("ticket"), talk.time()
+    async with talk.attempt(token) as attempt:
+        attempt.ask()
+        ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
+    talk.desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+
+
+async def waste_tickets(talk: Talk) -> None:
+    """Use up ticket numbers without leaving a ticket: one given back, one ignored, one whose newest is thrown away."""
+    kind = talk.chance.randrange(3)
+    async with talk.transaction(talk.desk.token("waste")) as attempt:
+        if kind == 0:
+            await talk.rows("insert into tickets(token, holder) values (?, ?)", attempt.token, attempt.token)
+            await talk.rows("delete from tickets where token = ?", attempt.token)
+            return
+        if kind == 1:
+            await talk.rows("insert or ignore into tickets(token, holder) values (?, 'nobody')", attempt.token)
+        else:
+            await talk.rows("delete from tickets where id = (select max(id) from tickets where holder <> 'nobody')")
+        await talk.rows(_JOURNAL, attempt.token)
+
+
+async def family(talk: Talk) -> None:
+    """Insert a parent with children, and let the oldest parent take theirs along."""
+    async with talk.transaction(talk.desk.token("family"), "begin immediate") as attempt:
+        await talk.rows("insert into parents values (?)", attempt.token)
+        await talk.rows("insert into children values (?, 1), (?, 2)", attempt.token, attempt.token)
+        if talk.chance.random() < 0.5:
+            await talk.rows("delete from parents where name = (select name from parents order by rowid limit 1)")
+        await talk.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")
+        await talk.rows(_JOURNAL, attempt.token)
+
+
+async def noise(talk: Talk) -> None:
+    """Ask for chance and the time of day: what came of it must be the same in every copy."""
+    async with talk.transaction(talk.desk.token("noise")) as attempt:
+        if talk.desk.load.effects:
+            await talk.rows(
+                "insert into noise values (?, hex(randomblob(8)), strftime('%Y-%m-%dT%H:%M:%f', 'now'))", attempt.token
+            )
+        await talk.rows(_JOURNAL, attempt.token)
+
+
+# What comes to nothing, wholly or in part.
+
+
+async def step_back(talk: Talk) -> None:
+    """Undo a part of a transaction, by savepoint, with or without a statement that failed in it."""
+    undone = talk.desk.token("undone")
+    talk.desk.note(Undone(talk.time(), undone), talk.node)
+    async with talk.transaction(talk.desk.token("savepoint")) as attempt:
+        if talk.chance.random() < 0.5:
+            await talk.rows(_JOURNAL, attempt.token)
+        await talk.rows("savepoint one")
+        await talk.rows(_JOURNAL, undone)
+        if talk.chance.random() < 0.5:
+            await _fail(talk, undone)
+        await talk.rows("rollback to one")
+        if talk.chance.random() < 0.5:
+            await talk.rows("release one")
+        await talk.rows("delete from journal where token = ?", attempt.token)
+        await talk.rows(_JOURNAL, attempt.token)
+
+
+async def _fail(talk: Talk, token: str) -> None:
+    """Run a statement that must fail, and does so within what it changes."""
+    try:
+        await talk.rows("insert into tickets(token, holder) values (?, ?), (?, 'nobody')", token, token, token)
+    except SqlError as error:
+        if error.sqlstate != "23505":
+            raise
+    else:
+        talk.desk.stage.problems.append(f"{talk.name} inserted a second ticket of nobody's")
+
+
+async def give_up(talk: Talk) -> None:
+    """Begin a transaction that comes to nothing: rolled back, or failed and then committed in vain."""
+    token = talk.desk.token("nothing")
+    await talk.rows("begin")
+    await talk.rows(_JOURNAL, token)
+    await talk.think()
+    if talk.chance.random() < 0.5:
+        await talk.rows("rollback")
+    else:
+        await _fail(talk, token)
+        await talk.rows("commit")
+
+
+# The schema.
+
+
+async def make_table(talk: Talk) -> None:
+    """Make a table with a row, together with other rows."""
+    async with talk.transaction(talk.desk.token("table"), "begin immediate") as attempt:
+        await talk.rows(f'create table "made_{attempt.token}"(number integer primary key autoincrement, text text default \'none\')')
+        await talk.rows(f'insert into "made_{attempt.token}"(number) values (7)')
+        await talk.rows(_JOURNAL, attempt.token)
+
+
+async def change_schema(talk: Talk) -> None:
+    """Change what there is: columns, indexes, a table that comes and goes."""
+    number = talk.desk.value()
+    for statement in talk.chance.choice(
+        [
+            (f"alter table parents add column added{number} integer default {number}",),
+            ("create index if not exists journal_tokens on journal(token)",),
+            ("drop index if exists journal_tokens",),
+            ("drop table if exists scratch", f"create table scratch(a primary key, b default {number})", "insert into scratch(a) values (1)"),
+            ("create table if not exists copied as select name, balance from accounts", "drop table if exists copied"),
+        ]
+    ):
+        await talk.rows(statement)
+        await talk.think()
+
+
+# Requests.
+
+
+def new_request(talk_chance: Talk) -> Request:
+    """Draw a request."""
+    chance, desk = talk_chance.chance, talk_chance.desk
+    kind = chance.choice(["ticket", "add", "transfer"])
+    source, target = chance.sample(ACCOUNTS, 2)
+    return Request(kind, desk.token(kind), register=chance.choice(desk.counters), accounts=(source, target))
+
+
+async def send_request(talk: Talk, request: Request) -> None:
+    """Send a request, perhaps again: it is done once, and every answer to it is the same."""
+    desk, token, started_s = talk.desk, request.token, talk.time()
+    await talk.session.set_request_id(token)
+    if request.kind == "add" and not request.operation:
+        request.operation = desk.invoke(talk.name, request.register, "add", (1,))
+    desk.note(CommitAsked(talk.time(), talk.name, token), talk.node)
+    try:
+        if request.kind == "ticket":
+            ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
+            desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+        elif request.kind == "add":
+            ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", token, request.register)
+            desk.note(Returned(talk.time(), request.operation, value), talk.node)
+        else:
+            await talk.rows("begin")
+            await _move(talk, token, *request.accounts)
+            await talk.rows("commit")
+    except SqlError:
+        await talk.roll_back()
+        raise
+    desk.counts["repeated" if request.done else "transactions"] += 1
+    request.done = True
+    desk.note(Committed(talk.time(), token, talk.database.position), talk.node)
+
+
+# Copies.
+
+
+async def look(talk: Talk) -> None:
+    """Look at this node's copy, whatever it has: it is a past of the whole, and goes forward."""
+    server = talk.desk.servers[talk.node]
+    await audit(talk)
+    assert server.host is not None, "it runs this"
+    life = server.host.life.number
+    for name, value in await talk.rows("select name, value from registers where name like 'count%'"):
+        talk.desk.note(Glance(talk.time(), talk.node, life, str(name), int(value)), talk.node)
+    ((count,),) = await talk.rows("select count(*) from journal")
+    talk.desk.counts["copy_reads"] += 1
+    talk.desk.note(Glance(talk.time(), talk.node, life, "journal", int(count)), talk.node)
+
+
+async def look_for(talk: Talk, token: str, position: int) -> None:
+    """Look for a write that the copy must have, as it has reached its position."""
+    ((count,),) = await talk.rows("select count(*) from journal where token = ?", token)
+    talk.desk.counts["copy_reads"] += 1
+    talk.desk.note(SessionRead(talk.time(), talk.node, token, position, int(count)), talk.node)
+
+
+WORK: dict[str, tuple[Work, int]] = {
+    "put": (put, 4),
+    "add": (add, 4),
+    "swap": (swap, 3),
+    "get": (get, 8),
+    "change": (change, 4),
+    "exchange": (exchange, 2),
+    "transfer": (transfer, 4),
+    "audit": (audit, 2),
+    "ticket": (ticket, 3),
+    "waste_tickets": (waste_tickets, 2),
+    "family": (family, 1),
+    "noise": (noise, 1),
+    "step_back": (step_back, 2),
+    "give_up": (give_up, 1),
+    "make_table": (make_table, 1),
+    "change_schema": (change_schema, 1),
+}
+"""Kinds of work with their weights."""
+SCHEMA_WORK = ("make_table", "change_schema")

@@ -1,0 +1,313 @@
+"""The play of databases: three nodes with one replicated database between them, and clients in front of each."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import apsw
+
+from triplicate.client import Client
+from triplicate.config import NodeSettings
+from triplicate.errors import SqlError
+from triplicate.log import LogSettings
+from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row
+from triplicate.sim.host import NodeDied
+from triplicate.sim.plays.base import Play
+from triplicate.sim.plays.database_desk import Desk, Request, Talk, talk_to
+from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
+from triplicate.sim.plays.database_nodes import DATABASE, Copies, DatabaseServer
+from triplicate.sim.plays.database_strikes import strike_leader
+from triplicate.sim.plays.database_work import (
+    SCHEMA_WORK,
+    WORK,
+    Work,
+    look,
+    look_for,
+    new_request,
+    prepare_books,
+    put,
+    send_request,
+)
+from triplicate.sim.stage import Stage
+from triplicate.sql import SqlDatabase, create_database, database_file
+
+CREATOR = "creator"
+CATCH_UP_S = 3.0
+"""A reader of a copy waits so long for it to reach a position."""
+LOOK_PAUSE_S = 0.02
+FINAL_PATIENCE_S = 10.0
+
+
+def node_settings() -> NodeSettings:
+    """Settings under which nothing takes longer than a short run."""
+    return NodeSettings(writer_wait_s=3.0, transaction_idle_s=1.5, transaction_limit_s=8.0, retry_longest_s=1.0)
+
+
+class DatabasePlay(Play):
+    """Clients change and read one database while its nodes come and go."""
+
+    name = "databases"
+    load_type = DatabaseLoad
+    checkers = DATABASE_CHECKERS
+    counted: ClassVar[tuple[str, ...]] = (
+        "transactions",
+        "refused",
+        "register_operations",
+        "repeated",
+        "resolved",
+        "audits",
+        "copy_reads",
+        "leaderships",
+    )
+
+    def __init__(self, stage: Stage, load: DatabaseLoad) -> None:
+        super().__init__(stage, load)
+        self.copies = Copies()
+        names = [f"node-{number + 1}" for number in range(load.nodes)]
+        self.servers = {
+            name: DatabaseServer(stage.cluster, name, self.copies, node_settings(), stage.note_unknown) for name in names
+        }
+        stage.cluster.others.update(self.servers)
+        self.desk = Desk(stage, load, self.servers)
+        self._keepers: list[asyncio.Task[None]] = []
+        self._strikes: list[asyncio.Task[None]] = []
+        self._clients: list[asyncio.Task[None]] = []
+
+    @classmethod
+    def draw(cls, chance: random.Random) -> DatabaseLoad:
+        return draw_load(chance)
+
+    @classmethod
+    def clients(cls, load: DatabaseLoad) -> tuple[str, ...]:
+        return tuple(f"node-{number + 1}" for number in range(load.nodes))
+
+    @classmethod
+    def smaller(cls, load: DatabaseLoad) -> Iterator[DatabaseLoad]:
+        return smaller_loads(load)
+
+    async def begin(self) -> None:
+        loop = self.stage.world.loop
+        await self.stage.cluster.client(CREATOR).run(self._create)
+        self._keepers = [loop.begin(server.keep(), name=f"keeper of {server.name}") for server in self.servers.values()]
+        chance = self.stage.chance("preparation")
+        while not await self._at_leader("preparation", chance, prepare_books, 30.0):
+            await asyncio.sleep(0.1)
+        began_s = self.stage.time()
+        for number in range(self.load.talkers):
+            self._clients.append(loop.begin(Talker(self, f"talker-{number + 1}").run(), name=f"talker-{number + 1}"))
+        for number in range(self.load.watchers):
+            self._clients.append(loop.begin(Watcher(self, f"watcher-{number + 1}").run(), name=f"watcher-{number + 1}"))
+        for kind, at_s, lasts_s in self.load.leader_strikes:
+            self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+
+    async def _create(self, client: Client) -> None:
+        settings = LogSettings(
+            roll_size_bytes=self.load.roll_size_bytes,
+            roll_age_s=self.load.roll_age_s,
+            # Packed, the length of an entry would depend on the random bytes in it.
+            compression="none" if self.load.effects else "auto",
+        )
+        await create_database(client, DATABASE, settings)
+
+    async def at(self, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
+        """Do some work in a session with one node; whether it was done."""
+
+        async def converse(database: SqlDatabase) -> None:
+            async with talk_to(self.desk, name, server, database, chance) as talk:
+                await work(talk)
+
+        try:
+            async with asyncio.timeout(patience_s):
+                await server.call(converse)
+        except (SqlError, NodeDied, TimeoutError) as error:
+            self.stage.note_unknown(error)
+            return False
+        return True
+
+    async def _at_leader(self, name: str, chance: random.Random, work: Work, patience_s: float) -> bool:
+        leaders = self.desk.leaders()
+        return bool(leaders) and await self.at(name, chance.choice(leaders), chance, work, patience_s)
+
+    # The end.
+
+    async def finish(self) -> None:
+        stage, loop = self.stage, self.stage.world.loop
+        for strike in self._strikes:
+            await strike
+        await stage.by_deadline(self._clients)
+        await stage.by_deadline([loop.begin(self._settle(), name="the last write, the open questions, the last copy")])
+        for fact in stage.world.recorder.facts:
+            if fact.kind == "replica.diverged":
+                self.desk.note(Diverged(fact.time_s, fact.node, str(dict(fact.facts)["reason"])), fact.node)
+        for server in self.servers.values():
+            await server.retire()
+        await stage.by_deadline(self._keepers)
+        left = len(self.copies.connections())
+        if left:
+            stage.problems.append(f"leak: {left} connections to copies are open")
+        for server in self.servers.values():
+            self._read_copy(server)
+        self.copies.remove()
+
+    async def _settle(self) -> None:
+        chance = self.stage.chance("settlement")
+        while not await self._at_leader("settlement", chance, put, FINAL_PATIENCE_S):
+            await asyncio.sleep(0.1)
+        while self.desk.requests:
+            request = self.desk.requests[0]
+            if await self._at_leader("settlement", chance, lambda talk: send_request(talk, request), FINAL_PATIENCE_S):
+                self.desk.requests.popleft()
+            else:
+                await asyncio.sleep(0.1)
+        while self.desk.unresolved:
+            token = next(iter(self.desk.unresolved))
+            if not await self._at_leader("settlement", chance, lambda talk: talk.resolve(token), FINAL_PATIENCE_S) or (
+                token in self.desk.unresolved
+            ):
+                await asyncio.sleep(0.1)
+        while True:
+            positions = [None if server.database is None else server.database.position for server in self.servers.values()]
+            if None not in positions and len(dict.fromkeys(positions)) == 1:
+                break
+            await asyncio.sleep(0.05)
+        for server in self.servers.values():
+            while not await self.at("settlement", server, chance, look, FINAL_PATIENCE_S):
+                await asyncio.sleep(0.1)
+
+    def _read_copy(self, server: DatabaseServer) -> None:
+        path = database_file(server.folder, DATABASE)
+        if not path.exists():
+            self.stage.problems.append(f"{server.name} has no copy")
+            return
+        connection = apsw.Connection(str(path))
+        try:
+            copy = read_copy(server.name, connection)
+        finally:
+            connection.close(True)
+        self.stage.history.add(copy)
+
+    def counts(self) -> dict[str, int]:
+        facts = self.stage.world.recorder.facts
+        leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
+        return {**self.desk.counts, "leaderships": leaderships}
+
+
+def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
+    """Everything that a copy's file holds."""
+    tables: dict[str, list[Row]] = {
+        "schema": connection.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name").fetchall(),
+        "check": connection.execute("pragma quick_check").fetchall(),
+    }
+    for _, name, _, sql in [row for row in tables["schema"] if row[0] == "table"]:
+        columns = "*"
+        if "without rowid" not in str(sql).lower() and not str(sql).lower().startswith("create virtual"):
+            columns = "rowid, *"
+        if name == "triplicate_state":
+            # The epoch is also moved by entries that begin one and change nothing, which a copy may not have met yet.
+            columns = "position, batch, schema_version, pruned_through, diverged"
+        if name == "sqlite_sequence":
+            columns = "name, seq"  # In which order SQLite met the tables is no matter.
+        quoted = '"' + str(name).replace('"', '""') + '"'
+        tables[str(name)] = connection.execute(f"select {columns} from {quoted} order by 1").fetchall()
+    position = int(tables["triplicate_state"][0][0])
+    return CopyHeld(node, position, tables)
+
+
+class Talker:
+    """A client that changes things, mostly where a node believes to lead."""
+
+    def __init__(self, play: DatabasePlay, name: str) -> None:
+        self._play = play
+        self._desk = play.desk
+        self._name = name
+        self._chance = play.stage.chance(name)
+        # Each client has a taste of its own, so that runs differ in kind.
+        self._works = [
+            (work, weight * self._chance.choice([0, 1, 1, 3]))
+            for kind, (work, weight) in WORK.items()
+            if play.load.tables or kind not in SCHEMA_WORK
+        ]
+        self._works.append((put, 1))
+
+    async def run(self) -> None:
+        while not self._desk.stage.quiet.is_set():
+            await asyncio.sleep(self._chance.expovariate(1.0 / self._play.load.pause_mean_s))
+            server = self._choose()
+            if server is not None:
+                await self._converse(server)
+
+    def _choose(self) -> DatabaseServer | None:
+        candidates = self._desk.leaders()
+        if not candidates or self._chance.random() < 0.1:
+            candidates = [server for server in self._desk.servers.values() if server.database is not None]
+        return self._chance.choice(candidates) if candidates else None
+
+    async def _converse(self, server: DatabaseServer) -> None:
+        request: Request | None = None
+        if self._desk.requests and self._chance.random() < 0.6:
+            request = self._desk.requests.popleft()
+
+        async def work(talk: Talk) -> None:
+            nonlocal request
+            if request is None and self._chance.random() < 0.2:
+                request = new_request(talk)
+            if request is not None:
+                await send_request(talk, request)
+            if not talk.leads:
+                await look(talk)
+                return
+            if self._desk.answered and self._chance.random() < 0.1:
+                await send_request(talk, self._chance.choice(list(self._desk.answered)))
+            await self._resolve(talk)
+            for _ in range(self._chance.randrange(1, 4)):
+                (chosen,) = self._chance.choices([work for work, _ in self._works], [weight for _, weight in self._works])
+                await chosen(talk)
+                await talk.think()
+
+        await self._play.at(self._name, server, self._chance, work, self._play.load.patience_s)
+        if request is not None:
+            (self._desk.answered if request.done else self._desk.requests).append(request)
+
+    async def _resolve(self, talk: Talk) -> None:
+        for token in list(self._desk.unresolved)[:2]:
+            await talk.resolve(token)
+
+
+class Watcher:
+    """A client that looks at copies."""
+
+    def __init__(self, play: DatabasePlay, name: str) -> None:
+        self._play = play
+        self._desk = play.desk
+        self._name = name
+        self._chance = play.stage.chance(name)
+
+    async def run(self) -> None:
+        while not self._desk.stage.quiet.is_set():
+            await asyncio.sleep(self._chance.expovariate(1.0 / (2 * self._play.load.pause_mean_s)))
+            servers = [server for server in self._desk.servers.values() if server.database is not None]
+            if not servers:
+                continue
+            server = self._chance.choice(servers)
+            work: Work = look
+            if self._desk.recent and self._chance.random() < 0.6:
+                token, position = self._chance.choice(list(self._desk.recent))
+                work = self._look_when_there(token, position)
+            await self._play.at(self._name, server, self._chance, work, self._play.load.patience_s)
+
+    def _look_when_there(self, token: str, position: int) -> Work:
+        async def work(talk: Talk) -> None:
+            give_up_s = talk.time() + CATCH_UP_S
+            while talk.database.position < position:
+                if talk.time() > give_up_s:
+                    return
+                await asyncio.sleep(LOOK_PAUSE_S)
+            await look_for(talk, token, position)
+
+        return work
+
+
+__all__ = ["DatabasePlay", "read_copy"]
