@@ -73,6 +73,8 @@ class MemoryStore:
         self.clock = clock
         self.fault: FaultHook | None = None
         """Asked before every operation of every session; None: nothing goes wrong."""
+        self.observer: Callable[[Sequence[str]], None] | None = None
+        """Told the paths that were created, changed or deleted, once each change stands."""
         self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0, 0)}
         self._sessions: dict[int, WatchTable] = {}
         self._session_count = 0
@@ -171,7 +173,9 @@ class MemoryStore:
         self._checked(path, version)
 
     def commit(self, change: _Change) -> None:
-        """Wake every session's watches on what was touched."""
+        """Tell the observer, and wake every session's watches on what was touched."""
+        if self.observer is not None and change.touched:
+            self.observer(list(change.touched))
         for table in list(self._sessions.values()):
             table.wake(change.touched)
 

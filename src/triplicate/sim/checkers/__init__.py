@@ -1,6 +1,62 @@
 """The judges of what clients saw. They know nothing of the code that they judge, and each is held to written histories, good and bad."""
 
+from triplicate.sim.checkers.formal import (
+    clients_and_metadata_agree,
+    closed_entries_have_their_copies,
+    confirmed_is_acknowledged,
+    metadata_is_well_formed,
+    metadata_moves_forward,
+    read_order_is_write_order,
+)
 from triplicate.sim.checkers.history import Checker, History, Verdict, judge
-from triplicate.sim.checkers.promises import CHECKERS, Acknowledged, Copy, Ended, Event, Read, Sent, Tailed
+from triplicate.sim.checkers.logs import LOG_CHECKERS
+from triplicate.sim.checkers.promises import (
+    Acknowledged,
+    Confirmed,
+    Copy,
+    Ended,
+    Event,
+    MetadataWritten,
+    Read,
+    Sent,
+    Tailed,
+    acknowledged_in_order,
+    acknowledged_is_readable,
+    read_stays_readable,
+    same_order_for_all,
+)
 
-__all__ = ["CHECKERS", "Acknowledged", "Checker", "Copy", "Ended", "Event", "History", "Read", "Sent", "Tailed", "Verdict", "judge"]
+CHECKERS: dict[str, Checker] = {
+    check.__name__: check
+    for check in (
+        acknowledged_is_readable,
+        read_stays_readable,
+        acknowledged_in_order,
+        same_order_for_all,
+        metadata_is_well_formed,
+        metadata_moves_forward,
+        clients_and_metadata_agree,
+        closed_entries_have_their_copies,
+        read_order_is_write_order,
+        confirmed_is_acknowledged,
+    )
+}
+"""The judges of ledgers, by name."""
+
+__all__ = [
+    "CHECKERS",
+    "LOG_CHECKERS",
+    "Acknowledged",
+    "Checker",
+    "Confirmed",
+    "Copy",
+    "Ended",
+    "Event",
+    "History",
+    "MetadataWritten",
+    "Read",
+    "Sent",
+    "Tailed",
+    "Verdict",
+    "judge",
+]

@@ -1,22 +1,21 @@
-"""What must hold, whatever happened: the judges of a history. They know nothing of the code that made it.
+"""The promises to users of ledgers, judged by what clients saw.
 
-A history is what clients saw: entries they sent, acknowledgements they got, reads and what those said, ends of ledgers, and in the end
-the copies on each bookie. An unknown outcome (a timeout, a broken connection) is no event: it says nothing. The four promises:
+A history of ledgers holds entries that were sent, acknowledgements, reads and what those said, ends of ledgers, versions of their
+metadata, and in the end the copies on each bookie. With deferred sync an acknowledgement is that of the force. The four promises:
 
 1. an acknowledged entry is readable at once;
 2. an entry read once stays readable;
 3. if an entry is acknowledged, everything before it is too;
 4. every reader sees the same order.
 
-Beside them, of the published formal work on the protocol: an entry of a closed ledger has at least as many copies as the ack quorum
-asks for, and nobody disagrees about where a closed ledger ends.
+What the published formal work adds is in `checkers.formal`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplicate.sim.checkers.history import Checker, History, Verdict
+from triplicate.sim.checkers.history import History, Verdict
 
 Place = tuple[int, int]
 """Ledger and entry."""
@@ -53,6 +52,8 @@ class Read:
     ledger_id: int
     entry_id: int
     payload: bytes | None
+    is_confirmed: bool = True
+    """Whether the entry was shown as confirmed. Otherwise it may be gone later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +69,59 @@ class Tailed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Somebody saw the ledger closed, with this last entry (-1: empty)."""
+    """Somebody saw the ledger closed, with this last entry (-1: empty) and, where it was told, this length in bytes of payload."""
 
     time_s: float
     observer: str
     ledger_id: int
     last_entry_id: int
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A handle of a ledger knew this last-add-confirmed (-1: none); `is_open`: not from the end of a closed ledger.
+
+    A handle is one writer, or one opening of a ledger by a reader.
+    """
+
+    time_s: float
+    handle: str
+    ledger_id: int
+    last_entry_id: int
+    is_open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataWritten:
+    """A version of a ledger's metadata took effect."""
+
+    time_s: float
+    ledger_id: int
+    version: int
+    state: str
+    """`open`, `in recovery` or `closed`."""
+    sizes: tuple[int, int, int]
+    """Ensemble, write quorum, ack quorum."""
+    segments: tuple[tuple[int, tuple[str, ...]], ...]
+    """First entry and bookies of each."""
+    last_entry_id: int | None = None
+    length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What one bookie of an entry's write set holds when everything is over; `payload` None: it says it has none."""
+    """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
 
     bookie_id: str
     ledger_id: int
     entry_id: int
     payload: bytes | None
+    is_listed: bool = False
+    """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Copy
+Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Copy
 
 
 def acknowledged(history: History) -> dict[Place, float]:
@@ -103,7 +138,7 @@ def seen(history: History) -> dict[Place, tuple[float, str]]:
     for event in history.events:
         if isinstance(event, Tailed):
             found.setdefault((event.ledger_id, event.entry_id), (event.time_s, event.reader))
-        elif isinstance(event, Read) and event.payload is not None:
+        elif isinstance(event, Read) and event.payload is not None and event.is_confirmed:
             found.setdefault((event.ledger_id, event.entry_id), (event.ended_s, event.reader))
     return found
 
@@ -132,17 +167,17 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
                 verdict.decided += 1
                 if event.payload is None:
                     verdict.violations.append(
-                        f"{_name(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
+                        f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
                     )
     for place, when in confirmed.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
-                verdict.violations.append(f"{_name(place)} was acknowledged at {when:.6f}, but {_described(end)}")
+                verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f}, but {described(end)}")
         if history.final_reader is not None:
             verdict.decided += 1
             if place not in final:
-                verdict.violations.append(f"{_name(place)} was acknowledged at {when:.6f} and is missing from the final read")
+                verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f} and is missing from the final read")
 
 
 def read_stays_readable(history: History, verdict: Verdict) -> None:
@@ -155,14 +190,14 @@ def read_stays_readable(history: History, verdict: Verdict) -> None:
                 verdict.decided += 1
                 if event.payload is None:
                     verdict.violations.append(
-                        f"{_name(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later"
+                        f"{name_of(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later"
                     )
     closed = ends(history)
     for place, (when, reader) in known.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
-                verdict.violations.append(f"{_name(place)} was read by {reader} at {when:.6f}, but {_described(end)}")
+                verdict.violations.append(f"{name_of(place)} was read by {reader} at {when:.6f}, but {described(end)}")
 
 
 def acknowledged_in_order(history: History, verdict: Verdict) -> None:
@@ -180,7 +215,7 @@ def acknowledged_in_order(history: History, verdict: Verdict) -> None:
         reach[event.ledger_id] = front
         verdict.decided += 1
         if event.entry_id > front:
-            verdict.violations.append(f"{_name(event)} was acknowledged at {event.time_s:.6f} before entry {front + 1}")
+            verdict.violations.append(f"{name_of(event)} was acknowledged at {event.time_s:.6f} before entry {front + 1}")
 
 
 def same_order_for_all(history: History, verdict: Verdict) -> None:
@@ -192,66 +227,40 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
             sent.add((event.ledger_id, event.payload))
     next_of_tail: dict[tuple[str, int], int] = {}
     for event in history.events:
-        if isinstance(event, Sent | Read | Tailed | Copy) and event.payload is not None:
+        if isinstance(event, Read | Tailed | Copy) and event.payload is not None:
             place, who = (event.ledger_id, event.entry_id), _who(event)
             first = payloads.setdefault(place, (event.payload, who))
             verdict.decided += 1
             if first[0] != event.payload:
-                verdict.violations.append(f"{_name(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}")
+                verdict.violations.append(f"{name_of(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}")
             if (event.ledger_id, event.payload) not in sent:
-                verdict.violations.append(f"{_name(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
+                verdict.violations.append(f"{name_of(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
         if isinstance(event, Tailed):
             tail = (event.reader, event.ledger_id)
             expected = next_of_tail.get(tail, event.entry_id)
             next_of_tail[tail] = event.entry_id + 1
             if event.entry_id != expected:
-                verdict.violations.append(f"{event.reader} was given {_name(event)} where entry {expected} was next")
+                verdict.violations.append(f"{event.reader} was given {name_of(event)} where entry {expected} was next")
     for ledger_id, mine in ends(history).items():
         verdict.decided += len(mine) - 1
         for end in mine[1:]:
             if end.last_entry_id != mine[0].last_entry_id:
-                verdict.violations.append(f"ledger {ledger_id} has two ends: {_described(mine[0])}; {_described(end)}")
+                verdict.violations.append(f"ledger {ledger_id} has two ends: {described(mine[0])}; {described(end)}")
 
 
-def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
-    """Each entry of a closed ledger is held by at least its ack quorum. Judged only where copies were counted."""
-    copies: dict[Place, int] = {}
-    for event in history.events:
-        if isinstance(event, Copy):
-            place = (event.ledger_id, event.entry_id)
-            copies[place] = copies.get(place, 0) + (event.payload is not None)
-    for place, count in copies.items():
-        needed = history.ack_quorums[place[0]]
-        verdict.decided += 1
-        if count < needed:
-            verdict.violations.append(f"{_name(place)} of a closed ledger has {count} copies, its ack quorum is {needed}")
-
-
-CHECKERS: dict[str, Checker] = {
-    check.__name__: check
-    for check in (
-        acknowledged_is_readable,
-        read_stays_readable,
-        acknowledged_in_order,
-        same_order_for_all,
-        closed_entries_have_their_copies,
-    )
-}
-
-
-def _name(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
+def name_of(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
+    """An entry, for people."""
     ledger_id, entry_id = what if isinstance(what, tuple) else (what.ledger_id, what.entry_id)
     return f"entry {entry_id} of ledger {ledger_id}"
 
 
-def _described(end: Ended) -> str:
+def described(end: Ended) -> str:
+    """An end, for people."""
     return f"{end.observer} saw the ledger end at {end.last_entry_id} at {end.time_s:.6f}"
 
 
-def _who(event: Sent | Read | Tailed | Copy) -> str:
+def _who(event: Read | Tailed | Copy) -> str:
     match event:
-        case Sent():
-            return f"the sender {event.writer}"
         case Copy():
             return f"the bookie {event.bookie_id}"
         case Read() | Tailed():

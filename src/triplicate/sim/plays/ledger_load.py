@@ -1,39 +1,143 @@
-"""How much the play of ledgers writes, and by whom."""
+"""How much the play of ledgers writes, by whom, and how."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from triplicate.client import ClientSettings
+
+KIB = 1024
 
 
 @dataclass(frozen=True)
 class LedgerLoad:
     """One run's load."""
 
-    writers: int
-    ensemble_size: int
-    write_quorum: int
-    ack_quorum: int
-    entries: int
-    """Per writer."""
-    pause_mean_s: float
+    writers: tuple[str, ...] = ("plain", "plain")
+    """The kind of each writer: words of `plain`, `adv` (ids of its own, out of order) and `deferred` (force makes durable)."""
+    ensemble_size: int = 3
+    write_quorum: int = 3
+    ack_quorum: int = 2
+    digest: str = "CRC32C"
+    wire: str = "v2"
+    """Of everybody; `mixed`: writers and recoverers version 2, readers version 3."""
+    ledgers: int = 100
+    """A writer makes at most so many before the quiet."""
+    entries: int = 60
+    """A ledger gets twice as many at most, so many on average."""
+    pause_mean_s: float = 0.5
     """A writer pauses this long between bursts, on average."""
-    payload_high_bytes: int
-    recovery_s: float
-    """When the recoverer begins, alive or not."""
+    burst: int = 5
+    """A burst has so many appends at most."""
+    payload_high_bytes: int = 1000
+    window_entries: int = 1000
+    window_bytes: int = 1024 * KIB
+    explicit_lac_s: float = 0.0
+    """How often an idle writer tells its last-add-confirmed; 0: never."""
+    close_share: float = 0.5
+    """Of its ledgers a writer closes this share in order; it leaves the others open."""
+    dormant_share: float = 0.2
+    """Of the ledgers it leaves open, a writer comes back to this share after a while and appends: it knows of no recovery."""
+    tailers: int = 1
+    """For each writer."""
+    long_poll: bool = True
+    probe_pause_s: float = 0.3
+    recoverers: int = 1
+    recovery_delay_s: float = 1.0
+    """A ledger without writer is recovered after this time, on average."""
+    zombie_share: float = 0.2
+    """This share of the ledgers is recovered although somebody writes them."""
+    zombie_delay_s: float = 4.0
+    """When, after the ledger was made; twice as late at most."""
+
+    def __post_init__(self) -> None:
+        # JSON knows lists only.
+        object.__setattr__(self, "writers", tuple(self.writers))
+
+    def settings(self, given: ClientSettings) -> ClientSettings:
+        """Settings of the clients."""
+        return replace(
+            given,
+            wire="v3" if self.wire == "v3" else "v2",
+            window_entries=self.window_entries,
+            window_bytes=self.window_bytes,
+            explicit_lac_interval_s=self.explicit_lac_s,
+            long_poll=self.long_poll,
+            tail_wait_maximum_s=0.3,
+        )
 
 
 def draw_load(chance: random.Random) -> LedgerLoad:
     """Draw a load."""
     # Mostly the default; sometimes striped over all five bookies (which leaves none to replace one that fails), or with other quorums.
-    ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2)])
+    sizes = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
+    kinds = ["plain"] * 6 + ["adv"] * 2 + ["deferred", "adv deferred"]
+    pace = chance.choice([(0.5, 3), (1.0, 6), (2.0, 12)])
+    window = chance.choice([(1000, 1024 * KIB)] * 3 + [(4, 64 * KIB), (50, 4 * KIB)])
     return LedgerLoad(
-        writers=2,
-        ensemble_size=ensemble_size,
-        write_quorum=write_quorum,
-        ack_quorum=ack_quorum,
-        entries=chance.randrange(150, 300),
-        pause_mean_s=chance.choice([0.05, 0.2, 0.4]),
-        payload_high_bytes=chance.choice([100, 1000, 5000]),
-        recovery_s=chance.uniform(5.0, 44.0),
+        # One plain writer at least: what the others write has weaker promises.
+        writers=("plain", *(chance.choice(kinds) for _ in range(chance.choice([1, 1, 2])))),
+        ensemble_size=sizes[0],
+        write_quorum=sizes[1],
+        ack_quorum=sizes[2],
+        digest=chance.choice(["CRC32C"] * 3 + ["CRC32", "HMAC", "DUMMY"]),
+        wire=chance.choice(["v2", "v2", "v3", "mixed"]),
+        entries=chance.choice([20, 40, 80]),
+        pause_mean_s=pace[0],
+        burst=pace[1],
+        payload_high_bytes=chance.choice([100, 1000, 3000]),
+        window_entries=window[0],
+        window_bytes=window[1],
+        explicit_lac_s=chance.choice([0.0, 0.0, 0.2]),
+        close_share=chance.choice([0.2, 0.5, 0.8]),
+        dormant_share=chance.choice([0.0, 0.3, 0.6]),
+        long_poll=chance.random() < 0.6,
+        probe_pause_s=chance.choice([0.5, 1.0]),
+        recoverers=chance.choice([1, 2, 2]),
+        recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
+        zombie_share=chance.choice([0.0, 0.2, 0.5]),
+        zombie_delay_s=chance.choice([0.5, 3.0]),
     )
+
+
+def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
+    """Loads that ask for less, the boldest first."""
+    for count in range(1, len(load.writers)):
+        yield replace(load, writers=load.writers[:count])
+    for index in range(len(load.writers) if len(load.writers) > 1 else 0):
+        yield replace(load, writers=load.writers[:index] + load.writers[index + 1 :])
+    now = dataclasses.asdict(load)
+    less: list[tuple[str, Any]] = [
+        ("tailers", 0),
+        ("recoverers", 1),
+        ("probe_pause_s", 1000.0),
+        ("ledgers", 1),
+        ("ledgers", 2),
+        ("ledgers", load.ledgers // 2),
+        ("entries", 1),
+        ("entries", load.entries // 4),
+        ("entries", load.entries // 2),
+        ("burst", 1),
+    ]
+    for name, value in less:
+        if (value > now[name]) if name == "probe_pause_s" else (value < now[name] and (value > 0 or name == "tailers")):
+            yield replace(load, **{name: value})
+    plainest: dict[str, Any] = dataclasses.asdict(LedgerLoad(payload_high_bytes=100, dormant_share=0.0, zombie_share=0.0))
+    for name in (
+        "wire",
+        "digest",
+        "explicit_lac_s",
+        "window_entries",
+        "window_bytes",
+        "payload_high_bytes",
+        "dormant_share",
+        "zombie_share",
+    ):
+        if now[name] != plainest[name] and now[name] != 1.0:
+            yield replace(load, **{name: plainest[name]})
+    if load.writers != ("plain",) * len(load.writers):
+        yield replace(load, writers=("plain",) * len(load.writers))

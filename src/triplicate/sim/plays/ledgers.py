@@ -1,32 +1,55 @@
-"""The play of ledgers: writers write and die, tailers follow, readers probe, other clients recover."""
+"""The play of ledgers: writers write ledger after ledger and die, tailers follow, others recover, and all of it is read in the end."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
-from triplicate.client import Client
-from triplicate.sim.checkers import CHECKERS
+from triplicate.sim.checkers import CHECKERS, History
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.ledger_actors import Book, FinalReader, Prober, Recoverer, Tailer, Writer
-from triplicate.sim.plays.ledger_load import LedgerLoad, draw_load
+from triplicate.sim.plays.ledger_books import Shelf
+from triplicate.sim.plays.ledger_load import LedgerLoad, draw_load, smaller_loads
+from triplicate.sim.plays.ledger_readers import FinalReader, Prober, Tailer
+from triplicate.sim.plays.ledger_recoverers import Recoverer
+from triplicate.sim.plays.ledger_writers import Writer
 from triplicate.sim.stage import Stage
 
 
 class LedgerPlay(Play):
-    """Each writer has a ledger of its own."""
+    """See `LedgerLoad` for who takes part."""
 
     name = "ledgers"
     load_type = LedgerLoad
     checkers = CHECKERS
-    counted: ClassVar[tuple[str, ...]] = ("acknowledged", "tailed", "read", "ended", "copy", "ensemble_changes")
+    counted: ClassVar[tuple[str, ...]] = (
+        "acknowledged",
+        "tailed",
+        "read",
+        "ended",
+        "copy",
+        "confirmed",
+        "metadatawritten",
+        "ledgers",
+        "closed",
+        "fenced",
+        "forced",
+        "woken",
+        "window_full",
+        "recoveries",
+        "recoveries_by_several",
+        "recoveries_of_living",
+        "recoveries_restarted",
+        "ensemble_changes",
+    )
 
     def __init__(self, stage: Stage, load: LedgerLoad) -> None:
         super().__init__(stage, load)
-        self._books = [Book(stage, load) for _ in range(load.writers)]
+        options = stage.cluster.options
+        options.client_settings = load.settings(options.client_settings)
+        self.shelf = Shelf(stage, load)
         self._tasks: list[asyncio.Task[None]] = []
-        self._probers: list[asyncio.Task[None]] = []
 
     @classmethod
     def draw(cls, chance: random.Random) -> LedgerLoad:
@@ -34,39 +57,43 @@ class LedgerPlay(Play):
 
     @classmethod
     def clients(cls, load: LedgerLoad) -> tuple[str, ...]:
-        numbers = range(1, load.writers + 1)
-        return tuple(f"{role}-{number}" for number in numbers for role in ("writer", "tailer", "recoverer"))
+        writers = [f"writer-{number}" for number in range(1, len(load.writers) + 1)]
+        tailers = [f"tailer-{number}" for number in range(1, load.tailers * len(load.writers) + 1)]
+        # Writers twice, so that they are struck more often: all else begins with a writer's end.
+        return (*writers, *writers, *tailers, *(f"recoverer-{number}" for number in range(1, load.recoverers + 1)))
+
+    @classmethod
+    def smaller(cls, load: LedgerLoad) -> Iterator[LedgerLoad]:
+        return smaller_loads(load)
 
     async def begin(self) -> None:
-        for number, book in enumerate(self._books, 1):
-            for role, make in (("writer", Writer), ("tailer", Tailer), ("recoverer", self._recoverer)):
-                self._tasks.append(self.stage.keep(f"{role}-{number}", make(book, f"{role}-{number}")))
-            self._probers.append(self.stage.keep(f"prober-{number}", Prober(book, f"prober-{number}")))
-
-    def _recoverer(self, book: Book, name: str) -> Any:
-        recoverer = Recoverer(book, name)
-
-        async def program(client: Client) -> None:
-            await asyncio.sleep(max(0.0, self.load.recovery_s - self.stage.time()))
-            await recoverer(client)
-
-        return program
+        shelf, keep = self.shelf, self.stage.keep
+        for number, kind in enumerate(self.load.writers, 1):
+            self._tasks.append(keep(f"writer-{number}", Writer(shelf, f"writer-{number}", kind)))
+        for number in range(1, self.load.recoverers + 1):
+            self._tasks.append(keep(f"recoverer-{number}", Recoverer(shelf, f"recoverer-{number}")))
+        for number in range(self.load.tailers * len(self.load.writers)):
+            name, writer = f"tailer-{number + 1}", f"writer-{number % len(self.load.writers) + 1}"
+            self._tasks.append(keep(name, Tailer(shelf, name, writer)))
+        self._tasks.append(keep("prober", Prober(shelf, "prober")))
 
     async def finish(self) -> None:
         await self.stage.by_deadline(self._tasks)
-        for prober in self._probers:
-            prober.cancel()
-        finals = [
-            self.stage.keep(f"final-{number}", FinalReader(book))
-            for number, book in enumerate(self._books, 1)
-            if book.ledger_id is not None
-        ]
-        await self.stage.by_deadline(finals)
+        self.shelf.bury_all()
+        self.stage.history.destroyed = dict.fromkeys(self.stage.rotten_bookies)
+        await self.stage.by_deadline([self.stage.keep(FinalReader.NAME, FinalReader(self.shelf))])
 
     def counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for event in self.stage.history.events:
-            name = type(event).__name__.lower()
-            counts[name] = counts.get(name, 0) + 1
-        counts["ensemble_changes"] = sum(book.writer.ensemble_changes for book in self._books if book.writer is not None)
+        counts = dict.fromkeys(self.counted, 0)
+        for name, count in [*event_counts(self.stage.history).items(), *self.shelf.counts.items()]:
+            counts[name] = counts.get(name, 0) + count
         return counts
+
+
+def event_counts(history: History) -> dict[str, int]:
+    """How many events of each type there are, by the type's name in lower case."""
+    counts: dict[str, int] = {}
+    for event in history.events:
+        name = type(event).__name__.lower()
+        counts[name] = counts.get(name, 0) + 1
+    return counts

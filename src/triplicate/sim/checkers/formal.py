@@ -1,0 +1,192 @@
+"""What the published formal work on BookKeeper's protocol calls invariant, judged by what clients saw and by the metadata as it changed.
+
+The five invariants of the TLA+ specification (Vanlightly, bookkeeper-tlaplus): values have their types (`metadata_is_well_formed`);
+clients and metadata never disagree about a closed ledger (`clients_and_metadata_agree`, `metadata_moves_forward`); every acknowledged
+entry is readable (`promises.acknowledged_is_readable`); what is committed reaches its ack quorum (`closed_entries_have_their_copies`);
+entries are read in the order of writing (`read_order_is_write_order`). Beside them, what readers are told to be confirmed never falls
+and never lies beyond what was acknowledged (`confirmed_is_acknowledged`).
+"""
+
+from __future__ import annotations
+
+from triplicate.sim.checkers.history import History, Verdict
+from triplicate.sim.checkers.promises import (
+    Acknowledged,
+    Confirmed,
+    Copy,
+    Ended,
+    MetadataWritten,
+    Place,
+    Read,
+    Sent,
+    Tailed,
+    acknowledged,
+    described,
+    name_of,
+)
+
+STATES = {"open": 0, "in recovery": 1, "closed": 2}
+
+
+def metadata_is_well_formed(history: History, verdict: Verdict) -> None:
+    """Every version of every ledger's metadata has values that can be."""
+    for written in history.of(MetadataWritten):
+        verdict.decided += 1
+        ensemble, write, ack = written.sizes
+        wrong = []
+        if written.state not in STATES:
+            wrong.append(f"state {written.state}")
+        if not ensemble >= write >= ack >= 1:
+            wrong.append(f"sizes {written.sizes}")
+        firsts = [first for first, _ in written.segments]
+        if not firsts or firsts[0] != 0 or firsts != sorted(dict.fromkeys(firsts)):
+            wrong.append(f"segments that begin at {firsts}")
+        for first, bookies in written.segments:
+            if len(dict.fromkeys(bookies)) != ensemble or len(bookies) != ensemble or "" in bookies:
+                wrong.append(f"a segment at {first} on {', '.join(bookies)}")
+        is_closed = written.state == "closed"
+        if is_closed != (written.last_entry_id is not None) or (is_closed and (written.last_entry_id or 0) < -1):
+            wrong.append(f"last entry {written.last_entry_id}")
+        if wrong:
+            verdict.violations.append(f"{_version(written)} has {' and '.join(wrong)}")
+
+
+def metadata_moves_forward(history: History, verdict: Verdict) -> None:
+    """A ledger is open, then in recovery, then closed, and closed for ever at one entry.
+
+    While it is open its writer replaces or adds the last segment, behind all that was acknowledged; while it is in recovery nothing
+    changes, until whoever closes it may do that once; afterwards bookies may be replaced within segments, and nothing else.
+    """
+    latest: dict[int, MetadataWritten] = {}
+    reach: dict[int, int] = {}
+    for event in history.events:
+        if isinstance(event, Acknowledged):
+            reach[event.ledger_id] = max(reach.get(event.ledger_id, -1), event.entry_id)
+        elif isinstance(event, MetadataWritten):
+            before = latest.get(event.ledger_id)
+            latest[event.ledger_id] = event
+            if before is not None:
+                verdict.decided += 1
+                verdict.violations += [f"{_version(event)} {what}" for what in _wrong_steps(before, event, reach.get(event.ledger_id, -1))]
+
+
+def _wrong_steps(before: MetadataWritten, after: MetadataWritten, reach: int) -> list[str]:
+    """What is wrong with one step of a ledger's metadata; `reach`: the last entry acknowledged by then."""
+    wrong = []
+    # Not the next one: whoever writes back what is there changes nothing and counts all the same.
+    if after.version <= before.version:
+        wrong.append(f"follows version {before.version}")
+    if STATES.get(after.state, -1) < STATES.get(before.state, -1):
+        wrong.append(f"is {after.state} and was {before.state}")
+    if after.sizes != before.sizes:
+        wrong.append(f"has sizes {after.sizes}, not {before.sizes}")
+    if before.state == "closed":
+        if (after.last_entry_id, after.length) != (before.last_entry_id, before.length):
+            wrong.append(f"ends at {after.last_entry_id} with {after.length} bytes, not at {before.last_entry_id} with {before.length}")
+        if [first for first, _ in after.segments] != [first for first, _ in before.segments]:
+            wrong.append("has other segments than the closed ledger had")
+        return wrong
+    if after.segments == before.segments:
+        return wrong
+    if (before.state, after.state) not in (("open", "open"), ("in recovery", "closed")):
+        wrong.append(f"has other segments, while the ledger went from {before.state} to {after.state}")
+    (first, _), kept = before.segments[-1], before.segments[:-1]
+    added = after.segments[len(kept) :]
+    if after.segments[: len(kept)] != kept or not added or added[0][0] != first:
+        starts = [[first for first, _ in version.segments] for version in (after, before)]
+        wrong.append(f"has segments at {starts[0]}, which do not go on from those at {starts[1]}")
+        return wrong
+    changed = added if added[0] != before.segments[-1] else added[1:]
+    # A recovery writes again what it finds, so it may move even what was acknowledged to other bookies.
+    if after.state == "open" and changed and changed[0][0] <= reach:
+        wrong.append(f"has other bookies from entry {changed[0][0]} on, and entry {reach} was acknowledged already")
+    return wrong
+
+
+def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
+    """Whoever says where a ledger ended, says what its metadata say, from the moment on in which they do; so do all observers."""
+    closed: dict[int, MetadataWritten] = {}
+    first_told: dict[int, Ended] = {}
+    for event in history.events:
+        if isinstance(event, MetadataWritten) and event.state == "closed":
+            closed.setdefault(event.ledger_id, event)
+        elif isinstance(event, Ended):
+            written, other = closed.get(event.ledger_id), first_told.setdefault(event.ledger_id, event)
+            verdict.decided += 1
+            if written is not None and written.last_entry_id != event.last_entry_id:
+                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata say {written.last_entry_id}")
+            lengths = [length for length in (written.length if written else None, other.length) if length is not None]
+            if event.length is not None and any(length != event.length for length in lengths):
+                verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} was told {event.length} bytes, others {lengths}")
+
+
+def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
+    """Each entry of a closed ledger is held by its ack quorum, less those of its bookies whose disks were destroyed.
+
+    Judged where copies were counted, as they are when all is over.
+    """
+    copies: dict[Place, int] = {}
+    destroyed: dict[Place, int] = {}
+    for event in history.of(Copy):
+        place = (event.ledger_id, event.entry_id)
+        copies[place] = copies.get(place, 0) + (event.payload is not None or event.is_listed)
+        destroyed[place] = destroyed.get(place, 0) + (event.bookie_id in history.destroyed)
+    for place, count in copies.items():
+        needed = history.ack_quorums[place[0]]
+        verdict.decided += 1
+        if count < needed - destroyed[place]:
+            verdict.violations.append(f"{name_of(place)} of a closed ledger has {count} copies, its ack quorum is {needed}")
+
+
+def read_order_is_write_order(history: History, verdict: Verdict) -> None:
+    """Under each number a reader finds what the writer gave that number, and a ledger has one writer."""
+    sent: dict[Place, Sent] = {}
+    for event in history.events:
+        if isinstance(event, Sent):
+            place = (event.ledger_id, event.entry_id)
+            first = sent.setdefault(place, event)
+            if (first.writer, first.payload) != (event.writer, event.payload):
+                verdict.violations.append(f"{name_of(event)} was written by {first.writer} and, otherwise, by {event.writer}")
+        elif isinstance(event, Read | Tailed) and event.payload is not None:
+            verdict.decided += 1
+            written = sent.get((event.ledger_id, event.entry_id))
+            if written is None:
+                verdict.violations.append(f"{event.reader} was given {name_of(event)}, which nobody had written yet")
+            elif written.payload != event.payload:
+                verdict.violations.append(f"{event.reader} was given {event.payload[:40]!r} for {name_of(event)}")
+
+
+def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
+    """What a handle knows to be confirmed never falls; in an open ledger it was acknowledged by then, or known to the writer alone.
+
+    The latter: the last that the writer knew, and had no time to tell its user before it died.
+    """
+    when = acknowledged(history)
+    writers = {(event.writer, event.ledger_id) for event in history.of(Sent)}
+    known_to_writer = {
+        event.ledger_id: event.last_entry_id for event in history.of(Confirmed) if (event.handle, event.ledger_id) in writers
+    }
+    highest: dict[tuple[str, int], int] = {}
+    for event in history.of(Confirmed):
+        handle = (event.handle, event.ledger_id)
+        verdict.decided += 1
+        if event.last_entry_id < highest.get(handle, -1):
+            verdict.violations.append(
+                f"{event.handle} knew entry {highest[handle]} of ledger {event.ledger_id} to be confirmed, "
+                f"and at {event.time_s:.6f} only {event.last_entry_id}"
+            )
+        highest[handle] = max(highest.get(handle, -1), event.last_entry_id)
+        if not event.is_open or event.last_entry_id < 0 or handle in writers:
+            continue
+        told_s = when.get((event.ledger_id, event.last_entry_id))
+        if told_s is None and event.last_entry_id <= known_to_writer.get(event.ledger_id, -1):
+            continue
+        if told_s is None or told_s > event.time_s:
+            verdict.violations.append(
+                f"{event.handle} was told at {event.time_s:.6f} that entry {event.last_entry_id} of ledger {event.ledger_id} is confirmed, "
+                f"which was {'never acknowledged' if told_s is None else f'acknowledged at {told_s:.6f}'}"
+            )
+
+
+def _version(written: MetadataWritten) -> str:
+    return f"version {written.version} of the metadata of ledger {written.ledger_id} at {written.time_s:.6f}"

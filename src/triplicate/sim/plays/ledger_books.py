@@ -1,0 +1,203 @@
+"""What the clients of a play of ledgers share: the ledgers there are, and how far each is written, acknowledged and closed.
+
+This is the memory of the world, not of a node: it outlives every crash, and actors use it to choose what to do and to judge what they
+are told, never to tell the code under test anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from triplicate.client import Client, LedgerReader, WriteHandle
+from triplicate.errors import FormatError
+from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, decode_metadata, write_set
+from triplicate.sim.checkers import Acknowledged, Confirmed, Ended, MetadataWritten, Sent
+from triplicate.sim.host import SimulatedHost
+from triplicate.sim.plays.ledger_load import LedgerLoad
+from triplicate.sim.stage import Stage
+
+PASSWORD = b"simulated"
+
+STATES = {LedgerState.OPEN: "open", LedgerState.IN_RECOVERY: "in recovery", LedgerState.CLOSED: "closed"}
+
+
+@dataclass
+class Book:
+    """One ledger."""
+
+    ledger_id: int
+    writer_name: str
+    kind: str
+    writer: WriteHandle
+    host: SimulatedHost
+    """The life of the writer's node."""
+    made_s: float
+    left: bool = False
+    """Its writer has left it, or lost it."""
+    left_s: float | None = None
+    """When it was first seen to have no writer."""
+    ended: bool = False
+    """Somebody saw it closed."""
+    acknowledged_to: int = -1
+    confirmed_told: int = -1
+    """What the acknowledged entries say is confirmed: every reader of a ledger written in order must know it at once."""
+    due: dict[str, float] = field(default_factory=dict)
+    """Who recovers it, and when; set when it is made for those whose writer lives, otherwise when it was left."""
+    buried: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its entries are numbered and sent in order."""
+        return "adv" not in self.kind
+
+    @property
+    def has_writer(self) -> bool:
+        """Whether somebody may still append."""
+        return not self.left and self.host.alive
+
+
+class Shelf:
+    """All ledgers of a run, in the order of their making."""
+
+    def __init__(self, stage: Stage, load: LedgerLoad) -> None:
+        self.stage = stage
+        self.load = load
+        self.books: list[Book] = []
+        self.of_writer: dict[str, list[Book]] = {}
+        self.writing: dict[str, None] = {}
+        """Writers that are not done."""
+        self.counts: dict[str, int] = {}
+        self._seen: dict[str, bytes] = {}
+        rot = any(strike.kind == "bit_rot" for strike in stage.plan.faults)
+        # Without a digest nobody can see that bits have rotted.
+        self.digest = DigestType.CRC32C if rot and load.digest == "DUMMY" else DigestType[load.digest]
+        stage.cluster.store.observer = self._observe
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count something that happened."""
+        self.counts[name] = self.counts.get(name, 0) + by
+
+    def add(self, book: Book) -> None:
+        """A ledger was made."""
+        self.books.append(book)
+        self.of_writer.setdefault(book.writer_name, []).append(book)
+        chance, load = self.stage.chance("recovery of", book.writer_name, len(self.of_writer[book.writer_name])), self.load
+        names = [f"recoverer-{number}" for number in range(1, load.recoverers + 1)]
+        if chance.random() < load.zombie_share:
+            for name in self.chosen(chance.random(), names):
+                book.due[name] = book.made_s + load.zombie_delay_s * 2 * chance.random()
+
+    def chosen(self, draw: float, names: Sequence[str]) -> list[str]:
+        """Who recovers a ledger: one of them, or, in two cases of five, all."""
+        if draw < 0.4 or not names:
+            return list(names)
+        return [names[int((draw - 0.4) / 0.6 * len(names)) % len(names)]]
+
+    def look(self) -> None:
+        """See which ledgers have lost their writer since."""
+        for book in self.books:
+            if book.left_s is None and not book.has_writer:
+                book.left_s = self.stage.time()
+                if not book.ended:
+                    chance = self.stage.chance("recovery of what was left", book.ledger_id)
+                    names = [f"recoverer-{number}" for number in range(1, self.load.recoverers + 1)]
+                    for name in self.chosen(chance.random(), names):
+                        book.due.setdefault(name, book.left_s + self.load.recovery_delay_s * 2 * chance.random())
+
+    def sent(self, book: Book, entry_id: int, payload: bytes) -> None:
+        """Its writer is about to send an entry."""
+        self.stage.history.add(Sent(self.stage.time(), book.writer_name, book.ledger_id, entry_id, payload))
+
+    def acknowledged(self, book: Book, entry_id: int, confirmed_told: int) -> None:
+        """Its writer was told that an entry is safe, which carries what was confirmed when it was sent."""
+        self.stage.history.add(Acknowledged(self.stage.time(), book.writer_name, book.ledger_id, entry_id))
+        book.acknowledged_to = max(book.acknowledged_to, entry_id)
+        book.confirmed_told = max(book.confirmed_told, confirmed_told)
+
+    def bury(self, book: Book) -> None:
+        """Its writer will not append any more: note what it knew in the end, which it may have told bookies and nobody else."""
+        if not book.buried:
+            book.buried = True
+            self.count("ensemble_changes", book.writer.ensemble_changes)
+            self.stage.history.add(Confirmed(self.stage.time(), book.writer_name, book.ledger_id, book.writer.last_add_confirmed, True))
+
+    def bury_all(self) -> None:
+        """Everything is over."""
+        for book in self.books:
+            self.bury(book)
+
+    def note_end(self, ledger_id: int, observer: str, last_entry_id: int, length: int | None) -> None:
+        """Somebody saw a ledger closed."""
+        self.stage.history.add(Ended(self.stage.time(), observer, ledger_id, last_entry_id, length))
+        for book in self.books:
+            if book.ledger_id == ledger_id:
+                book.ended = True
+
+    async def note_end_of(self, reader: LedgerReader, observer: str) -> None:
+        """Note where a ledger ends that a reader was told has ended."""
+        if not reader.is_closed:
+            await reader.refresh_metadata()
+        assert reader.is_closed, f"{observer} was told that ledger {reader.ledger_id} has ended, and it is not closed"
+        self.note_end(reader.ledger_id, observer, reader.last_add_confirmed, reader.length)
+
+    def _observe(self, paths: Sequence[str]) -> None:
+        """Write every version of every ledger's metadata into the history, at the moment in which it takes effect."""
+        for path in paths:
+            ledger_id = ledger_of(path)
+            stat = None if ledger_id is None else self.stage.cluster.store.exists(path)
+            if ledger_id is None or stat is None:
+                continue
+            data, stat = self.stage.cluster.store.get(path)
+            if self._seen.get(path) == data:
+                continue
+            self._seen[path] = data
+            try:
+                self.stage.history.add(written(self.stage.time(), ledger_id, stat.version, decode_metadata(data)))
+            except FormatError as error:
+                self.stage.problems.append(f"the metadata of ledger {ledger_id} cannot be read: {error}")
+
+
+def ledger_of(path: str) -> int | None:
+    """The ledger whose node this is; None for all others."""
+    parts = path.removeprefix("/ledgers/").split("/")
+    digits = "".join(parts[:-1]) + parts[-1].removeprefix("L")
+    return int(digits) if len(parts) in (3, 5) and parts[-1].startswith("L") and digits.isdecimal() else None
+
+
+def written(time_s: float, ledger_id: int, version: int, metadata: LedgerMetadata) -> MetadataWritten:
+    """Metadata as the checkers know it."""
+    segments = tuple((segment.first_entry_id, segment.ensemble) for segment in metadata.segments)
+    sizes = (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+    last = (metadata.last_entry_id, metadata.length) if metadata.is_closed else (None, None)
+    return MetadataWritten(time_s, ledger_id, version, STATES[metadata.state], sizes, segments, *last)
+
+
+def holders(metadata: LedgerMetadata, entry_id: int) -> list[str]:
+    """The bookies that the metadata names for an entry."""
+    ensemble = metadata.ensemble_of(entry_id)
+    return [ensemble[position] for position in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)]
+
+
+@asynccontextmanager
+async def reading(client: Client, load: LedgerLoad) -> AsyncIterator[Client]:
+    """The client of somebody who reads."""
+    if load.wire == "mixed":
+        async with Client(client.host, client.metadata, replace(client.settings, wire="v3")) as other:
+            yield other
+    else:
+        yield client
+
+
+async def pause(stage: Stage, seconds: float) -> None:
+    """Sleep, but not beyond the moment when faults stop."""
+    if stage.quiet.is_set():
+        await asyncio.sleep(min(seconds, 0.2))
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await stage.quiet.wait()
+    except TimeoutError:
+        pass

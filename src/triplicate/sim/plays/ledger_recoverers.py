@@ -1,0 +1,68 @@
+"""Recoverers of a play of ledgers: they close what writers have left, and sometimes what somebody still writes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from triplicate.client import Client
+from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError
+from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
+
+LOOK_S = 0.2
+"""How often a recoverer looks for work."""
+ATTEMPTS = 4
+"""After so many vain attempts a recoverer turns to other ledgers for a while."""
+LATER_S = 3.0
+
+
+class Recoverer:
+    """Recovers ledgers when they are due for it; in a new life it goes on with the one at which it was struck down."""
+
+    def __init__(self, shelf: Shelf, name: str) -> None:
+        self._shelf = shelf
+        self._stage = shelf.stage
+        self._name = name
+        self._current: Book | None = None
+
+    async def __call__(self, client: Client) -> None:
+        if self._current is not None:
+            self._shelf.count("recoveries_restarted")
+        while True:
+            book = self._current or self._next()
+            if book is not None:
+                self._current = book
+                await self._recover(client, book)
+                self._current = None
+            elif self._stage.quiet.is_set() and not self._shelf.writing and all(book.ended for book in self._shelf.books):
+                return
+            else:
+                await asyncio.sleep(LOOK_S)
+
+    def _next(self) -> Book | None:
+        """A ledger that is due now, the longest first; in the quiet every ledger without writer is."""
+        self._shelf.look()
+        now, quiet = self._stage.time(), self._stage.quiet.is_set()
+        due = [book for book in self._shelf.books if book.due.get(self._name, float("inf")) <= now]
+        if not due and quiet:
+            due = [book for book in self._shelf.books if not book.ended and not book.has_writer and self._name not in book.due]
+        return min(due, key=lambda book: book.due.get(self._name, now), default=None)
+
+    async def _recover(self, client: Client, book: Book) -> None:
+        others = [other for other in book.due if other != self._name]
+        for _ in range(ATTEMPTS):
+            was_ended = book.ended
+            try:
+                async with await client.recover(book.ledger_id, password=PASSWORD) as reader:
+                    self._shelf.note_end(book.ledger_id, self._name, reader.last_add_confirmed, reader.length)
+            except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
+                self._stage.note_unknown(error)
+                await asyncio.sleep(0.3)
+            else:
+                book.due.pop(self._name, None)
+                self._shelf.count("recoveries" if not was_ended else "recoveries_of_closed")
+                if others:
+                    self._shelf.count("recoveries_by_several")
+                if book.has_writer:
+                    self._shelf.count("recoveries_of_living")
+                return
+        book.due[self._name] = self._stage.time() + LATER_S

@@ -1,0 +1,193 @@
+"""The checkers of the formal invariants, judged by written histories: good ones pass, each bad one is blamed on its invariant."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplicate.sim.checkers import (
+    CHECKERS,
+    Acknowledged,
+    Confirmed,
+    Copy,
+    Ended,
+    Event,
+    History,
+    MetadataWritten,
+    Read,
+    Sent,
+    Tailed,
+    judge,
+)
+
+A, B = b"a", b"b"
+FIRST = ("b1", "b2", "b3")
+SECOND = ("b1", "b2", "b4")
+SIZES = (3, 3, 2)
+
+INVARIANTS = (
+    "metadata_is_well_formed",
+    "metadata_moves_forward",
+    "clients_and_metadata_agree",
+    "closed_entries_have_their_copies",
+    "read_order_is_write_order",
+    "confirmed_is_acknowledged",
+)
+
+
+def version(
+    number: int,
+    state: str = "open",
+    segments: tuple[tuple[int, tuple[str, ...]], ...] = ((0, FIRST),),
+    last: int | None = None,
+    length: int | None = None,
+    sizes: tuple[int, int, int] = SIZES,
+) -> MetadataWritten:
+    if state == "closed" and last is not None and length is None:
+        length = last + 1
+    return MetadataWritten(float(number), 1, number, state, sizes, segments, last, length)
+
+
+def sent(entry_id: int, payload: bytes = A, writer: str = "writer") -> Sent:
+    return Sent(0.0, writer, 1, entry_id, payload)
+
+
+def acked(entry_id: int, time_s: float = 0.5) -> Acknowledged:
+    return Acknowledged(time_s, "writer", 1, entry_id)
+
+
+def ended(last_entry_id: int, length: int | None = None, observer: str = "reader", time_s: float = 9.0) -> Ended:
+    return Ended(time_s, observer, 1, last_entry_id, length)
+
+
+def knows(last_entry_id: int, time_s: float, handle: str = "reader#1", *, is_open: bool = True) -> Confirmed:
+    return Confirmed(time_s, handle, 1, last_entry_id, is_open)
+
+
+def read(entry_id: int, payload: bytes, time_s: float = 2.0) -> Read:
+    return Read(time_s, time_s, "reader", 1, entry_id, payload)
+
+
+def copies(*payloads: bytes | None) -> list[Event]:
+    return [Copy(f"b{number}", 1, 0, payload) for number, payload in enumerate(payloads, 1)]
+
+
+def blamed(events: list[Event], destroyed: tuple[str, ...] = ()) -> list[str]:
+    history = History(events, None, {1: 2}, dict.fromkeys(destroyed))
+    return [verdict.checker for verdict in judge(history, {name: CHECKERS[name] for name in INVARIANTS}) if verdict.violations]
+
+
+OPEN, CHANGED = version(0), version(1, segments=((0, FIRST), (1, SECOND)))
+RECOVERING = version(1, "in recovery")
+CLOSED = version(1, "closed", last=1)
+
+GOOD: dict[str, list[Event]] = {
+    "nothing happened": [],
+    "made, written, closed": [OPEN, sent(0), sent(1, B), acked(0), acked(1), CLOSED, ended(1, 2), ended(1)],
+    "somebody wrote back what was there": [OPEN, version(4, "closed", last=1)],
+    "closed empty": [OPEN, version(1, "closed", last=-1), ended(-1, 0)],
+    "an ensemble changes behind what was acknowledged": [OPEN, sent(0), acked(0), CHANGED, sent(1, B), acked(1, 2.0)],
+    "an ensemble changes before anything was acknowledged": [OPEN, sent(0), version(1, segments=((0, SECOND),)), acked(0, 2.0)],
+    "a second change replaces the segment of the first": [OPEN, sent(0), acked(0), CHANGED, version(2, segments=((0, FIRST), (1, FIRST)))],
+    "recovered, the tail on other bookies": [OPEN, RECOVERING, version(2, "closed", ((0, FIRST), (1, SECOND)), last=1), ended(1, 2)],
+    # A writer that lived on got the last acknowledgement while the recovery read; the recovery wrote that entry to other bookies again.
+    "recovered from below what was acknowledged": [OPEN, RECOVERING, acked(1), version(2, "closed", ((0, FIRST), (1, SECOND)), last=1)],
+    "its writer closes what somebody recovers": [OPEN, RECOVERING, version(2, "closed", last=0)],
+    "copies are restored elsewhere after the end": [OPEN, CLOSED, version(2, "closed", ((0, SECOND),), last=1), ended(1, 2)],
+    "somebody does not know the length": [OPEN, CLOSED, ended(1), ended(1, 2)],
+    "two copies of three": copies(A, None, A),
+    "a copy that is listed": [Copy("b1", 1, 0, None, True), Copy("b2", 1, 0, A), Copy("b3", 1, 0, None)],
+    "read as written": [sent(0), sent(1, B), read(1, B), Tailed(1.0, "tailer", 1, 0, A)],
+    "confirmed once acknowledged": [sent(0), sent(1, B), acked(0), knows(-1, 0.6), knows(0, 0.7), acked(1, 1.0), knows(1, 1.0)],
+    "a new handle begins anew": [sent(0), acked(0), knows(0, 0.7), knows(-1, 0.8, "reader#2")],
+    "the end of a closed ledger was found by recovery": [sent(0), sent(1), acked(0), knows(1, 3.0, is_open=False)],
+    "the writer died with an acknowledgement on its lips": [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")],
+}
+
+BAD: dict[str, tuple[str, list[Event]]] = {
+    "an ack quorum greater than the write quorum": ("metadata_is_well_formed", [version(0, sizes=(3, 2, 3))]),
+    "a bookie twice in an ensemble": ("metadata_is_well_formed", [version(0, segments=((0, ("b1", "b2", "b1")),))]),
+    "an ensemble that is too small": ("metadata_is_well_formed", [version(0, segments=((0, ("b1", "b2")),))]),
+    "no segment": ("metadata_is_well_formed", [version(0, segments=())]),
+    "segments out of order": ("metadata_is_well_formed", [version(0, segments=((0, FIRST), (5, SECOND), (3, FIRST)))]),
+    "the first entry in no segment": ("metadata_is_well_formed", [version(0, segments=((1, FIRST),))]),
+    "closed without an end": ("metadata_is_well_formed", [version(0, "closed")]),
+    "open with an end": ("metadata_is_well_formed", [version(0, "open", last=3)]),
+    "a state that there is not": ("metadata_is_well_formed", [version(0, "ajar")]),
+    "open again after recovery": ("metadata_moves_forward", [OPEN, RECOVERING, version(2)]),
+    "open again after its end": ("metadata_moves_forward", [OPEN, CLOSED, version(2)]),
+    "a version comes back": ("metadata_moves_forward", [version(1), version(1, "closed", last=1)]),
+    "other quorums": ("metadata_moves_forward", [OPEN, version(1, sizes=(3, 3, 1))]),
+    "the end moves": ("metadata_moves_forward", [OPEN, CLOSED, version(2, "closed", last=2)]),
+    "the length changes after the end": ("metadata_moves_forward", [OPEN, CLOSED, version(2, "closed", last=1, length=7)]),
+    "a segment is added to a closed ledger": (
+        "metadata_moves_forward",
+        [OPEN, CLOSED, version(2, "closed", ((0, FIRST), (1, SECOND)), last=1)],
+    ),
+    "a segment is added to a ledger in recovery": (
+        "metadata_moves_forward",
+        [OPEN, RECOVERING, version(2, "in recovery", ((0, FIRST), (1, SECOND)))],
+    ),
+    "a segment is added along with the mark of recovery": (
+        "metadata_moves_forward",
+        [OPEN, version(1, "in recovery", ((0, FIRST), (1, SECOND)))],
+    ),
+    "its writer closes it on other bookies": ("metadata_moves_forward", [OPEN, version(1, "closed", ((0, FIRST), (1, SECOND)), last=1)]),
+    "a change takes in what was acknowledged": ("metadata_moves_forward", [OPEN, sent(0), sent(1), acked(0), acked(1), CHANGED]),
+    "a recovery proposes an earlier segment": (
+        "metadata_moves_forward",
+        [OPEN, CHANGED, version(2, "in recovery", CHANGED.segments), version(3, "closed", ((0, SECOND),), last=1)],
+    ),
+    "history is written anew": ("metadata_moves_forward", [OPEN, CHANGED, version(2, segments=((0, SECOND), (1, SECOND)))]),
+    "a client believes in another end": ("clients_and_metadata_agree", [OPEN, CLOSED, ended(0, 1)]),
+    "a writer believes that it closed, and a recovery did": (
+        "clients_and_metadata_agree",
+        [OPEN, RECOVERING, version(2, "closed", last=0), ended(1, 2, "writer")],
+    ),
+    "two believe in different lengths": ("clients_and_metadata_agree", [ended(1, 2), ended(1, 3, "writer")]),
+    "metadata state another length": ("clients_and_metadata_agree", [OPEN, CLOSED, ended(1, 5)]),
+    "one copy of three": ("closed_entries_have_their_copies", copies(A, None, None)),
+    "no copy of three": ("closed_entries_have_their_copies", copies(None, None, None)),
+    "an entry under another's number": ("read_order_is_write_order", [sent(0), sent(1, B), read(0, B)]),
+    "two entries change places": (
+        "read_order_is_write_order",
+        [sent(0), sent(1, B), Tailed(1.0, "tailer", 1, 0, B), Tailed(1.0, "tailer", 1, 1, A)],
+    ),
+    "an entry read before it was written": ("read_order_is_write_order", [read(0, A), sent(0)]),
+    "two writers of one ledger": ("read_order_is_write_order", [sent(0), sent(0, A, "other")]),
+    "what a reader knows to be confirmed falls": (
+        "confirmed_is_acknowledged",
+        [sent(0), sent(1), acked(0), acked(1), knows(1, 1.0), knows(0, 2.0)],
+    ),
+    "confirmed and never acknowledged": ("confirmed_is_acknowledged", [sent(0), sent(1), acked(0), knows(1, 1.0)]),
+    "confirmed before it is acknowledged": ("confirmed_is_acknowledged", [sent(0), knows(0, 0.4), acked(0, 0.5)]),
+    "confirmed beyond what the dead writer knew": (
+        "confirmed_is_acknowledged",
+        [sent(0), sent(1), acked(0), knows(1, 0.6), knows(0, 0.9, "writer")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_good_history_passes(name: str) -> None:
+    assert blamed(GOOD[name]) == []
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_history_is_blamed_on_the_invariant_it_breaks(name: str) -> None:
+    checker, events = BAD[name]
+    assert blamed(events) == [checker]
+
+
+def test_copies_on_a_destroyed_disk_are_not_asked_for() -> None:
+    assert blamed(copies(A, None, None), ("b3",)) == []
+    assert blamed(copies(A, None, None), ("b4",)) == ["closed_entries_have_their_copies"]
+    assert blamed(copies(None, None, None), ("b3",)) == ["closed_entries_have_their_copies"]
+
+
+def test_every_invariant_has_something_to_decide_and_a_bad_history_of_its_own() -> None:
+    decided = dict.fromkeys(CHECKERS, 0)
+    for events in [*GOOD.values(), *(events for _, events in BAD.values())]:
+        for verdict in judge(History(events, None, {1: 2}), CHECKERS):
+            decided[verdict.checker] += verdict.decided
+    assert all(decided[name] for name in INVARIANTS), decided
+    assert {checker for checker, _ in BAD.values()} == set(INVARIANTS)
