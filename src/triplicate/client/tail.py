@@ -109,6 +109,10 @@ class Tail:
         except TimeoutError:
             # A silent store takes its time at each step, so it is asked again only after a while.
             self._stale, self._refresh_at = True, clock.monotonic() + METADATA_REST_S
+        except BaseException:
+            # Whoever iterates gave up while the metadata was on its way: the change that made it stale has not been seen yet.
+            self._stale = True
+            raise
 
     async def _watch_metadata(self, watch: Watch) -> None:
         try:

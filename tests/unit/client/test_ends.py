@@ -101,3 +101,30 @@ def test_a_tail_goes_on_where_the_metadata_falls_silent(monkeypatch: pytest.Monk
             writer.abandon()
 
     run(main())
+
+
+def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_still_hears_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create()
+            reader = await client.open(writer.ledger_id)
+            async with reader.tail() as tail:
+                await writer.append(b"0")
+                await writer.close()
+                get, asked = cluster.metadata.ledgers.get, asyncio.Event()
+
+                async def silent(ledger_id: int) -> None:
+                    asked.set()
+                    await asyncio.Event().wait()
+
+                monkeypatch.setattr(cluster.metadata.ledgers, "get", silent)
+                tail._stale = True  # As after a change of the metadata.
+                waiting = asyncio.ensure_future(anext(tail))
+                await asked.wait()
+                waiting.cancel()
+                await asyncio.wait([waiting])
+                monkeypatch.setattr(cluster.metadata.ledgers, "get", get)
+                async with asyncio.timeout(5.0):
+                    assert [entry.payload async for entry in tail] == [b"0"]
+
+    run(main())
