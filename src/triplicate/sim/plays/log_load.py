@@ -10,6 +10,9 @@ from dataclasses import dataclass
 class LogLoad:
     """One run's load."""
 
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
     writers: int
     """Who compete for the first log."""
     pause_mean_s: float
@@ -46,10 +49,15 @@ def draw_load(chance: random.Random) -> LogLoad:
     """Draw a load."""
     # Many short segments bring pages; long ones bring ensemble changes in their midst.
     roll_size_bytes = chance.choice([1024, 1024, 4096, 64 * 1024])
+    # Five bookies of five leave none to replace one that fails: its segment breaks, and its writer must get past it.
+    ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2), (3, 3, 2), (5, 3, 2), (5, 3, 2), (4, 3, 2), (3, 2, 2)])
     return LogLoad(
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=ack_quorum,
         writers=chance.choice([2, 3, 3]),
-        pause_mean_s=chance.choice([0.15, 0.3, 0.5]),
-        burst_high=chance.choice([2, 4, 6]),
+        pause_mean_s=chance.choice([0.3, 0.5, 1.0]),
+        burst_high=chance.choice([2, 3, 6]),
         tenure_mean_s=chance.choice([3.0, 8.0, 20.0]),
         value_high_bytes=chance.choice([20, 200, 800]),
         window_entries=chance.choice([3, 8, 100]),
@@ -62,7 +70,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         control=chance.random() < 0.5,
         applications=chance.choice([1, 2]),
         rivals=chance.random() < 0.5,
-        batches=chance.randrange(3, 7),
+        batches=chance.randrange(2, 6),
         tasks=chance.randrange(1, 4),
         deaths=chance.randrange(0, 4),
     )

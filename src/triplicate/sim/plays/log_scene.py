@@ -94,6 +94,9 @@ class Scene:
     def log_settings(self, name: str) -> LogSettings:
         """How a log of the play is stored."""
         return LogSettings(
+            ensemble_size=self.load.ensemble_size,
+            write_quorum=self.load.write_quorum,
+            ack_quorum=self.load.ack_quorum,
             roll_size_bytes=self.load.roll_size_bytes,
             roll_age_s=self.load.roll_age_s,
             retain_size_bytes=self.load.retain_size_bytes if name == WRITTEN else 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.client import Client
-from triplicate.errors import LogFenced, WindowFull
+from triplicate.errors import HandleClosed, LogFenced, WindowFull
 from triplicate.log import Logs, LogWriter
 from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import LogAcknowledged, LogOffered, LogReadable, LogTaken
@@ -171,7 +171,8 @@ class _Turn:
         self._offer(values, keys)
         try:
             offset = await self._writer.append(values[0], key=keys[0] if keys else None)
-        except TROUBLE as error:
+        except (HandleClosed, *TROUBLE) as error:
+            # Closed while this one waited for room: it was not handed over.
             self._failed(error)
         else:
             self._acknowledged(range(offset, offset + 1), values, keys)
@@ -200,7 +201,7 @@ class _Turn:
         before = writer.acknowledged_offset
         try:
             await writer.noop()
-        except TROUBLE as error:
+        except (HandleClosed, *TROUBLE) as error:
             self._failed(error)
         else:
             self._scene.add(LogReadable(self._scene.time(), writer.name, before))

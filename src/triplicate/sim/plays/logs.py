@@ -61,7 +61,7 @@ class LogPlay(Play):
     @classmethod
     def clients(cls, load: LogLoad) -> tuple[str, ...]:
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
-        return (*writers, *driver_names(load), CLERK, "tailer-1", "tailer-2", "tailer-3", "ranger", "keeper")
+        return (*writers, *driver_names(load), CLERK, "tailer-1", "tailer-2", "ranger", "keeper")
 
     @classmethod
     def smaller(cls, load: LogLoad) -> Iterator[LogLoad]:
@@ -99,8 +99,8 @@ class LogPlay(Play):
         self._begin(self._working, CLERK, clerk)
         for name, application in self._drivers():
             self._begin(self._working, name, Driver(scene, name, application, pause_mean_s=40.0 / (load.batches + 1)))
-        for number, log in enumerate(LOGS, 1):
-            self._begin(self._tailing, f"tailer-{number}", Tailer(scene, f"tailer-{number}", log, restarts=2))
+        for number, log in enumerate((WRITTEN, MIXED), 1):
+            self._begin(self._tailing, f"tailer-{number}", Tailer(scene, f"tailer-{number}", log, restarts=1))
         self._begin(self._endless, "ranger", Ranger(scene, "ranger"))
         self._begin(self._endless, "keeper", Keeper(scene, "keeper"))
         self._striking = [stage.world.loop.begin(self._evict(), name="evictions"), stage.world.loop.begin(self._bury(), name="deaths")]
