@@ -1,4 +1,5 @@
-"""The tracker of chosen ids against a model that counts naively, on random schedules with gaps and replaced bookies."""
+"""The tracker of chosen ids against a model that counts naively, on random schedules with gaps, and bookies that fail, are
+replaced or come back."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class Model:
         self.order: list[int] = []
         self.stored: list[set[int]] = [set() for _ in ensemble]
         self.sent: list[set[int]] = [set() for _ in ensemble]
+        self.absent: set[int] = set()
         self.confirmed = -1
         self.changing = False
 
@@ -32,16 +34,23 @@ class Model:
             self.sent[position].add(entry_id)
 
     def acknowledge(self, bookie_id: str, entry_ids: list[int]) -> None:
-        if bookie_id in self.ensemble:
-            position = self.ensemble.index(bookie_id)
+        position = self.ensemble.index(bookie_id) if bookie_id in self.ensemble else -1
+        if position >= 0 and position not in self.absent:
             self.stored[position].update(e for e in entry_ids if e in self.sent[position])
 
     def replace(self, ensemble: list[str]) -> None:
         for position, bookie_id in enumerate(ensemble):
             if bookie_id != self.ensemble[position]:
-                self.stored[position] = set()
-                self.sent[position] = {e for e in self.order if e > self.confirmed and position in self.positions(e)}
+                self.take(position)
         self.ensemble = ensemble
+
+    def take(self, position: int) -> list[int]:
+        """A bookie takes the position, for the first time or again: what it must be sent, in order."""
+        self.absent.discard(position)
+        self.stored[position] = set()
+        pending = [e for e in self.order if e > self.confirmed and position in self.positions(e)]
+        self.sent[position] = set(pending)
+        return pending
 
     def advance(self) -> int:
         while not self.changing and self.confirmed + 1 in self.order:
@@ -56,7 +65,7 @@ class Model:
         if bookie_id in self.ensemble:
             position = self.ensemble.index(bookie_id)
             for mark, entry_id in enumerate(self.order):
-                if entry_id in self.sent[position] and entry_id not in self.stored[position]:
+                if position not in self.absent and entry_id in self.sent[position] and entry_id not in self.stored[position]:
                     return mark - 1
         return len(self.order) - 1
 
@@ -70,7 +79,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
     model = Model(everybody[:size], write_quorum, ack_quorum)
     confirmed = -1
     for _ in range(steps):
-        kind = data.draw(st.sampled_from(["push", "push", "some", "some", "all", "begin", "replace", "end"]))
+        kind = data.draw(st.sampled_from(["push", "push", "some", "some", "all", "begin", "replace", "end", "fail", "back"]))
         if kind == "push":
             entry_id = data.draw(st.integers(max(0, confirmed - 2), confirmed + 8))
             assert tracker.is_taken(entry_id) == (entry_id in model.order or entry_id <= confirmed)
@@ -97,9 +106,18 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
         elif kind == "end" and tracker.changing:
             tracker.end_change()
             model.changing = False
+        elif kind == "fail":
+            bookie_id = data.draw(st.sampled_from(everybody))
+            tracker.withdraw(bookie_id)
+            if bookie_id in model.ensemble:
+                model.absent.add(model.ensemble.index(bookie_id))
+        elif kind == "back" and tracker.absent:
+            position = data.draw(st.sampled_from(tracker.absent))
+            assert tracker.readmit(position) == model.take(position)
         advanced = tracker.advance()
         assert advanced == model.advance()
         assert confirmed <= advanced
+        assert tracker.absent == tuple(sorted(model.absent))
         assert tracker.is_held_back == (advanced + 1 not in model.order)
         assert [tracker.reach_of(bookie_id) for bookie_id in everybody] == [model.reach(bookie_id) for bookie_id in everybody]
         confirmed = advanced

@@ -1,4 +1,4 @@
-"""The write tracker against a model that counts acknowledgements naively, on random schedules."""
+"""The write tracker against a model that counts acknowledgements naively, on random schedules with bookies that fail and come back."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ class Model:
         self.write_quorum = write_quorum
         self.ack_quorum = ack_quorum
         self.stored: list[set[int]] = [set() for _ in ensemble]
+        self.since: list[int] = [0 for _ in ensemble]
+        """The first entry that the bookie at each position was sent, when it took the position."""
+        self.absent: set[int] = set()
         self.pushed = -1
         self.confirmed = -1
         self.changing = False
@@ -26,15 +29,22 @@ class Model:
         return [(entry_id + i) % len(self.ensemble) for i in range(self.write_quorum)]
 
     def acknowledge(self, bookie_id: str, entry_ids: list[int]) -> None:
-        if bookie_id in self.ensemble:
-            position = self.ensemble.index(bookie_id)
+        position = self.ensemble.index(bookie_id) if bookie_id in self.ensemble else -1
+        if position >= 0 and position not in self.absent:
             self.stored[position].update(e for e in entry_ids if 0 <= e <= self.pushed and position in self.positions(e))
 
     def replace(self, ensemble: list[str]) -> None:
         for position, bookie_id in enumerate(ensemble):
             if bookie_id != self.ensemble[position]:
-                self.stored[position] = set()
+                self.take(position)
         self.ensemble = ensemble
+
+    def take(self, position: int) -> list[int]:
+        """A bookie takes the position, for the first time or again: what it must be sent."""
+        self.absent.discard(position)
+        self.stored[position] = set()
+        self.since[position] = self.confirmed + 1
+        return [e for e in range(self.confirmed + 1, self.pushed + 1) if position in self.positions(e)]
 
     def advance(self) -> int:
         while not self.changing and self.confirmed < self.pushed:
@@ -43,6 +53,13 @@ class Model:
                 break
             self.confirmed = following
         return self.confirmed
+
+    def is_endangered(self) -> bool:
+        return any(sum(p not in self.absent for p in self.positions(e)) < self.ack_quorum for e in range(len(self.ensemble)))
+
+    def owes_nothing_up_to(self, position: int, entry_id: int) -> bool:
+        """Whether the bookie acknowledged all that it was sent up to an entry."""
+        return all(e in self.stored[position] for e in range(self.since[position], entry_id + 1) if position in self.positions(e))
 
 
 @settings(max_examples=150, deadline=None)
@@ -54,7 +71,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
     tracker, model = WriteTracker(ensemble, write_quorum, ack_quorum), Model(ensemble, write_quorum, ack_quorum)
     confirmed = -1
     for _ in range(steps):
-        kind = data.draw(st.sampled_from(["push", "run", "run", "some", "some", "begin", "replace", "end"]))
+        kind = data.draw(st.sampled_from(["push", "run", "run", "some", "some", "begin", "replace", "end", "fail", "back"]))
         if kind == "push":
             count = data.draw(st.integers(1, 8))
             tracker.push(count)
@@ -83,9 +100,22 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
         elif kind == "end" and tracker.changing:
             tracker.end_change()
             model.changing = False
+        elif kind == "fail":
+            bookie_id = data.draw(st.sampled_from(everybody))
+            tracker.withdraw(bookie_id)
+            if bookie_id in model.ensemble:
+                model.absent.add(model.ensemble.index(bookie_id))
+        elif kind == "back" and tracker.absent:
+            position = data.draw(st.sampled_from(tracker.absent))
+            assert tracker.readmit(position) == model.take(position)
         advanced = tracker.advance()
         assert advanced == model.advance()
         assert confirmed <= advanced <= tracker.last_add_pushed
+        assert (tracker.absent, tracker.is_endangered) == (tuple(sorted(model.absent)), model.is_endangered())
+        for position, bookie_id in enumerate(tracker.ensemble):
+            assert (tracker.position_of(bookie_id) is None) == (position in model.absent)
+            if position not in model.absent:
+                assert model.owes_nothing_up_to(position, tracker.reach_of(bookie_id))
         confirmed = advanced
 
 

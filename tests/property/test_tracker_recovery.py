@@ -70,6 +70,22 @@ class World:
         entry_id = self.tracker.push()
         stored = Stored(self.tracker.last_add_confirmed, self.length(entry_id), self.payload(entry_id))
         for position in write_set(entry_id, self.size, self.write_quorum):
+            if position not in self.tracker.absent:
+                self.send(self.tracker.ensemble[position], entry_id, stored)
+
+    def do_without(self, name: str) -> None:
+        """The writer takes the bookie for dead, and goes on without it."""
+        self.tracker.withdraw(name)
+
+    def take_in_again(self) -> None:
+        """An absent bookie seems to be back: it is sent what is not confirmed, though what it was sent before may still be on its way."""
+        if self.tracker.absent and not self.fenced_writer:
+            position = self.rng.choice(self.tracker.absent)
+            self.send_pending(position, self.tracker.readmit(position))
+
+    def send_pending(self, position: int, entry_ids: list[int]) -> None:
+        for entry_id in entry_ids:
+            stored = Stored(self.tracker.last_add_confirmed, self.length(entry_id), self.payload(entry_id))
             self.send(self.tracker.ensemble[position], entry_id, stored)
 
     def send(self, name: str, entry_id: int, stored: Stored) -> None:
@@ -91,9 +107,9 @@ class World:
 
     def change_ensemble(self, name: str) -> None:
         """The writer replaces a bookie that is dead, or that it takes for dead, if the metadata still lets it."""
-        position = self.tracker.position_of(name)
-        if position is None or self.metadata.state != LedgerState.OPEN or self.fenced_writer:
+        if name not in self.tracker.ensemble or self.metadata.state != LedgerState.OPEN or self.fenced_writer:
             return
+        position = self.tracker.ensemble.index(name)
         spare = [other for other in self.names if other not in self.tracker.ensemble and not self.bookies[other].dead]
         if not spare:
             return
@@ -102,8 +118,7 @@ class World:
         self.tracker.begin_change()
         self.metadata = self.metadata.with_ensemble(self.tracker.last_add_confirmed + 1, ensemble)
         self.tracker.replace(ensemble)
-        for entry_id in self.tracker.pending_of(position):
-            self.send(ensemble[position], entry_id, Stored(self.tracker.last_add_confirmed, self.length(entry_id), self.payload(entry_id)))
+        self.send_pending(position, self.tracker.pending_of(position))
         self.tracker.end_change()
 
     def kill(self, name: str) -> None:
@@ -194,6 +209,8 @@ def test_recovery_keeps_everything_that_was_acknowledged(seed: int, quorums: tup
     actions: list[Callable[[], None]] = [world.append] * entries
     actions += [lambda: world.kill(rng.choice(world.names))] * rng.randint(0, world.ack_quorum - 1)
     actions += [lambda: world.change_ensemble(rng.choice(world.names))] * rng.randint(0, 5)
+    actions += [lambda: world.do_without(rng.choice(world.names))] * rng.randint(0, 3)
+    actions += [world.take_in_again] * rng.randint(0, 3)
     actions += [lambda: started.append(Recoverer(world, losses))] * recoverers
     rng.shuffle(actions)
     for action in actions:

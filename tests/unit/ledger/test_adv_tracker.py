@@ -107,3 +107,32 @@ def test_striped_entries_belong_to_their_write_sets_only() -> None:
     made.acknowledge("b", [0, 1])
     assert made.advance() == 1
     assert made.reach_of("d") == 1, "it was sent nothing"
+
+
+def test_a_bookie_that_comes_back_owes_what_is_pending_and_nothing_of_before() -> None:
+    made = tracker(pushed=(1, 0))
+    made.acknowledge("a", [0])
+    made.withdraw("a")
+    for entry_id in range(2, 50):
+        made.push(entry_id)
+    for bookie_id in "bc":
+        made.acknowledge(bookie_id, list(range(48)))
+    assert made.advance() == 47
+    made.acknowledge("a", [48])
+    assert made.readmit(0) == [48, 49]
+    assert made.reach_of("a") == made.mark_of(48) - 1
+    made.acknowledge("b", [48])
+    assert made.advance() == 47, "a was not sent 48 when it spoke of it"
+    made.acknowledge("a", [48])
+    assert made.advance() == 48
+
+
+def test_an_absent_bookie_does_not_gather_debts_for_ever() -> None:
+    made = tracker(pushed=())
+    made.withdraw("a")
+    for entry_id in range(100):
+        made.push(entry_id)
+        for bookie_id in "bc":
+            made.acknowledge(bookie_id, [entry_id])
+        made.advance()
+    assert sum(map(len, made._owed)) == 0

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from triplicate.ledger import absent_answers_needed, is_covered, write_set, write_sets
+from triplicate.ledger import absent_answers_needed, is_covered, is_endangered, write_set, write_sets
 
 QUORUMS = [(ensemble, write, ack) for ensemble, write, ack in product(range(1, 7), repeat=3) if ack <= write <= ensemble]
 
@@ -27,6 +27,14 @@ def test_coverage_means_that_no_ack_quorum_can_hide(ensemble: int, write: int, a
         for unknown in combinations(range(ensemble), count):
             can_hide = any(len(set(unknown) & set(write_set(entry, ensemble, write))) >= ack for entry in range(ensemble))
             assert is_covered(unknown, ensemble, write, ack) is not can_hide
+
+
+@pytest.mark.parametrize(("ensemble", "write", "ack"), QUORUMS)
+def test_danger_means_that_an_entry_finds_no_ack_quorum(ensemble: int, write: int, ack: int) -> None:
+    for count in range(ensemble + 1):
+        for absent in combinations(range(ensemble), count):
+            finds = all(len(set(write_set(entry, ensemble, write)) - set(absent)) >= ack for entry in range(ensemble))
+            assert is_endangered(absent, ensemble, write, ack) is not finds
 
 
 def test_coverage_of_a_striped_ledger_is_not_a_count_over_the_ensemble() -> None:

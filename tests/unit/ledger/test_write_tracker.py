@@ -149,3 +149,57 @@ def test_changes_do_not_overlap() -> None:
     made.begin_change()
     with pytest.raises(AssertionError):
         made.begin_change()
+
+
+def test_an_absent_bookie_keeps_what_it_acknowledged_and_adds_nothing() -> None:
+    made = tracker()
+    made.acknowledge("a", [0, 1])
+    made.withdraw("a")
+    assert (made.absent, made.is_endangered, made.position_of("a")) == ((0,), False, None)
+    made.acknowledge("a", [2])
+    made.acknowledge("b", [0, 1, 2])
+    assert made.advance() == 1, "entry 2 has one copy: a was not sent it"
+    made.acknowledge("c", [2])
+    assert made.advance() == 2
+
+
+def test_a_bookie_that_comes_back_begins_behind_the_last_add_confirmed() -> None:
+    made = tracker(pushed=6)
+    for bookie_id in "bc":
+        made.acknowledge(bookie_id, [0, 1, 2])
+    made.acknowledge("a", [0, 4])
+    made.withdraw("a")
+    assert made.advance() == 2
+    assert made.readmit(0) == [3, 4, 5]
+    assert (made.absent, made.reach_of("a")) == ((), 2)
+    made.acknowledge("b", [3, 4])
+    assert made.advance() == 2, "what a said before it failed is forgotten"
+    made.acknowledge("a", [3])
+    assert made.advance() == 3
+
+
+def test_ack_quorums_are_in_danger_when_too_many_of_one_write_set_are_absent() -> None:
+    made = tracker()
+    made.withdraw("b")
+    assert not made.is_endangered
+    made.withdraw("c")
+    assert made.is_endangered
+    made.withdraw("c")
+    made.withdraw("stranger")
+    assert made.absent == (1, 2)
+    striped = tracker("abcdef", write_quorum=3, ack_quorum=2)
+    striped.withdraw("a")
+    striped.withdraw("d")
+    assert not striped.is_endangered, "no three neighbours lack two"
+    striped.withdraw("e")
+    assert striped.is_endangered
+
+
+def test_a_change_replaces_some_of_the_absent_and_leaves_the_others_absent() -> None:
+    made = tracker("abcde", write_quorum=3, ack_quorum=2)
+    for bookie_id in "ac":
+        made.withdraw(bookie_id)
+    made.begin_change()
+    assert made.replace(list("xbcde")) == [0]
+    made.end_change()
+    assert (made.absent, made.position_of("x"), made.position_of("c")) == ((2,), 0, None)
