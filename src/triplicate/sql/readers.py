@@ -61,9 +61,17 @@ class Reader:
         self._gate: Gate | None = None
         self.context = TransactionContext()
         self.stop = StopFlag()
+        self.closed = False
+        """Set when the pool begins to close: whoever still holds this reader has nothing to let go of any more."""
 
     async def run(self, function: Callable[..., Any], *arguments: Any, stop: StopFlag | None = None) -> Any:
-        """Run one of the methods below on the connection's thread, to its end; a cancellation interrupts it by `stop`."""
+        """Run one of the methods below on the connection's thread, to its end; a cancellation interrupts it by `stop`.
+
+        Raises:
+            SqlError: 57P01, the database has been closed.
+        """
+        if self.closed:
+            raise _closing()
         return await finish_or_stop(self._worker.run(function, *arguments), stop or StopFlag())
 
     def connection(self) -> apsw.Connection:
@@ -126,7 +134,11 @@ class Reader:
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self.connection(), table)
 
-    def close(self) -> None:
+    async def shut(self) -> None:
+        """Close the connection when what runs on it has ended."""
+        await self._worker.run(self._close)
+
+    def _close(self) -> None:
         if self._connection is not None:
             self._connection.close(True)
             self._connection = None
@@ -135,6 +147,10 @@ class Reader:
         if isinstance(error, apsw.InterruptError):
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
         return from_sqlite(error, sql)
+
+
+def _closing() -> SqlError:
+    return SqlError("57P01", "the database is being closed")
 
 
 def _take(cursor: apsw.Cursor, max_rows: int) -> list[Row]:
@@ -179,7 +195,7 @@ class ReaderPool:
             SqlError: 53300 when none becomes free in time.
         """
         if self._closed:
-            raise SqlError("57P01", "the database is being closed")
+            raise _closing()
         if self._free:
             reader = self._free.pop()
         elif len(self._all) < self._limit:
@@ -247,9 +263,11 @@ class ReaderPool:
         self._closed = True
         for waiting in self._waiting:
             if not waiting.done():
-                waiting.set_exception(SqlError("57P01", "the database is being closed"))
-        for reader in [*self._all, self._examiner]:
-            reader.stop.reason = SqlError("57P01", "the database is being closed")
-            await reader.run(reader.close)
+                waiting.set_exception(_closing())
+        readers = [*self._all, self._examiner]
+        for reader in readers:
+            reader.closed, reader.stop.reason = True, _closing()
+        for reader in readers:
+            await reader.shut()
         for worker in self._workers:
             await worker.close()

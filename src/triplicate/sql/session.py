@@ -323,7 +323,8 @@ class SqlSession:
 
         async def finish() -> None:
             self._streams.remove(stream)
-            await shielded(reader.run(cursor.close, True))
+            if not reader.closed:
+                await shielded(reader.run(cursor.close, True))
             if own:
                 self._give_back(reader, committed=True)
 
@@ -455,7 +456,8 @@ class SqlSession:
         reader, self._reader = self._reader, None
         self._snapshot = None
         if reader is not None:
-            await shielded(reader.run(reader.end))
+            if not reader.closed:
+                await shielded(reader.run(reader.end))
             self._give_back(reader, committed=committed)
 
     def _give_back(self, reader: Reader, *, committed: bool) -> None:
