@@ -409,15 +409,18 @@ class VirtualLoop(LoopInterface):
             return
         self._closed = True
         asyncio_events._set_running_loop(self)
+        # A dead node's block that waits for something on its way out is left in the midst of that, and Python complains when it is freed.
+        complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             for task in self._frozen:
                 coroutine: Any = task.get_coro()
                 # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago.
                 with suppress(Exception, HostCrashed):
                     coroutine.close()
+            self._frozen.clear()
         finally:
+            sys.unraisablehook = complain
             asyncio_events._set_running_loop(None)
-        self._frozen.clear()
         self._ready.clear()
         self._timers.clear()
 

@@ -52,7 +52,7 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         nodes=3,
         talkers=chance.choice([2, 3]),
         watchers=2,
-        pause_mean_s=chance.choice([0.15, 0.3, 0.6]),
+        pause_mean_s=chance.choice([0.4, 0.7, 1.2]),
         patience_s=chance.choice([2.0, 5.0, 30.0]),
         registers=chance.choice([1, 2, 4]),
         roll_size_bytes=chance.choice([2048, 16 * 1024, 1024 * 1024]),

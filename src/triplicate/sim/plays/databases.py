@@ -254,7 +254,7 @@ class Talker:
             nonlocal request
             if request is None and self._chance.random() < 0.2:
                 request = new_request(talk)
-            if request is not None:
+            if request is not None and (talk.leads or request.kind != "transfer"):
                 await send_request(talk, request)
             if not talk.leads:
                 await look(talk)
