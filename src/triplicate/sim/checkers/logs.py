@@ -287,13 +287,14 @@ def writers_keep_their_order(history: History, verdict: Verdict) -> None:
                 )
         if log not in known.finished:
             continue
+        first = known.finished[log].first_offset
         behind: tuple[int, int] | None = None
         for number in reversed(range(len(places))):
             place = places[number]
             if place is not None:
                 behind = (number, place)
             # What was truncated before anybody read it was in no reader's hands.
-            elif behind is not None and behind[1] - (behind[0] - number) >= known.finished[log].first_offset:
+            elif behind is not None and (not first or behind[1] - (behind[0] - number) >= first):
                 verdict.violations.append(
                     f"{_short(records[number])} of {writer} (epoch {epoch}) is not in {log}, but {_short(records[behind[0]])} behind it is"
                 )
@@ -416,7 +417,8 @@ def _epochs_of_reads(history: History, taken: dict[str, list[LogTaken]], verdict
         seen.add((event.log, event.first_offset, event.epoch))
         for take in taken.get(event.log, ()):
             verdict.decided += 1
-            if (take.epoch > event.epoch) != (take.start_offset > event.first_offset) and take.epoch != event.epoch:
+            end = event.first_offset + len(event.records)
+            if end > take.start_offset if take.epoch > event.epoch else event.first_offset < take.start_offset:
                 verdict.violations.append(
                     f"{event.reader} was given offset {event.first_offset} of {event.log}, of epoch {event.epoch}, but epoch {take.epoch} "
                     f"begins at {take.start_offset}"
