@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "node": "triplicate.cli.node:node",
     "database": "triplicate.cli.database:database",
     "sql": "triplicate.cli.sql:sql",
+    "sim": "triplicate.cli.sim:sim",
     "zookeeper": "triplicate.cli.zookeeper:zookeeper",
     "demo": "triplicate.demo.command:demo",
 }

@@ -16,9 +16,12 @@ from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS, Play
 from triplicate.sim.points import Barrier, FaultPoints, Trap, points_known
 from triplicate.sim.record import Fact, Recorder
+from triplicate.sim.replay import replay, told
 from triplicate.sim.run import Summary, run
 from triplicate.sim.scenario import OTHER_FINDINGS, Result, Scenario, found_by, plan_from_json, plan_of, play_of, run_seed
+from triplicate.sim.shrink import NothingToShrink, Shrunk, shrink
 from triplicate.sim.stage import Stage
+from triplicate.sim.timeline import Line, timeline
 
 __all__ = [
     "CHECKERS",
@@ -41,11 +44,13 @@ __all__ = [
     "HostCrashed",
     "Hunt",
     "Life",
+    "Line",
     "Mutant",
     "MutantMisfit",
     "NetworkTiming",
     "Node",
     "NodeDied",
+    "NothingToShrink",
     "Plan",
     "Play",
     "Read",
@@ -53,6 +58,7 @@ __all__ = [
     "Result",
     "Scenario",
     "Sent",
+    "Shrunk",
     "SimulatedCluster",
     "SimulatedDisk",
     "SimulatedHost",
@@ -77,8 +83,12 @@ __all__ = [
     "play_of",
     "points_known",
     "read_mutants",
+    "replay",
     "run",
     "run_seed",
+    "shrink",
     "small_bookie_settings",
+    "timeline",
+    "told",
     "unclean",
 ]

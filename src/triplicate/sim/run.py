@@ -12,7 +12,7 @@ from typing import Any
 
 from triplicate.sim.faults import KINDS
 from triplicate.sim.plays import PLAYS
-from triplicate.sim.scenario import Result, plan_of, play_of, run_seed
+from triplicate.sim.scenario import Result, plan_of, run_seed
 
 MISSING = "copies_missing"
 """In a play's counts: copies that an ack quorum asks for and that were not there when all was over. Counted, not judged."""
@@ -32,8 +32,8 @@ class Summary:
         return [result for result in self.results if not result.ok]
 
     def add(self, result: Result) -> None:
-        """Take in one seed. Its facts are dropped."""
-        result.facts = []
+        """Take in one seed. Its facts and events are dropped."""
+        result.facts, result.events = [], []
         self.results.append(result)
         self.cpu_s[result.play] = self.cpu_s.get(result.play, 0.0) + result.cpu_s
 
@@ -76,6 +76,14 @@ class Summary:
                 decided[verdict.checker] = decided.get(verdict.checker, 0) + verdict.decided
         return decided
 
+    def undecided(self) -> dict[str, int]:
+        """How often a checker's bounded search gave up."""
+        undecided: dict[str, int] = {}
+        for result in self.results:
+            for verdict in result.verdicts:
+                undecided[verdict.checker] = undecided.get(verdict.checker, 0) + getattr(verdict, "undecided", 0)
+        return {name: count for name, count in undecided.items() if count}
+
     def virtual_s(self) -> float:
         """Simulated seconds of all seeds."""
         return sum(result.virtual_s for result in self.results)
@@ -100,10 +108,10 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
     Args:
         seeds: one run each; reported in this order.
         jobs: processes; with 1, this one.
-        play: only this play: seeds that play another are left out.
+        play: all play this, instead of what their last digits say.
         report: called with each result as it comes.
     """
-    chosen = [seed for seed in seeds if play is None or play_of(seed) == play]
+    chosen = [(seed, play) for seed in seeds]
     summary = Summary()
     with _runner(min(jobs, len(chosen))) as results:
         for result in results(chosen):
@@ -113,17 +121,18 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
     return summary
 
 
-def run_timed(seed: int, play: str | None = None) -> Result:
+def run_timed(chosen: tuple[int, str | None]) -> Result:
     """One seed, with the processor time that it took; without its facts, which are many."""
+    seed, play = chosen
     began = time.process_time()
     result = run_seed(seed, plan_of(seed, play))
     result.cpu_s = time.process_time() - began
-    result.facts = []
+    result.facts, result.events = [], []
     return result
 
 
 @contextmanager
-def _runner(jobs: int) -> Iterator[Callable[[Sequence[int]], Iterable[Result]]]:
+def _runner(jobs: int) -> Iterator[Callable[[Sequence[tuple[int, str | None]]], Iterable[Result]]]:
     if jobs <= 1:
         yield lambda seeds: map(run_timed, seeds)
         return

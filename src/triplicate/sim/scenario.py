@@ -8,6 +8,7 @@ import json
 import random
 import traceback
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from triplicate.config import ClientSettings
 from triplicate.errors import TriplicateError
@@ -57,6 +58,8 @@ class Result:
     violations: list[str]
     """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress. `found_by` says whose each is."""
     facts: list[Fact] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    """What the clients saw."""
     cpu_s: float = 0.0
     """Processor time, where it was measured."""
 
@@ -174,7 +177,16 @@ class Scenario:
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
         facts = self.world.recorder.facts
         return Result(
-            self.world.seed, self.plan.play, digest, virtual_s, self._counts(), dict(self.stage.struck), verdicts, violations, facts
+            self.world.seed,
+            self.plan.play,
+            digest,
+            virtual_s,
+            self._counts(),
+            dict(self.stage.struck),
+            verdicts,
+            violations,
+            facts,
+            self.stage.history.events,
         )
 
     async def _play(self) -> None:

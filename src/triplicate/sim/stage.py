@@ -63,8 +63,16 @@ class Stage:
 
     def strike(self, kind: str, **facts: object) -> None:
         """Count a fault that struck, and enter it into the timeline."""
-        self.struck[kind] = self.struck.get(kind, 0) + 1
+        self.announce(kind, **facts)
+        self.count_strike(kind)
+
+    def announce(self, kind: str, **facts: object) -> None:
+        """Enter into the timeline that a fault begins of which only its end will tell whether it struck something."""
         self.world.recorder.fact("world", "fault." + kind, facts)
+
+    def count_strike(self, kind: str) -> None:
+        """Count a fault that has struck something."""
+        self.struck[kind] = self.struck.get(kind, 0) + 1
 
     def keep(self, name: str, program: Callable[[Client], Awaitable[Any]]) -> asyncio.Task[None]:
         """Run a program with a client on its own node until it returns; anew in each life of the node, should that be struck down.

@@ -73,4 +73,8 @@ def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> t
 async def play_fault(stage: Stage, strike: Strike, began_s: float) -> None:
     """Wait for its time, strike, and undo it when its time is over."""
     await asyncio.sleep(max(0.0, began_s + strike.at_s - stage.time()))
+    before = stage.struck.get(strike.kind, 0)
     await KINDS[strike.kind].strike(stage, strike)
+    if strike.lasts_s and stage.struck.get(strike.kind, 0) > before:
+        facts = {"node": strike.target, "other": strike.other} if strike.target else {}
+        stage.world.recorder.fact("world", f"fault_over.{strike.kind}", facts)

@@ -28,11 +28,12 @@ async def slow(stage: Stage, strike: Strike) -> None:
     """Slow a disk down for a while."""
     disk = stage.world.disk(strike.target)
     before = disk.syncs
+    stage.announce("disk_slow", node=strike.target, factor=float(strike.options["factor"]))
     disk.slow(float(strike.options["factor"]))
     with undone(lambda: disk.slow(1.0)):
         await asyncio.sleep(strike.lasts_s)
     if disk.syncs > before:
-        stage.strike("disk_slow", node=strike.target, syncs=disk.syncs - before)
+        stage.count_strike("disk_slow")
 
 
 def draw_full(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -46,12 +47,13 @@ async def full(stage: Stage, strike: Strike) -> None:
     disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
     before = disk.refused_writes
     node.let_fail()
+    stage.announce("disk_full", node=strike.target, free_bytes=int(strike.options["free_bytes"]))
     disk.fill(int(strike.options["free_bytes"]))
     with undone(disk.relieve):
         await asyncio.sleep(strike.lasts_s)
         noticed = node.alive and node.bookie is not None and node.bookie.read_only
     if noticed or disk.refused_writes > before:
-        stage.strike("disk_full", node=strike.target, refused=disk.refused_writes - before)
+        stage.count_strike("disk_full")
 
 
 def draw_sync_failed(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -65,12 +67,13 @@ async def sync_failed(stage: Stage, strike: Strike) -> None:
     disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options["prefix"])
     before = disk.failed_syncs
     node.let_fail()
+    stage.announce("sync_failed", node=strike.target, under=prefix)
     disk.fail_next_sync(prefix)
     await asyncio.sleep(strike.lasts_s)
     if disk.failed_syncs == before:
         disk.failing_syncs.remove(prefix)
     else:
-        stage.strike("sync_failed", node=strike.target, under=prefix)
+        stage.count_strike("sync_failed")
 
 
 def draw_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:

@@ -68,14 +68,14 @@ async def reset(stage: Stage, strike: Strike) -> None:
             stage.strike("reset", node=node, other=strike.other, connections=broken)
         return
     before = network.strikes.get("reset_at_write", 0)
+    stage.announce("reset", node=node, other=strike.other, at="its next writes")
     count = min(RESETS, int(strike.options.get("count", 1)))
     for _ in range(count):
         network.reset_at_next_write(node, other)
     with undone(lambda: network.tears.pop((node, other), None)):
         await asyncio.sleep(strike.lasts_s)
-    broken = network.strikes.get("reset_at_write", 0) - before
-    if broken:
-        stage.strike("reset", node=node, other=strike.other, connections=broken)
+    if network.strikes.get("reset_at_write", 0) > before:
+        stage.count_strike("reset")
 
 
 def draw_partition(chance: random.Random, targets: Targets, at_s: float) -> Strike:

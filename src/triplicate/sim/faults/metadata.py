@@ -19,11 +19,12 @@ async def slow(stage: Stage, strike: Strike) -> None:
     """Slow the store down for a while."""
     cluster = stage.cluster
     before = cluster.metadata_operations
+    stage.announce("metadata_slow", factor=float(strike.options["factor"]))
     cluster.options.metadata_slowness = float(strike.options["factor"])
     with undone(lambda: setattr(cluster.options, "metadata_slowness", 1.0)):
         await asyncio.sleep(strike.lasts_s)
     if cluster.metadata_operations > before:
-        stage.strike("metadata_slow", operations=cluster.metadata_operations - before)
+        stage.count_strike("metadata_slow")
 
 
 def draw_lost(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -35,11 +36,12 @@ async def lose(stage: Stage, strike: Strike) -> None:
     """Lose connections for a while; who asked cannot know what became of it."""
     cluster = stage.cluster
     before = cluster.connections_lost
+    stage.announce("metadata_lost", rate=float(strike.options["rate"]))
     cluster.options.metadata_loss_rate = float(strike.options["rate"])
     with undone(lambda: setattr(cluster.options, "metadata_loss_rate", 0.0)):
         await asyncio.sleep(strike.lasts_s)
     if cluster.connections_lost > before:
-        stage.strike("metadata_lost", lost=cluster.connections_lost - before)
+        stage.count_strike("metadata_lost")
 
 
 def draw_conflict(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -51,11 +53,12 @@ async def conflict(stage: Stage, strike: Strike) -> None:
     """Write nodes of ledgers and logs again, as they are, right before somebody's change arrives: it meets another version."""
     cluster = stage.cluster
     before = cluster.conflicts
+    stage.announce("metadata_conflict", rate=float(strike.options["rate"]))
     cluster.options.metadata_conflict_rate = float(strike.options["rate"])
     with undone(lambda: setattr(cluster.options, "metadata_conflict_rate", 0.0)):
         await asyncio.sleep(strike.lasts_s)
     if cluster.conflicts > before:
-        stage.strike("metadata_conflict", conflicts=cluster.conflicts - before)
+        stage.count_strike("metadata_conflict")
 
 
 def draw_expired(chance: random.Random, targets: Targets, at_s: float) -> Strike:

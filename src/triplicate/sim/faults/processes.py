@@ -64,7 +64,12 @@ def draw_crash_at(chance: random.Random, targets: Targets, at_s: float) -> Strik
     point = targets.point_of(chance, node) if place == "point" else None
     if point is not None:
         kept = chance.random() < 0.3
-        options: dict[str, Value] = {"point": point, "after": chance.choice([0, 0, 1, 3, 10, 40]), "silent": not kept, "keep_unsynced": kept}
+        options: dict[str, Value] = {
+            "point": point,
+            "after": chance.choice([0, 0, 1, 3, 10, 40]),
+            "silent": not kept,
+            "keep_unsynced": kept,
+        }
         return Strike("crash_at", at_s, node, lasts_s=lasts_s, options=options)
     operation = "sync" if place == "point" else place
     # A flush is about a dozen operations.

@@ -1,0 +1,139 @@
+"""The least that still fails: fewer faults and a smaller load under which the same checker reports the same seed.
+
+Faults are taken away as in delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): large parts
+first, then one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from triplicate.sim.plan import Plan, Strike
+from triplicate.sim.plays import PLAYS
+from triplicate.sim.scenario import Result, found_by, run_seed
+
+RUNS_MAX = 200
+DURATIONS = (0.1, 0.25, 0.5, 0.75)
+DURATION_MIN_S = 2.0
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The least plan found."""
+
+    plan: Plan
+    finding: str
+    """Who reports: a checker, or one of `OTHER_FINDINGS`."""
+    result: Result
+    runs: int
+    """How many runs it took."""
+    complete: bool
+    """Whether nothing more could be taken away; false when the runs were used up before."""
+
+
+class NothingToShrink(Exception):
+    """The plan shows no violation."""
+
+
+def shrink(
+    seed: int,
+    plan: Plan,
+    *,
+    runs_max: int = RUNS_MAX,
+    play: Callable[[int, Plan], Result] = run_seed,
+    report: Callable[[str], None] | None = None,
+) -> Shrunk:
+    """Find a smaller plan with the same violation.
+
+    Args:
+        runs_max: bound on runs.
+        play: runs a plan.
+        report: is told of each success.
+
+    Raises:
+        NothingToShrink: the plan shows no violation.
+    """
+    first = play(seed, plan)
+    if first.ok:
+        raise NothingToShrink(f"seed {seed} shows no violation")
+    search = _Search(seed, found_by(first.violations[0]), plan, first, runs_max, play, report)
+    complete = search.until_nothing_helps()
+    return Shrunk(search.plan, search.finding, search.result, search.runs, complete)
+
+
+class _Search:
+    def __init__(
+        self,
+        seed: int,
+        finding: str,
+        plan: Plan,
+        result: Result,
+        runs_max: int,
+        play: Callable[[int, Plan], Result],
+        report: Callable[[str], None] | None,
+    ) -> None:
+        self.seed = seed
+        self.finding = finding
+        self.plan = plan
+        self.result = result
+        self.runs = 1
+        self._runs_max = runs_max
+        self._play = play
+        self._report = report
+
+    def until_nothing_helps(self) -> bool:
+        """Take things away, round after round; false when the runs are used up."""
+        smaller = True
+        while smaller and self.runs < self._runs_max:
+            smaller = self._fewer_faults()
+            smaller = self._first_that_fails(self._smaller_loads(), "a smaller load") or smaller
+            smaller = self._first_that_fails(self._shorter(), "a shorter run") or smaller
+            smaller = self._first_that_fails(self._simpler_faults(), "a shorter fault") or smaller
+        return not smaller
+
+    def _fewer_faults(self) -> bool:
+        helped, size = False, max(1, len(self.plan.faults) // 2)
+        while self.plan.faults and self.runs < self._runs_max:
+            without = [
+                replace(self.plan, faults=(*self.plan.faults[:at], *self.plan.faults[at + size :]))
+                for at in range(0, len(self.plan.faults), size)
+            ]
+            if self._first_that_fails(iter(without), "fewer faults"):
+                helped = True
+                size = min(size, max(1, len(self.plan.faults) // 2))
+            elif size == 1:
+                break
+            else:
+                size //= 2
+        return helped
+
+    def _smaller_loads(self) -> Iterator[Plan]:
+        for load in PLAYS[self.plan.play].smaller(self.plan.load):
+            yield replace(self.plan, load=load)
+
+    def _shorter(self) -> Iterator[Plan]:
+        last_s = max((strike.at_s for strike in self.plan.faults), default=0.0)
+        for share in DURATIONS:
+            duration_s = round(self.plan.duration_s * share, 3)
+            if duration_s >= max(DURATION_MIN_S, last_s):
+                yield replace(self.plan, duration_s=duration_s)
+
+    def _simpler_faults(self) -> Iterator[Plan]:
+        for index, strike in enumerate(self.plan.faults):
+            if strike.lasts_s > 0.2:
+                shorter: Strike = replace(strike, lasts_s=round(strike.lasts_s / 4, 3))
+                yield replace(self.plan, faults=(*self.plan.faults[:index], shorter, *self.plan.faults[index + 1 :]))
+
+    def _first_that_fails(self, plans: Iterator[Plan], what: str) -> bool:
+        for plan in plans:
+            if self.runs >= self._runs_max:
+                return False
+            self.runs += 1
+            result = self._play(self.seed, plan)
+            if any(found_by(violation) == self.finding for violation in result.violations):
+                self.plan, self.result = plan, result
+                if self._report is not None:
+                    self._report(f"run {self.runs}: {what}: {len(plan.faults)} faults, {plan.duration_s:.0f} s")
+                return True
+        return False
