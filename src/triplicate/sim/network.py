@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import errno
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class SimulatedNetwork:
         """Those of which at least one end still knows."""
         self.strikes: dict[str, int] = {}
         """How often each kind of fault struck something."""
+        self.blocked: dict[tuple[str, str], int] = {}
+        """Ways that are cut, from a node to a node, and by how many blocks."""
         self.torn = 0
         """Breaks that cut a direction inside the bytes of one write, so that the receiver has a part of them."""
         self.overtaken = 0
@@ -72,7 +75,6 @@ class SimulatedNetwork:
         self._chance = chance
         self._listening: dict[tuple[str, int], _Listening] = {}
         self._ports: dict[str, int] = {}
-        self._blocked: dict[tuple[str, str], int] = {}
         self._silent: dict[str, None] = {}
         self._factors: dict[tuple[str, str], float] = {}
         self._slowness: dict[tuple[str, str], float] = {}
@@ -87,7 +89,7 @@ class SimulatedNetwork:
 
     def block(self, source: str, target: str) -> None:
         """Hold everything from one node to another, one way, until `unblock`. Blocks count: as many unblocks are needed."""
-        self._blocked[source, target] = self._blocked.get((source, target), 0) + 1
+        self.blocked[source, target] = self.blocked.get((source, target), 0) + 1
         self._strike("block", source, target)
 
     def partition(self, group: Sequence[str], others: Sequence[str]) -> None:
@@ -97,7 +99,7 @@ class SimulatedNetwork:
             ArgumentError: a node is in both groups.
         """
         for source, target in _across(group, others):
-            self._blocked[source, target] = self._blocked.get((source, target), 0) + 1
+            self.blocked[source, target] = self.blocked.get((source, target), 0) + 1
         self._strike("partition", " ".join(group), " ".join(others))
 
     def heal(self, group: Sequence[str], others: Sequence[str]) -> None:
@@ -107,18 +109,18 @@ class SimulatedNetwork:
 
     def unblock(self, source: str, target: str) -> None:
         """Take one block back; what was held arrives in order."""
-        left = self._blocked.get((source, target), 0) - 1
+        left = self.blocked.get((source, target), 0) - 1
         if left > 0:
-            self._blocked[source, target] = left
+            self.blocked[source, target] = left
             return
-        self._blocked.pop((source, target), None)
+        self.blocked.pop((source, target), None)
         self.recorder.note("net.unblock", source, target)
         for connection in list(self.connections.values()):
             connection.wake(source, target)
 
     def is_blocked(self, source: str, target: str) -> bool:
         """Whether the way from one node to another is cut."""
-        return (source, target) in self._blocked
+        return (source, target) in self.blocked
 
     def slow(self, source: str, target: str, factor: float) -> None:
         """Multiply the delays from one node to another; 1 is normal."""
@@ -178,16 +180,16 @@ class SimulatedNetwork:
 
     # What connections need.
 
-    def delay(self, source: str, target: str, chance: random.Random) -> float:
-        """Draw one delay in seconds."""
-        link = (source, target)
+    def delay(self, link: tuple[str, str], chance: random.Random) -> float:
+        """Draw one delay in seconds, from a node to a node."""
         factor = self._factors.get(link)
         if factor is None:
             # Most links are near 1; the cube makes a few really slow.
-            spread = self._chance(f"link {source} {target}").random() ** 3
+            spread = self._chance(f"link {link[0]} {link[1]}").random() ** 3
             factor = self._factors[link] = 1.0 + spread * (self.timing.link_factor_high - 1.0)
-        base = self.timing.delay_low_s + chance.expovariate(1.0 / self.timing.delay_mean_s)
-        return base * factor * self._slowness.get(link, 1.0)
+        # Exponential above a least one, as `expovariate` draws it.
+        base = self.timing.delay_low_s - math.log(1.0 - chance.random()) * self.timing.delay_mean_s
+        return base * factor * self._slowness[link] if link in self._slowness else base * factor
 
     def open_transports(self) -> list[SimulatedTransport]:
         """Ends that belong to a living node and are not closed, oldest first."""
@@ -222,7 +224,7 @@ class SimulatedNetwork:
         number = self._opened
         chance = self._chance(f"connection {number}")
         self.loop.call_later(
-            self.delay(life.name, address[0], chance),
+            self.delay((life.name, address[0]), chance),
             self._arrive,
             number,
             chance,
@@ -249,7 +251,7 @@ class SimulatedNetwork:
             error = TimeoutError(errno.ETIMEDOUT, "connection timed out", f"{target}:{address[1]}")
             self.loop.call_later(self.timing.connect_timeout_s, _settle, answer, error)
             return
-        back_s = self.delay(target, source, chance)
+        back_s = self.delay((target, source), chance)
         listening = self._listening.get(address)
         if listening is None:
             refusal = ConnectionRefusedError(errno.ECONNREFUSED, "connection refused", f"{target}:{address[1]}")
@@ -257,8 +259,9 @@ class SimulatedNetwork:
             return
         capacity = chance.randrange(self.timing.buffer_low_bytes, self.timing.buffer_high_bytes + 1)
         connection = Connection(self, number, chance, capacity)
-        connection.client = SimulatedTransport(connection, life, context, (source, FIRST_FREE_PORT + 10_000 + number), address)
-        connection.server = SimulatedTransport(connection, listening.life, listening.context, address, connection.client.own_address)
+        client = SimulatedTransport(connection, life, context, (source, FIRST_FREE_PORT + 10_000 + number), address)
+        server = SimulatedTransport(connection, listening.life, listening.context, address, client.own_address)
+        connection.join(client, server)
         self.connections[number] = connection
         self.recorder.note("net.open", number, source, address)
         self.loop.call_soon(_accept, connection.server, listening.factory, context=listening.context)

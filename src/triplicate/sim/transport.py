@@ -42,10 +42,12 @@ class Direction:
         "_connection",
         "_end",
         "_end_at",
+        "_loop",
         "_network",
         "_severed",
         "_tearing",
         "_timer",
+        "link",
         "segments",
         "source",
         "target",
@@ -55,10 +57,12 @@ class Direction:
     def __init__(self, connection: Connection, source: SimulatedTransport, target: SimulatedTransport) -> None:
         self.source = source
         self.target = target
+        self.link = (source.life.name, target.life.name)
         self.segments: deque[_Segment] = deque()
         self.undelivered = 0
         self._connection = connection
         self._network = connection.network
+        self._loop = connection.network.loop
         self._timer: asyncio.TimerHandle | None = None
         self._end: str | None = None
         """How the direction ends once its segments are delivered: 'eof' or 'reset'."""
@@ -71,7 +75,7 @@ class Direction:
     def write(self, data: bytes) -> None:
         if self._severed:
             return
-        now = self._network.loop.time()
+        now = self._loop.time()
         last = self.segments[-1] if self.segments else None
         if last is not None and last.written_at == now:
             last.chunks.append(data)
@@ -79,19 +83,20 @@ class Direction:
         else:
             arrives_at = self._arrival(now)
             self.segments.append(_Segment(now, arrives_at, data))
-            self._network.written(self.target.life.name, arrives_at)
+            self._network.written(self.link[1], arrives_at)
         self.undelivered += len(data)
-        self.schedule()
-        if self._network.tears and len(data) > 1 and self._network.tears_now(self.source.life.name, self.target.life.name):
+        if self._timer is None:
+            self.schedule()
+        if self._network.tears and len(data) > 1 and self._network.tears_now(*self.link):
             # Not at once: the end that writes must not lose its connection in the midst of its own call.
             self._tearing = len(data)
-            self._network.loop.call_soon(self._network.tear, self._connection, context=context_of(None))
+            self._loop.call_soon(self._network.tear, self._connection, context=context_of(None))
 
     def finish(self) -> None:
         """End of file after what was written."""
         if self._end is None and not self._severed:
             self._end = "eof"
-            self._end_at = self._arrival(self._network.loop.time())
+            self._end_at = self._arrival(self._loop.time())
             self.schedule()
 
     def cut(self, *, tell: bool, inside: bool = False) -> None:
@@ -109,7 +114,7 @@ class Direction:
         self._truncate(keep)
         self._severed = True
         self._end = "reset" if tell else None
-        self._end_at = self._arrival(self._network.loop.time())
+        self._end_at = self._arrival(self._loop.time())
         if tell:
             self.schedule()
 
@@ -120,35 +125,30 @@ class Direction:
 
     def schedule(self) -> None:
         """Arm the timer for the next arrival, unless nothing is to come, the reader pauses, or the way is blocked."""
-        if self._timer is not None or self.target.gone or self._network.is_blocked(self.source.life.name, self.target.life.name):
+        if self._timer is not None or not (self.segments or self._end is not None) or self._is_stopped():
             return
-        if self.target.is_holding() and (self.segments or self._end != "reset"):
-            return
-        if self.segments:
-            when = self.segments[0].arrives_at
-        elif self._end is not None:
-            when = self._end_at
-        else:
-            return
-        loop = self._network.loop
-        self._timer = loop.call_at(max(when, loop.time()), self._deliver, context=self.target.context)
+        when = self.segments[0].arrives_at if self.segments else self._end_at
+        self._timer = self._loop.call_at(max(when, self._loop.time()), self._deliver, context=self.target.context)
+
+    def _is_stopped(self) -> bool:
+        """Whether nothing may arrive: nobody is there, the reader pauses (which keeps no reset from it), or the way is blocked."""
+        target = self.target
+        if target.gone or (target.is_holding() and (self.segments or self._end != "reset")):
+            return True
+        blocked = self._network.blocked
+        return bool(blocked) and self.link in blocked
 
     def _deliver(self) -> None:
         self._timer = None
-        target = self.target
-        if (
-            target.gone
-            or (target.is_holding() and (self.segments or self._end != "reset"))
-            or self._network.is_blocked(self.source.life.name, target.life.name)
-        ):
+        if self._is_stopped():
             return
         if not self.segments:
             self._deliver_end()
             return
-        data = self._take(self._network.loop.time())
+        data = self._take(self._loop.time())
         if data:
-            self._network.delivered(self._connection.number, target.life.name, data)
-            target.receive(data)
+            self._network.delivered(self._connection.number, self.link[1], data)
+            self.target.receive(data)
             self.source.drained()
         self.schedule()
 
@@ -161,10 +161,11 @@ class Direction:
 
     def _take(self, now: float) -> bytes:
         """What has arrived by now; sometimes only a part of it, the rest a little later."""
+        segments = self.segments
         chunks: list[bytes] = []
-        while self.segments and self.segments[0].arrives_at <= now:
-            chunks += self.segments.popleft().chunks
-        data = b"".join(chunks)
+        while segments and segments[0].arrives_at <= now:
+            chunks += segments.popleft().chunks
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chance = self._connection.chance
         if len(data) > 1 and chance.random() < self._network.timing.split_rate:
             cut = chance.randrange(1, len(data))
@@ -175,7 +176,7 @@ class Direction:
         return data
 
     def _arrival(self, now: float) -> float:
-        when = now + self._network.delay(self.source.life.name, self.target.life.name, self._connection.chance)
+        when = now + self._network.delay(self.link, self._connection.chance)
         return max(when, self.segments[-1].arrives_at) if self.segments else when
 
     def _is_inside_write(self, keep: int) -> bool:
@@ -206,7 +207,7 @@ class Direction:
 
 
 class Connection:
-    """Two ends of one connection. `client` and `server` are set by the network right after construction."""
+    """Two ends of one connection, which the network joins right after construction."""
 
     client: SimulatedTransport
     server: SimulatedTransport
@@ -216,15 +217,12 @@ class Connection:
         self.number = number
         self.chance = chance
         self.capacity = capacity
-        self._directions: dict[bool, Direction] = {}
 
-    def direction(self, source: SimulatedTransport) -> Direction:
-        """The direction in which an end sends."""
-        forward = source is self.client
-        found = self._directions.get(forward)
-        if found is None:
-            found = self._directions[forward] = Direction(self, source, self.server if forward else self.client)
-        return found
+    def join(self, client: SimulatedTransport, server: SimulatedTransport) -> None:
+        """Set the two ends and the directions between them."""
+        self.client, self.server = client, server
+        client.outgoing = server.incoming = Direction(self, client, server)
+        server.outgoing = client.incoming = Direction(self, server, client)
 
     def peer(self, end: SimulatedTransport) -> SimulatedTransport:
         """The other end."""
@@ -237,15 +235,15 @@ class Connection:
     def wake(self, source: str, target: str) -> None:
         """A blocked way is open again."""
         for end in (self.client, self.server):
-            if end.life.name == source and self.peer(end).life.name == target:
-                self.direction(end).schedule()
+            if end.outgoing.link == (source, target):
+                end.outgoing.schedule()
 
     def break_off(self, *, inside: bool = False) -> bool:
         """Cut both directions (inside the write that is to be torn); false when there was nothing left to break."""
         if self.client.lost or self.server.lost:
             return False
-        self.direction(self.client).cut(tell=True, inside=inside)
-        self.direction(self.server).cut(tell=True, inside=inside)
+        self.client.outgoing.cut(tell=True, inside=inside)
+        self.server.outgoing.cut(tell=True, inside=inside)
         return True
 
     def end_gone(self, life: Life, *, silent: bool) -> None:
@@ -253,15 +251,15 @@ class Connection:
         for end in (self.client, self.server):
             if end.life is life and not end.gone:
                 end.gone = end.lost = True
-                self.direction(end).cut(tell=not silent)
-                self.direction(self.peer(end)).drop()
+                end.outgoing.cut(tell=not silent)
+                end.incoming.drop()
         self.forget_if_over()
 
     def told_by_new_host(self, name: str) -> None:
         """The peer of a dead end sends to a machine that knows nothing of the connection: reset."""
         for end in (self.client, self.server):
             if end.gone and end.life.name == name and not self.peer(end).lost:
-                self.direction(end).cut(tell=True)
+                end.outgoing.cut(tell=True)
 
     def forget_if_over(self) -> None:
         """Leave the network's books once no end needs it."""
@@ -270,7 +268,10 @@ class Connection:
 
 
 class SimulatedTransport(asyncio.Transport):
-    """One end. All of asyncio's transport interface that a protocol may use."""
+    """One end. All of asyncio's transport interface that a protocol may use. The directions are set when it is joined to the other."""
+
+    outgoing: Direction
+    incoming: Direction
 
     def __init__(
         self, connection: Connection, life: Life, context: contextvars.Context, own_address: tuple[str, int], peer_address: tuple[str, int]
@@ -299,7 +300,7 @@ class SimulatedTransport(asyncio.Transport):
         self.paused = False
         protocol.connection_made(self)
         if not self.paused:
-            self._incoming().schedule()
+            self.incoming.schedule()
 
     # asyncio.Transport.
 
@@ -307,8 +308,8 @@ class SimulatedTransport(asyncio.Transport):
         self.life.check()
         if self._closing or self._eof_sent or not data:
             return
-        outgoing = self.connection.direction(self)
-        if self.connection.peer(self).gone:
+        outgoing = self.outgoing
+        if outgoing.target.gone:
             # Nobody takes the bytes off the wire; they count as unsent for ever, as against a silent host.
             outgoing.undelivered += len(data)
         else:
@@ -323,14 +324,14 @@ class SimulatedTransport(asyncio.Transport):
     def write_eof(self) -> None:
         if not self._closing and not self._eof_sent:
             self._eof_sent = True
-            self.connection.direction(self).finish()
+            self.outgoing.finish()
 
     def can_write_eof(self) -> bool:
         return True
 
     def get_write_buffer_size(self) -> int:
         """Bytes beyond what the wire holds."""
-        return max(0, self.connection.direction(self).undelivered - self.connection.capacity)
+        return max(0, self.outgoing.undelivered - self.connection.capacity)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         return self._low, self._high
@@ -350,7 +351,7 @@ class SimulatedTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         if self.paused and not self._closing:
             self.paused = False
-            self._incoming().schedule()
+            self.incoming.schedule()
 
     def is_reading(self) -> bool:
         return not self.paused and not self._closing
@@ -362,15 +363,15 @@ class SimulatedTransport(asyncio.Transport):
         if not self._closing:
             self._closing = True
             if not self._eof_sent:
-                self.connection.direction(self).finish()
+                self.outgoing.finish()
             if self.get_write_buffer_size() == 0:
                 self.lose(None)
-            self._incoming().schedule()
+            self.incoming.schedule()
 
     def abort(self) -> None:
         if not self.lost:
             self._closing = True
-            self.connection.direction(self).cut(tell=True)
+            self.outgoing.cut(tell=True)
             self.lose(None)
 
     def get_protocol(self) -> asyncio.Protocol:
@@ -405,7 +406,7 @@ class SimulatedTransport(asyncio.Transport):
 
     def drained(self) -> None:
         """Something of what this end wrote was delivered. Called in the peer's context."""
-        if self.lost:
+        if self.lost or not (self._writing_paused or self._closing):
             return
         size = self.get_write_buffer_size()
         if self._writing_paused and size <= self._low:
@@ -423,6 +424,3 @@ class SimulatedTransport(asyncio.Transport):
         if self._protocol is not None:
             self.connection.network.loop.call_soon(self._protocol.connection_lost, error, context=self.context)
         self.connection.forget_if_over()
-
-    def _incoming(self) -> Direction:
-        return self.connection.direction(self.connection.peer(self))
