@@ -114,3 +114,23 @@ class Absentees:
         if isinstance(error, RequestTimeout):
             return settings.add_timeout_s, TIMEOUTS_MAXIMUM * settings.add_timeout_s
         return settings.reconnect_first_s, max(settings.reconnect_first_s, settings.reconnect_maximum_s)
+
+
+class Danger:
+    """How long an ack quorum has been in danger.
+
+    Args:
+        calm_s: a danger that is back within this time had never been over: a bookie may answer, and fail the next entry again.
+    """
+
+    def __init__(self, calm_s: float) -> None:
+        self.since = 0.0
+        """When it began; means nothing while there is none."""
+        self._calm_s = calm_s
+        self._seen_at: float | None = None
+
+    def seen(self, now: float) -> None:
+        """An ack quorum is in danger now."""
+        if self._seen_at is None or now > self._seen_at + self._calm_s:
+            self.since = now
+        self._seen_at = now

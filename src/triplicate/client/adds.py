@@ -28,6 +28,7 @@ from triplicate.errors import (
     BookieError,
     HandleClosed,
     LedgerClosed,
+    LedgerError,
     LedgerFenced,
     OutcomeUnknown,
     RecordTooLarge,
@@ -444,7 +445,7 @@ class LedgerAdds:
 
     def _copy(self, cause: TriplicateError, text: str) -> TriplicateError:
         error = type(cause)(text)
-        if isinstance(error, LedgerFenced | LedgerClosed | OutcomeUnknown | Unauthorized):
+        if isinstance(error, LedgerError):
             error.ledger_id = self.ledger_id
         if isinstance(error, BookieError) and isinstance(cause, BookieError):
             error.bookie_id = cause.bookie_id

@@ -11,7 +11,7 @@ A bookie that fails is absent at once (`WriteTracker.withdraw`). What follows is
 
 Nothing is ever confirmed by bookies that the metadata does not name: an ensemble is used only once it is written, and from the moment in
 which a change is proposed until it is written, or known not to be, nothing is confirmed, since the new segment starts right behind the
-last-add-confirmed. One change at a time; failures that come meanwhile are handled by the next.
+last-add-confirmed. One change at a time; failures that come meanwhile are handled by the next, before anything is confirmed again.
 Source: BookKeeper `LedgerHandle.ensembleChangeLoop`, `EnsembleUtils`, its issues 1591 and 4651.
 """
 
@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from triplicate.client.absentees import Absentees
+from triplicate.client.absentees import Absentees, Danger
 from triplicate.client.lanes import Tracker
 from triplicate.client.patience import Patience
 from triplicate.client.pool import Services
@@ -45,6 +45,8 @@ LOOK_AGAIN_S = 10.0
 """The longest pause of a writer that found no bookie to replace a failed one. It looks at once when bookies come or go."""
 
 
+CALM_TIMEOUTS = 2.0
+"""An ack quorum that is in danger again within so many add timeouts has been all the time."""
 LOOK_LIMIT_S = 5.0
 """How long one look at the metadata may take; entries that find their ack quorums are not confirmed while a first look goes on."""
 
@@ -93,8 +95,7 @@ class EnsembleChanger:
         """When to look for other bookies."""
         self._writable: tuple[str, ...] = ()
         """As last seen."""
-        self._endangered_at: float | None = None
-        """Since when an ack quorum is in danger."""
+        self._danger = Danger(CALM_TIMEOUTS * services.settings.add_timeout_s)
         self._told: tuple[str, ...] = ()
         """The absent bookies as last told."""
         self._watch: Watch | None = None
@@ -109,8 +110,8 @@ class EnsembleChanger:
         services.host.trace("client.bookie_failed", ledger=ledger_id, bookie=bookie_id, why=str(error))
         self._absentees.failed(bookie_id, error)
         self._look_at = 0.0
-        if self._endangered_at is None and self._tracker.is_endangered:
-            self._endangered_at = self._clock.monotonic()
+        if self._tracker.is_endangered:
+            self._danger.seen(self._clock.monotonic())
         if not self._tracker.changing and self._is_change_wanted():
             self._tracker.begin_change()
         if self._task is not None:
@@ -123,6 +124,7 @@ class EnsembleChanger:
 
     def writer_ended(self) -> None:
         """The writer is about to end: look no further."""
+        self._tell_absent(())
         self._wake()
 
     def stop(self) -> None:
@@ -148,15 +150,14 @@ class EnsembleChanger:
             raise
         finally:
             self._task = None
-            self._endangered_at = None
             self._tell_absent(())
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
 
     async def _do_what_is_due(self) -> None:
-        if not self._tracker.is_endangered:
-            self._endangered_at = None
+        if self._tracker.is_endangered:
+            self._danger.seen(self._clock.monotonic())
         if self._is_change_due():
             await self._replace_absent()
             return
@@ -217,16 +218,16 @@ class EnsembleChanger:
 
     def _check_patience(self, now: float, limit_s: float, error: TriplicateError) -> None:
         """Raise the error when an ack quorum has been in danger for so long."""
-        if self._tracker.is_endangered and (self._endangered_at is None or now >= self._endangered_at + limit_s):
+        if self._tracker.is_endangered and now >= self._danger.since + limit_s:
             raise error
 
     def _go_on_without(self, now: float) -> None:
         """There is no other bookie now: confirm again what has its ack quorum, and look again later."""
-        self._look_at = now + self._looks.next_s()
-        left_alone = [self._absentees[name].until for name in self._writable if self._absentees.is_left_alone(name)]
-        if self._endangered_at is not None:
-            left_alone.append(self._endangered_at + self._services.settings.add_timeout_s)
-        self._look_at = min([self._look_at, *(until for until in left_alone if until > now)])
+        moments = [now + self._looks.next_s()]
+        moments += [self._absentees[name].until for name in self._writable if self._absentees.is_left_alone(name)]
+        if self._tracker.is_endangered:
+            moments.append(self._danger.since + self._services.settings.add_timeout_s)
+        self._look_at = min(moment for moment in moments if moment > now)
         if self._tracker.changing:
             self._tracker.end_change()
             self._writer.confirm()
@@ -261,8 +262,9 @@ class EnsembleChanger:
         # What was numbered but not sent goes out to the bookies that stay; the new ones are sent everything unconfirmed.
         self._writer.flush()
         self._writer.take_ensemble(tracker.replace(proposed.ensemble))
-        tracker.end_change()
-        self._writer.confirm()
+        if not (tracker.absent and self._is_change_wanted()):
+            tracker.end_change()
+            self._writer.confirm()
 
     def _patience(self) -> Patience:
         return Patience(self._services, self._writer.ledger_id, f"the change of ensemble of ledger {self._writer.ledger_id}")

@@ -15,7 +15,7 @@ from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.ledger import LedgerMetadata, encode_availability, entry_header
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
-from triplicate.runtime import Host, Listener, real_host
+from triplicate.runtime import Host, Listener, Metrics, real_host
 from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
@@ -358,6 +358,8 @@ class FakeCluster:
         self.metadata = metadata
         self.bookies: dict[str, FakeBookie] = {}
         self.ports: dict[str, int] = {}
+        self.facts: list[tuple[str, dict[str, object]]] = []
+        """What the clients traced."""
 
     def __getitem__(self, bookie_id: str) -> FakeBookie:
         return self.bookies[bookie_id]
@@ -368,12 +370,20 @@ class FakeCluster:
         await self.metadata.bookies.register(bookie_id, bookie_service("127.0.0.1", port))
         return bookie
 
+    async def set_readonly(self, bookie_id: str, readonly: bool) -> None:
+        """Move its registration; what it does with adds is for rules to say."""
+        await self.metadata.bookies.set_readonly(bookie_id, bookie_service("127.0.0.1", self.ports[bookie_id]), readonly)
+
+    def told(self, kind: str) -> list[dict[str, object]]:
+        """The facts of one kind, in order."""
+        return [facts for told, facts in self.facts if told == kind]
+
     async def restart(self, bookie_id: str) -> None:
         await self.bookies[bookie_id].start(self.host, self.ports[bookie_id])
 
     @asynccontextmanager
-    async def client(self, settings: ClientSettings = QUICK) -> AsyncIterator[Client]:
-        async with Client(self.host, self.metadata, settings) as client:
+    async def client(self, settings: ClientSettings = QUICK, metrics: Metrics | None = None) -> AsyncIterator[Client]:
+        async with Client(self.host, self.metadata, settings, metrics) as client:
             yield client
 
     def holders(self, ledger_id: int, entry_id: int) -> list[str]:
@@ -394,11 +404,17 @@ class FakeCluster:
 
 @asynccontextmanager
 async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeCluster]:
-    host = real_host("test", seed=seed)
+    facts: list[tuple[str, dict[str, object]]] = []
+
+    def trace(kind: str, /, **told: object) -> None:
+        facts.append((kind, told))
+
+    host = real_host("test", seed=seed, trace=trace)
     store = MemoryStore(host.clock)
     tree = MemoryTree(store)
     metadata = await ClusterMetadata.open(tree, host, create=True)
     cluster = FakeCluster(host, store, tree, metadata)
+    cluster.facts = facts
     for name in names:
         await cluster.add(name)
     try:
