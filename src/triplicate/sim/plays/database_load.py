@@ -27,8 +27,6 @@ class DatabaseLoad:
     roll_size_bytes: int
     """The log's segments have this size."""
     roll_age_s: float
-    effects: bool
-    """Whether statements ask the machine that simulates for random bytes and the time: their effects must be the same everywhere."""
     tables: bool
     """Whether tables are made, changed and dropped."""
     leader_strikes: tuple[tuple[str, float, float], ...]
@@ -57,7 +55,6 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         registers=chance.choice([1, 2, 4]),
         roll_size_bytes=chance.choice([2048, 16 * 1024, 1024 * 1024]),
         roll_age_s=chance.choice([3.0, 20.0, 7200.0]),
-        effects=chance.random() < 0.5,
         tables=chance.random() < 0.6,
         leader_strikes=tuple(strikes),
     )
@@ -75,8 +72,6 @@ def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
         yield replace(load, watchers=0)
     if load.tables:
         yield replace(load, tables=False)
-    if load.effects:
-        yield replace(load, effects=False)
     if load.registers > 1:
         yield replace(load, registers=1)
     if load.pause_mean_s < 2.0:

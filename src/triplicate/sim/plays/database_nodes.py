@@ -64,14 +64,29 @@ class Copies:
         self._end()
 
 
-def quick_connection(connection: apsw.Connection) -> None:
-    """Set up a connection for simulation.
+def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
+    """How connections of one process are set up.
 
     There is nobody to wait for, as everything runs in one thread: what is busy now stays busy, and a wait would be one of real time.
-    Losses are simulated by taking the file away, so nothing needs to be synced.
+    Losses are simulated by taking the file away, so nothing needs to be synced. Chance and the time of day are the simulated node's:
+    another on each node, so that it shows when a statement is run again where its effects should have been taken over.
     """
-    connection.set_busy_timeout(0)
-    connection.execute("pragma synchronous = off")
+    chance = host.world.chance(host.name, host.life.number, "chance in statements")
+
+    def random_number() -> int:
+        return chance.getrandbits(64) - (1 << 63)
+
+    def wall() -> int:
+        return host.port.clock.wall_us()
+
+    def setup(connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(0)
+        connection.execute("pragma synchronous = off")
+        connection.create_scalar_function("random", random_number, 0)
+        connection.create_scalar_function("randomblob", lambda size: chance.randbytes(int(size)), 1)
+        connection.create_scalar_function("wall_us", wall, 0)
+
+    return setup
 
 
 class CutTree(MemoryTree):
@@ -209,7 +224,7 @@ class DatabaseServer(Node):
             async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
                 port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
-                node = DatabaseNode(port, client, Logs(client, LogClientSettings(owner_grace_s=0.5)), settings, setup=quick_connection)
+                node = DatabaseNode(port, client, Logs(client, LogClientSettings(owner_grace_s=0.5)), settings, setup=setup_for(host))
                 self.node = node
                 try:
                     await node.start((self.name, 5432))

@@ -17,7 +17,7 @@ SCHEMA = (
     "create table accounts(name text primary key, balance integer not null check (balance >= 0), opened integer not null) without rowid",
     "create table transfers(token text not null, source text not null, target text not null, amount integer not null)",
     "create table tickets(id integer primary key autoincrement, token text not null, holder text unique)",
-    "create table noise(token text primary key, bytes text not null, at text not null)",
+    "create table noise(token text primary key, number integer not null, bytes text not null, wall_us integer not null)",
     "create table parents(name text primary key)",
     "create table children(parent text not null references parents(name) on delete cascade, age integer, unique(parent, age))",
     "create virtual table notes using fts5(body)",
@@ -209,10 +209,7 @@ async def family(talk: Talk) -> None:
 async def noise(talk: Talk) -> None:
     """Ask for chance and the time of day: what came of it must be the same in every copy."""
     async with talk.transaction(talk.desk.token("noise")) as attempt:
-        if talk.desk.load.effects:
-            await talk.rows(
-                "insert into noise values (?, hex(randomblob(8)), strftime('%Y-%m-%dT%H:%M:%f', 'now'))", attempt.token
-            )
+        await talk.rows("insert into noise values (?, random(), hex(randomblob(8)), wall_us())", attempt.token)
         await talk.rows(_JOURNAL, attempt.token)
 
 

@@ -104,12 +104,7 @@ class DatabasePlay(Play):
             self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
 
     async def _create(self, client: Client) -> None:
-        settings = LogSettings(
-            roll_size_bytes=self.load.roll_size_bytes,
-            roll_age_s=self.load.roll_age_s,
-            # Packed, the length of an entry would depend on the random bytes in it.
-            compression="none" if self.load.effects else "auto",
-        )
+        settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
         await create_database(client, DATABASE, settings)
 
     async def at(self, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
