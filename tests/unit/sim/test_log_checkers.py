@@ -189,7 +189,7 @@ def test_records_of_a_writer_that_changed_places() -> None:
 
 
 def test_a_record_that_is_missing_before_one_that_is_there() -> None:
-    expect(changed(GOOD[1], offered(1.1, "w1", 1, b"gone", b"a")), "writers_keep_their_order", "b'gone' of w1 .* is not in l, but b'b'")
+    expect(changed(GOOD[1], offered(1.1, "w1", 1, b"gone", b"a")), "writers_keep_their_order", "b'gone' of w1 .* is not in l, but b'a'")
 
 
 def test_what_was_truncated_before_anybody_read_it_is_not_missing() -> None:

@@ -1,0 +1,36 @@
+"""After a lost connection a change of the head is sent again on whatever version is there, without a look whether it was applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.errors import BadVersion, ConnectionLost
+    from triplicate.log.core.changes import Change, numbered, numbered_head
+    from triplicate.log.core.head import encode_head
+    from triplicate.log.store import HeadStore, Stored
+    from triplicate.metadata import Operation, SetData
+
+    async def commit(self: HeadStore, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+        numbers: list[int] = []
+        for place in range(len(change.pages)):
+            numbers.append(await self._write_page(name, numbered(change, numbers, place)))
+        head = numbered_head(change, numbers)
+        version, again = stored.version, False
+        while True:
+            try:
+                # What was remembered of the publisher is applied only once; the head wins every time.
+                await self.tree.multi([SetData(self.path(name), encode_head(head), version), *(() if again else extra)])
+            except ConnectionLost:
+                again, version = True, (await self.read_deleted(name)).version
+            except BadVersion:
+                if not again:
+                    raise
+                version = (await self.read_deleted(name)).version
+            else:
+                return Stored(head, version + 1)
+
+    patch(HeadStore, "commit", commit)

@@ -1,0 +1,22 @@
+"""A take-over leaves the epoch as it was, so nobody can tell the records of the new writer from those of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from dataclasses import replace
+
+    from triplicate.log.core import changes
+    from triplicate.log.core.head import Head, Owner, Segment
+
+    take_over = changes.take_over
+
+    def same_epoch(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner) -> changes.Change:
+        change = take_over(head, closed, opened, owner)
+        return replace(change, head=replace(change.head, epoch=max(1, head.epoch)))
+
+    patch(changes, "take_over", same_epoch)

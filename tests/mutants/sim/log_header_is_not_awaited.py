@@ -1,0 +1,32 @@
+"""A writer does not wait for the header of its segment, so it is handed out although somebody else has the log already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.writer import LogWriter
+
+    begin = LogWriter._begin
+
+    class Hurried:
+        """A ledger whose `append` does not wait."""
+
+        def __init__(self, ledger: Any) -> None:
+            self._ledger = ledger
+
+        async def append(self, payload: bytes) -> int:
+            self._ledger.append_nowait(payload).add_done_callback(lambda done: done.cancelled() or done.exception())
+            return 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._ledger, name)
+
+    async def not_awaited(self: LogWriter, ledger: Any) -> None:
+        await begin(self, Hurried(ledger))
+
+    patch(LogWriter, "_begin", not_awaited)

@@ -1,0 +1,14 @@
+"""An idle writer sends no no-op behind its last record, which no reader learns of until the next append."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+CHECKERS = ("progress",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.writer import LogWriter
+
+    patch(LogWriter, "_noop_due", lambda self: None)

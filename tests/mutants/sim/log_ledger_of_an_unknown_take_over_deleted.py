@@ -1,0 +1,33 @@
+"""After a take-over or roll of unknown outcome its new ledger is deleted at once, though the list may have it by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+KIND = "logs"
+CHECKERS = ("acknowledged_records_stay", "readers_miss_nothing", "progress")
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.errors import ConnectionLost
+    from triplicate.log.core.changes import Change
+    from triplicate.log.core.head import encode_head
+    from triplicate.log.store import HeadStore, Stored
+    from triplicate.metadata import Operation, SetData
+
+    commit = HeadStore.commit
+
+    async def gives_up(self: HeadStore, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+        if change.head.epoch == stored.head.epoch or change.pages:
+            return await commit(self, name, stored, change, extra)
+        try:
+            await self.tree.multi([SetData(self.path(name), encode_head(change.head), stored.version)])
+        except ConnectionLost:
+            from triplicate.errors import BadVersion
+
+            raise BadVersion("somebody else changed it, surely") from None
+        except Exception:
+            return await commit(self, name, stored, change, extra)
+        return Stored(change.head, stored.version + 1)
+
+    patch(HeadStore, "commit", gives_up)

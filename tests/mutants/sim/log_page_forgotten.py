@@ -1,0 +1,22 @@
+"""When segments move from the head to a page the reference to the page before is dropped, and with it a stretch of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from dataclasses import replace
+
+    from triplicate.log.core import changes
+    from triplicate.log.core.head import Head
+
+    spill = changes._spill
+
+    def forget(head: Head) -> changes.Change:
+        change = spill(head)
+        return replace(change, head=replace(change.head, pages=change.head.pages[-1:]))
+
+    patch(changes, "_spill", forget)

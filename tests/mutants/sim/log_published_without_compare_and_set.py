@@ -1,0 +1,24 @@
+"""A publish overwrites whatever version of the head is there, so what was published in between leaves the list again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import publishing
+    from triplicate.log.store import HeadStore
+    from triplicate.metadata import ANY_VERSION
+
+    original = publishing.publish
+
+    async def publish(client: Any, store: HeadStore, *args: Any, **options: Any) -> Any:
+        careless = copy.copy(store)
+        careless.expected_version = lambda stored: ANY_VERSION  # type: ignore[method-assign]
+        return await original(client, careless, *args, **options)
+
+    patch(publishing, "publish", publish)

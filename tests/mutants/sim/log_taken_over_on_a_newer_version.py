@@ -1,0 +1,24 @@
+"""A take-over changes the list whatever its version is by then, and drops segments that it has neither fenced nor seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.changes import Change
+    from triplicate.log.store import HeadStore, Stored
+    from triplicate.metadata import ANY_VERSION
+
+    commit = HeadStore.commit
+
+    async def on_any_version(self: HeadStore, name: str, stored: Stored, change: Change, extra: object = ()) -> Stored:
+        if change.head.epoch > stored.head.epoch and not change.head.deleted:
+            stored = Stored(stored.head, ANY_VERSION)
+            await commit(self, name, stored, change)
+            return await self.read(name)
+        return await commit(self, name, stored, change, extra)  # type: ignore[arg-type]
+
+    patch(HeadStore, "commit", on_any_version)

@@ -1,0 +1,34 @@
+"""A take-over counts the open segment as far as it is confirmed and closes it in the list, but nobody stops its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import succession
+    from triplicate.log.core.head import Segment, closed_segment
+    from triplicate.log.segments import password_of, read_header
+
+    async def count(client: Any, settings: Any, segment: Segment) -> Segment:
+        view = await client.open(segment.ledger_id, password=password_of(settings))
+        try:
+            last_entry = view.last_add_confirmed
+            if last_entry < 0:
+                return closed_segment(segment, records=0, size_bytes=0, last_entry=-1, min_time_us=0, max_time_us=0)
+            first, last = await read_header(view, 0), await read_header(view, last_entry)
+            return closed_segment(
+                segment,
+                records=last.end_index,
+                size_bytes=1,
+                last_entry=last_entry,
+                min_time_us=first.wall_time_us,
+                max_time_us=last.wall_time_us,
+            )
+        finally:
+            await view.aclose()
+
+    patch(succession, "recover_segment", count)

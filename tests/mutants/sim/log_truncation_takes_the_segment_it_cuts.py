@@ -1,0 +1,25 @@
+"""A truncation within a segment deletes that segment whole, with the records behind the cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from dataclasses import replace
+
+    from triplicate.log.core import changes
+    from triplicate.log.core.head import Head, Page, Segment, SegmentState
+
+    def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> changes.Change:
+        first = max(head.first_offset, offset)
+
+        def mark(segment: Segment) -> Segment:
+            return segment if segment.first_offset >= first else replace(segment, state=SegmentState.DELETING)
+
+        edited = replace(head, first_offset=first, token=token)
+        return changes.rewrite(edited, pages, mark, lambda reference: reference.first_offset < first)
+
+    patch(changes, "truncate", truncate)
