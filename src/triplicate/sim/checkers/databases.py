@@ -125,7 +125,7 @@ class CopyHeld:
     node: str
     position: int
     tables: Mapping[str, Sequence[Row]]
-    """Rows of each table with their rowids, in order; also the schema, the counters and the engine's own tables under names of their own."""
+    """Rows of each table with their rowids, in order; also the schema, the counters and the engine's own tables."""
 
 
 @dataclass

@@ -195,7 +195,7 @@ def operations_of(history: History) -> dict[str, list[Operation]]:
     for event in history.of(Invoked, Returned, Refused):
         if isinstance(event, Invoked):
             invoked[event.operation] = event
-        else:
+        elif isinstance(event, Returned | Refused):
             ends.setdefault(event.operation, event)
     found: dict[str, list[Operation]] = {}
     for number, begin in invoked.items():

@@ -25,6 +25,7 @@ RECENT = 20
 """Acknowledged writes that readers of copies ask for."""
 FETCH_ROWS = 50
 
+COUNTED = ("transactions", "refused", "register_operations", "repeated", "resolved", "audits", "copy_reads")
 ACCOUNTS = ("ann", "bob", "cat", "dan")
 OPENING = 100
 
@@ -49,7 +50,7 @@ class Desk:
         """Requests without an answer, to be sent again under the same id."""
         self.answered: deque[Request] = deque(maxlen=RECENT)
         """Requests that were answered, which may be sent again all the same."""
-        self.counts = {"transactions": 0, "refused": 0, "register_operations": 0, "repeated": 0, "resolved": 0, "audits": 0, "copy_reads": 0}
+        self.counts = dict.fromkeys(COUNTED, 0)
         self._operations = 0
         self._tokens = 0
 
@@ -235,7 +236,9 @@ class Talk:
 
     async def resolve(self, token: str) -> None:
         """Ask what became of a transaction of unknown outcome."""
-        number = self.desk.unresolved[token]
+        number = self.desk.unresolved.get(token)
+        if number is None:
+            return  # Its answer has come meanwhile.
         ((status,),) = await self.rows("select pg_xact_status(?)", number)
         if status in ("committed", "aborted"):
             self.desk.unresolved.pop(token, None)

@@ -73,18 +73,21 @@ def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
     """
     chance = host.world.chance(host.name, host.life.number, "chance in statements")
 
-    def random_number() -> int:
+    def random_number(*_: Any) -> int:
         return chance.getrandbits(64) - (1 << 63)
 
-    def wall() -> int:
+    def random_bytes(*arguments: Any) -> bytes:
+        return chance.randbytes(int(arguments[0]))
+
+    def wall_us(*_: Any) -> int:
         return host.port.clock.wall_us()
 
     def setup(connection: apsw.Connection) -> None:
         connection.set_busy_timeout(0)
         connection.execute("pragma synchronous = off")
         connection.create_scalar_function("random", random_number, 0)
-        connection.create_scalar_function("randomblob", lambda size: chance.randbytes(int(size)), 1)
-        connection.create_scalar_function("wall_us", wall, 0)
+        connection.create_scalar_function("randomblob", random_bytes, 1)
+        connection.create_scalar_function("wall_us", wall_us, 0)
 
     return setup
 
@@ -150,7 +153,13 @@ class CopyDisk:
 class DatabaseServer(Node):
     """A process with a database node, over all its lives. `keep` runs it and starts it again whenever it may."""
 
-    def __init__(self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings, on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings, on_failure: Callable[[BaseException], None]
+    ) -> None:
+        """
+        Args:
+            on_failure: told why the process ended where it ended by itself.
+        """
         super().__init__(cluster, name)
         self.copies = copies
         self.folder = copies.new()

@@ -21,8 +21,8 @@ SCHEMA = (
     "create table parents(name text primary key)",
     "create table children(parent text not null references parents(name) on delete cascade, age integer, unique(parent, age))",
     "create virtual table notes using fts5(body)",
-    "create trigger register_journal after update of token on registers begin"
-    " insert into journal(token, register) values (new.token, new.name); end",
+    """create trigger register_journal after update of token on registers begin
+    insert into journal(token, register) values (new.token, new.name); end""",
     "create trigger ticket_journal after insert on tickets begin insert into journal(token) values (new.token); end",
 )
 
@@ -264,7 +264,7 @@ async def give_up(talk: Talk) -> None:
 async def make_table(talk: Talk) -> None:
     """Make a table with a row, together with other rows."""
     async with talk.transaction(talk.desk.token("table"), "begin immediate") as attempt:
-        await talk.rows(f'create table "made_{attempt.token}"(number integer primary key autoincrement, text text default \'none\')')
+        await talk.rows(f"create table \"made_{attempt.token}\"(number integer primary key autoincrement, text text default 'none')")
         await talk.rows(f'insert into "made_{attempt.token}"(number) values (7)')
         await talk.rows(_JOURNAL, attempt.token)
 
@@ -277,7 +277,7 @@ async def change_schema(talk: Talk) -> None:
             (f"alter table parents add column added{number} integer default {number}",),
             ("create index if not exists journal_tokens on journal(token)",),
             ("drop index if exists journal_tokens",),
-            ("drop table if exists scratch", f"create table scratch(a primary key, b default {number})", "insert into scratch(a) values (1)"),
+            ("drop table if exists scratch", f"create table scratch(a, b default {number})", "insert into scratch(a) values (1)"),
             ("create table if not exists copied as select name, balance from accounts", "drop table if exists copied"),
         ]
     ):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import apsw
 
@@ -67,9 +68,7 @@ class DatabasePlay(Play):
         super().__init__(stage, load)
         self.copies = Copies()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
-        self.servers = {
-            name: DatabaseServer(stage.cluster, name, self.copies, node_settings(), stage.note_unknown) for name in names
-        }
+        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings(), stage.note_unknown) for name in names}
         stage.cluster.others.update(self.servers)
         self.desk = Desk(stage, load, self.servers)
         self._keepers: list[asyncio.Task[None]] = []
@@ -93,8 +92,7 @@ class DatabasePlay(Play):
         await self.stage.cluster.client(CREATOR).run(self._create)
         self._keepers = [loop.begin(server.keep(), name=f"keeper of {server.name}") for server in self.servers.values()]
         chance = self.stage.chance("preparation")
-        while not await self._at_leader("preparation", chance, prepare_books, 30.0):
-            await asyncio.sleep(0.1)
+        await self._insist("preparation", chance, prepare_books)
         began_s = self.stage.time()
         for number in range(self.load.talkers):
             self._clients.append(loop.begin(Talker(self, f"talker-{number + 1}").run(), name=f"talker-{number + 1}"))
@@ -122,9 +120,13 @@ class DatabasePlay(Play):
             return False
         return True
 
-    async def _at_leader(self, name: str, chance: random.Random, work: Work, patience_s: float) -> bool:
-        leaders = self.desk.leaders()
-        return bool(leaders) and await self.at(name, chance.choice(leaders), chance, work, patience_s)
+    async def _insist(self, name: str, chance: random.Random, work: Work, server: DatabaseServer | None = None) -> None:
+        """Do some work, at a leader unless a node is named, as often as it takes."""
+        while True:
+            places = self.desk.leaders() if server is None else [server]
+            if places and await self.at(name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
+                return
+            await asyncio.sleep(0.1)
 
     # The end.
 
@@ -149,28 +151,21 @@ class DatabasePlay(Play):
 
     async def _settle(self) -> None:
         chance = self.stage.chance("settlement")
-        while not await self._at_leader("settlement", chance, put, FINAL_PATIENCE_S):
-            await asyncio.sleep(0.1)
+        await self._insist("settlement", chance, put)
         while self.desk.requests:
-            request = self.desk.requests[0]
-            if await self._at_leader("settlement", chance, lambda talk: send_request(talk, request), FINAL_PATIENCE_S):
-                self.desk.requests.popleft()
-            else:
-                await asyncio.sleep(0.1)
+            await self._insist("settlement", chance, partial(send_request, request=self.desk.requests[0]))
+            self.desk.requests.popleft()
         while self.desk.unresolved:
-            token = next(iter(self.desk.unresolved))
-            if not await self._at_leader("settlement", chance, lambda talk: talk.resolve(token), FINAL_PATIENCE_S) or (
-                token in self.desk.unresolved
-            ):
-                await asyncio.sleep(0.1)
+            for token in list(self.desk.unresolved):
+                await self._insist("settlement", chance, partial(Talk.resolve, token=token))
+            await asyncio.sleep(0.1)
         while True:
             positions = [None if server.database is None else server.database.position for server in self.servers.values()]
             if None not in positions and len(dict.fromkeys(positions)) == 1:
                 break
             await asyncio.sleep(0.05)
         for server in self.servers.values():
-            while not await self.at("settlement", server, chance, look, FINAL_PATIENCE_S):
-                await asyncio.sleep(0.1)
+            await self._insist("settlement", chance, look, server)
 
     def _read_copy(self, server: DatabaseServer) -> None:
         path = database_file(server.folder, DATABASE)
