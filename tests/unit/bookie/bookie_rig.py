@@ -172,7 +172,9 @@ class Rig:
             # Most ledgers here have no metadata, so garbage collection runs only where a test asks for it.
             return dataclasses.replace(small_bookie_settings(name), **{"gc_interval_s": 3600.0, **settings})
 
-        self.cluster = SimulatedCluster(self.world, ClusterOptions(bookies=1, bookie_settings=make_settings))
+        # Nobody supervises this bookie: one that has failed stays as it is, to be looked at.
+        options = ClusterOptions(bookies=1, bookie_settings=make_settings, start_again_s=3600.0)
+        self.cluster = SimulatedCluster(self.world, options)
         self.node = self.cluster.bookies[NAME]
         self.client_host = self.world.start_host("raw-client")
 
