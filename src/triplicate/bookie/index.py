@@ -129,9 +129,12 @@ class Index:
         """(log, run) of every run whose range holds the entry, newest first."""
         rows = self._rows(
             "SELECT log, offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
-            "WHERE ledger = ?1 AND last BETWEEN ?2 AND ?3 AND first <= ?2 ORDER BY flush DESC, log DESC, offset DESC",
+            "WHERE ledger = ?1 AND last BETWEEN ?2 AND ?3 AND first <= ?2",
             (ledger_id, entry_id, min(entry_id + MAX_RUN_SPAN, 2**63 - 1)),
         )
+        if len(rows) > 1:
+            # Hardly ever: SQLite would set up a sort for every look-up, which costs it several times the look-up itself.
+            rows.sort(key=lambda row: (row[2], row[0], row[1]), reverse=True)
         return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
 
     def runs_of(self, ledger_id: int) -> list[tuple[int, BlockInfo]]:
