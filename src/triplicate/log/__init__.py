@@ -1,6 +1,7 @@
 """Named logs: endless sequences of records over ledgers, with one writer or many publishers, and any number of readers."""
 
 from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.log.core.changes import PageLimits
 from triplicate.log.core.encode import Columns
 from triplicate.log.core.head import Head, Owner, PublisherState, Segment, SegmentState
 from triplicate.log.core.locate import Range
@@ -26,6 +27,7 @@ __all__ = [
     "LogWriter",
     "Logs",
     "Owner",
+    "PageLimits",
     "Producer",
     "Published",
     "PublisherState",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError
 from triplicate.log import publishing, ranges, truncation
+from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import Head, Owner, PublisherState, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.ledgers import LedgerClient
@@ -28,13 +29,14 @@ class Logs:
     Args:
         client: a `triplicate.client.Client`; its registry counts what is done with logs as well.
         settings: how this process writes and reads logs.
+        limits: how many segments a metadata node lists; only those who test many segments have a reason to say.
     """
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None) -> None:
+    def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None, limits: PageLimits = DEFAULT_LIMITS) -> None:
         self.client = client
         self._metrics = client.metrics
         self.settings = settings if settings is not None else LogClientSettings()
-        self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings)
+        self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings, limits)
 
     async def create(self, name: str, settings: LogSettings | None = None) -> Head:
         """Make an empty log.

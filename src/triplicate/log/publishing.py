@@ -24,6 +24,7 @@ from triplicate.log.staging import StagedLedger
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.succession import take_over
 from triplicate.metadata import Create, Operation, SetData, own
+from triplicate.runtime import fault_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ async def publish(
         if stored.head.open is not None:
             await _refuse_or_free(client, store, settings, name, publisher)
             raise NoNode("the head has changed since it was read")
-        change = changes.publish(stored.head, [segment for segment in segments if segment.records], store.token())
+        change = changes.publish(stored.head, [segment for segment in segments if segment.records], store.token(), store.limits)
         first = stored.head.closed_end
         end = first + sum(segment.records for segment in segments)
         answer.append(Published(first, end, False, batch if batch is not None else -1))
@@ -141,6 +142,7 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
         await release(store, name, owner)
 
 
+@fault_point("log.describe_ledger")
 async def describe(client: LedgerClient, settings: LogClientSettings, name: str, ledger: int | StagedLedger) -> Segment:
     """What a sealed ledger would be as a segment.
 
@@ -172,6 +174,7 @@ async def is_published(store: HeadStore, name: str, ledger_ids: Sequence[int]) -
     return (await _listed_ids(store, name)).issuperset(ledger_ids)
 
 
+@fault_point("log.discard")
 async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
     """Delete those of some ledgers that are no segments of a log; returns their ids."""
     listed = await _listed_ids(store, name)

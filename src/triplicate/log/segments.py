@@ -8,6 +8,7 @@ from triplicate.ledger import DigestType
 from triplicate.log.core.head import Segment, closed_segment
 from triplicate.log.core.payload import EntryHeader, decode_header
 from triplicate.log.ledgers import LedgerAppender, LedgerClient, LedgerView
+from triplicate.runtime import fault_point
 
 
 def password_of(settings: LogClientSettings) -> bytes:
@@ -15,6 +16,7 @@ def password_of(settings: LogClientSettings) -> bytes:
     return settings.ledger_password.encode()
 
 
+@fault_point("log.create_ledger")
 async def create_ledger(client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str]) -> LedgerAppender:
     """A new ledger for a log.
 
@@ -36,6 +38,7 @@ async def create_ledger(client: LedgerClient, settings: LogClientSettings, log: 
     )
 
 
+@fault_point("log.recover_segment")
 async def recover_segment(client: LedgerClient, settings: LogClientSettings, segment: Segment) -> Segment:
     """Fence a segment's ledger, close it, and count its records.
 

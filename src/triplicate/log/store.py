@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import BadVersion, ConnectionLost, LogExists, NodeExists, NoNode, NoSuchLog
-from triplicate.log.core.changes import Change, all_segments, new_head, numbered, numbered_head
+from triplicate.log.core.changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
 from triplicate.log.core.head import Head, Page, PageReference, Segment, decode_head, decode_page, encode_head, encode_page
 from triplicate.metadata import Check, Create, Operation, SetData, Tree, Watch, own
-from triplicate.runtime import Backoff, Host, sleep
+from triplicate.runtime import Backoff, Host, fault_point, sleep
 
 Result = TypeVar("Result")
 
@@ -35,12 +35,13 @@ Decision = tuple[Change, Sequence[Operation]]
 class HeadStore:
     """All logs of a cluster, as nodes. Shared by writers, readers and publishers of one process."""
 
-    def __init__(self, tree: Tree, own_root: str, host: Host, settings: LogClientSettings) -> None:
+    def __init__(self, tree: Tree, own_root: str, host: Host, settings: LogClientSettings, limits: PageLimits = DEFAULT_LIMITS) -> None:
         self.tree = tree
         self.own_root = own_root
         self.root = own.logs_path(own_root)
         self.host = host
         self.settings = settings
+        self.limits = limits
         self._random = host.entropy.stream("log")
         self._pages: dict[tuple[str, int], Page] = {}
 
@@ -190,6 +191,11 @@ class HeadStore:
         head = numbered_head(change, numbers)
         checks = [Check(self._page_path(name, number)) for number in numbers]
         operations = [SetData(self.path(name), encode_head(head), self.expected_version(stored)), *checks, *extra]
+        return await self._swap(name, stored, head, operations)
+
+    @fault_point("log.head_change")
+    async def _swap(self, name: str, stored: Stored, head: Head, operations: Sequence[Operation]) -> Stored:
+        """The compare-and-set itself; what the head refers to has been written. Raises as `commit`."""
         backoff = self.backoff()
         while True:
             try:

@@ -30,7 +30,7 @@ from triplicate.log.ownership import keep, release
 from triplicate.log.segments import create_ledger, recover_segment
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.truncation import tidy
-from triplicate.runtime import sleep
+from triplicate.runtime import fault_point, sleep
 
 OWNER_RETRY_S = 1.0
 
@@ -65,7 +65,7 @@ async def take_over(
             ledger = await create_ledger(client, settings, head.settings, custom)
             opened = Segment(ledger.ledger_id, head.closed_end if closed is None else closed.end_offset)
         try:
-            return await store.commit(name, stored, changes.take_over(head, closed, opened, owner)), ledger
+            return await store.commit(name, stored, changes.take_over(head, closed, opened, owner, store.limits)), ledger
         except BadVersion:
             await discard(client, ledger)
         except ConnectionLost:
@@ -148,6 +148,7 @@ class Succession:
         await self._replace_open(closed, None, epoch, owner)
         await self.tidy()
 
+    @fault_point("log.roll")
     async def _replace_open(self, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> None:
         async def decide(stored: Stored) -> Decision | None:
             head = stored.head
@@ -160,7 +161,7 @@ class Succession:
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
                 # An earlier attempt of ours was applied after all; its segment was never used.
                 closing = await self.recover(head.open)
-            return changes.roll(head, closing, opened, self._store.token()), ()
+            return changes.roll(head, closing, opened, self._store.token(), self._store.limits), ()
 
         await self._store.change(self.name, decide)
 

@@ -37,7 +37,7 @@ from triplicate.log.ledgers import LedgerAppender
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.succession import Succession
 from triplicate.log.window import Window
-from triplicate.runtime import TaskScope, Timer
+from triplicate.runtime import TaskScope, Timer, fault_point
 
 LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
 """What a writer meets when it has lost its log: to another writer, or to its deletion."""
@@ -483,6 +483,7 @@ class LogWriter:
         self._scope.spawn(self._succession.keep_ownership(self.owner), name="owner")
         await self._succession.tidy()
 
+    @fault_point("log.segment_header")
     async def _begin(self, ledger: LedgerAppender) -> None:
         """Write the header of a segment and wait for it: nobody reads a record of a segment whose writer was fenced before it began."""
         self._wall_time_us = wall_time_after(self._wall_time_us, self._host.clock.wall_us())

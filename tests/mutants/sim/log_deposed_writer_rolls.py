@@ -21,7 +21,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             closing = closed
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
                 closing = await self.recover(head.open)
-            return changes.roll(head, closing, opened, self._store.token()), ()
+            return changes.roll(head, closing, opened, self._store.token(), self._store.limits), ()
 
         await self._store.change(self.name, decide)
 

@@ -15,8 +15,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     take_over = changes.take_over
 
-    def same_epoch(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner) -> changes.Change:
-        change = take_over(head, closed, opened, owner)
+    def same_epoch(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner, limits: changes.PageLimits) -> changes.Change:
+        change = take_over(head, closed, opened, owner, limits)
         return replace(change, head=replace(change.head, epoch=max(1, head.epoch)))
 
     patch(changes, "take_over", same_epoch)

@@ -22,6 +22,20 @@ REFERENCES_FOLDED = 32
 
 
 @dataclass(frozen=True, slots=True)
+class PageLimits:
+    """How many segments and references a node lists before the oldest move on. Any limits go together; smaller ones are for tests."""
+
+    recent: int = RECENT_LIMIT
+    recent_kept: int = RECENT_KEPT
+    page_segments: int = PAGE_SEGMENTS
+    references: int = REFERENCES_LIMIT
+    references_folded: int = REFERENCES_FOLDED
+
+
+DEFAULT_LIMITS = PageLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A head to write, after its new pages; a page never refers to one that comes later."""
 
@@ -34,7 +48,7 @@ def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int) ->
     return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms)
 
 
-def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner) -> Change:
+def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner, limits: PageLimits = DEFAULT_LIMITS) -> Change:
     """A new epoch: the open segment, recovered and counted, is closed, and the next is opened (or none, before publishing).
 
     Raises:
@@ -42,15 +56,15 @@ def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner:
     """
     changed = _close(head, closed)
     changed = replace(changed, epoch=head.epoch + 1, token=owner.token, owner=owner)
-    return _spill(_open(changed, opened))
+    return _spill(_open(changed, opened), limits)
 
 
-def roll(head: Head, closed: Segment, opened: Segment | None, token: str) -> Change:
+def roll(head: Head, closed: Segment, opened: Segment | None, token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
     """The same writer closes its segment and opens the next, or none when it leaves. Raises as `take_over`."""
-    return _spill(_open(replace(_close(head, closed), token=token), opened))
+    return _spill(_open(replace(_close(head, closed), token=token), opened), limits)
 
 
-def publish(head: Head, segments: Sequence[Segment], token: str) -> Change:
+def publish(head: Head, segments: Sequence[Segment], token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
     """Sealed ledgers become segments; their first offsets are assigned here, in the order given.
 
     Raises:
@@ -67,7 +81,7 @@ def publish(head: Head, segments: Sequence[Segment], token: str) -> Change:
             )
         added.append(replace(segment, first_offset=offset))
         offset += segment.records
-    return _spill(replace(head, recent=head.recent + tuple(added), token=token))
+    return _spill(replace(head, recent=head.recent + tuple(added), token=token), limits)
 
 
 def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> Change:
@@ -170,22 +184,22 @@ def _open(head: Head, opened: Segment | None) -> Head:
     return replace(head, open=opened)
 
 
-def _spill(head: Head) -> Change:
+def _spill(head: Head, limits: PageLimits) -> Change:
     """Move the oldest segments to pages, and the oldest references to pages above, where the head has too many."""
     pages: list[Page] = []
     recent, references = head.recent, list(head.pages)
-    if len(recent) > RECENT_LIMIT:
-        moved, recent = recent[:-RECENT_KEPT], recent[-RECENT_KEPT:]
-        for start in range(0, len(moved), PAGE_SEGMENTS):
-            pages.append(Page(0, segments=moved[start : start + PAGE_SEGMENTS]))
+    if len(recent) > limits.recent:
+        moved, recent = recent[: -limits.recent_kept], recent[-limits.recent_kept :]
+        for start in range(0, len(moved), limits.page_segments):
+            pages.append(Page(0, segments=moved[start : start + limits.page_segments]))
             references.append(reference_to(pages[-1], -len(pages)))
     level = 0
     while any(reference.level >= level for reference in references):
         # The references of one level stand together, those of higher levels before them.
         start = next((place for place, item in enumerate(references) if item.level == level), 0)
-        while sum(item.level == level for item in references) > REFERENCES_LIMIT:
-            pages.append(Page(level + 1, references=tuple(references[start : start + REFERENCES_FOLDED])))
-            references[start : start + REFERENCES_FOLDED] = [reference_to(pages[-1], -len(pages))]
+        while sum(item.level == level for item in references) > limits.references:
+            pages.append(Page(level + 1, references=tuple(references[start : start + limits.references_folded])))
+            references[start : start + limits.references_folded] = [reference_to(pages[-1], -len(pages))]
             start += 1
         level += 1
     return Change(replace(head, recent=recent, pages=tuple(references)), tuple(pages))
