@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Ended, Event, History, Read, Sent, Tailed, judge
+from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
 
 PROMISES = ("acknowledged_is_readable", "read_stays_readable", "acknowledged_in_order", "same_order_for_all")
 """Those of which this file has histories; the others are in `test_formal`."""
@@ -60,6 +60,7 @@ GOOD: dict[str, list[Event]] = {
         ended(0, 2.0),
         read(1, None, 3.0),
     ],
+    "a deleted ledger says no": [sent(0, A), acked(0, 1.0), read(0, A, 1.0), ended(0, 2.0), Deleted(3.0, 1), read(0, None, 2.95)],
     "two ledgers do not disturb each other": [sent(0, A), sent(0, B, ledger_id=2), acked(0, 1.0), read(0, B, 2.0, ledger_id=2)],
 }
 
@@ -116,6 +117,14 @@ BAD: dict[str, tuple[str, list[Event]]] = {
         "same_order_for_all",
         [sent(0, A), sent(1, B), Copy("b1", 1, 0, A), Copy("b2", 1, 0, B), Copy("b3", 1, 0, A)],
     ),
+    "an entry is not found and its ledger deleted later": (
+        "acknowledged_is_readable",
+        [sent(0, A), acked(0, 1.0), read(0, None, 2.0), Deleted(3.0, 1)],
+    ),
+    "the writer of a deleted ledger goes on": (
+        "acknowledged_is_readable",
+        [sent(0, A), sent(1, B), acked(0, 1.0), ended(0, 2.0), Deleted(3.0, 1), acked(1, 9.0)],
+    ),
     "an acknowledged entry of another ledger is not found": (
         "acknowledged_is_readable",
         [sent(0, A), sent(0, B, ledger_id=2), acked(0, 1.0, 2), read(0, A, 2.0), read(0, None, 2.0, ledger_id=2)],
@@ -143,6 +152,12 @@ def test_an_acknowledged_entry_missing_from_the_final_read_is_caught() -> None:
     assert blamed(events) == []
     assert blamed(events, final_reader="final") == ["acknowledged_is_readable"]
     assert blamed([*events, read(1, B, 9.0, "final")], final_reader="final") == []
+
+
+def test_a_deleted_ledger_is_not_missing_from_the_final_read() -> None:
+    events: list[Event] = [sent(0, A), acked(0, 1.0)]
+    assert blamed(events, final_reader="final") == ["acknowledged_is_readable"]
+    assert blamed([*events, Deleted(2.0, 1)], final_reader="final") == []
 
 
 def test_every_promise_has_something_to_decide_and_a_bad_history_of_its_own() -> None:

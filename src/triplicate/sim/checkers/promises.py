@@ -13,6 +13,7 @@ What the published formal work adds is in `checkers.formal`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from triplicate.sim.checkers.history import History, Verdict
@@ -110,6 +111,14 @@ class MetadataWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Deleted:
+    """A ledger ceased to be; nothing of it need be readable any more. Its writer may get no acknowledgement behind its end all the same."""
+
+    time_s: float
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
 
@@ -121,7 +130,7 @@ class Copy:
     """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Copy
+Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Copy
 
 
 def acknowledged(history: History) -> dict[Place, float]:
@@ -143,6 +152,19 @@ def seen(history: History) -> dict[Place, tuple[float, str]]:
     return found
 
 
+def deleted(history: History) -> dict[int, float]:
+    """When which ledger was deleted."""
+    return {event.ledger_id: event.time_s for event in history.of(Deleted)}
+
+
+def denied(history: History) -> Iterator[Read]:
+    """Reads that said "no such entry", of ledgers that were there at the time."""
+    gone = deleted(history)
+    for event in history.of(Read):
+        if event.payload is None and event.ended_s < gone.get(event.ledger_id, float("inf")):
+            yield event
+
+
 def ends(history: History) -> dict[int, list[Ended]]:
     """Who saw which ledger closed."""
     found: dict[int, list[Ended]] = {}
@@ -154,27 +176,27 @@ def ends(history: History) -> dict[int, list[Ended]]:
 def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
     """Promise 1: no read that began after an acknowledgement says "no such entry"; no end lies before it; the final read has it."""
     confirmed = acknowledged(history)
-    closed = ends(history)
+    closed, gone = ends(history), deleted(history)
     final = {
         (event.ledger_id, event.entry_id)
-        for event in history.events
-        if isinstance(event, Read) and event.reader == history.final_reader and event.payload is not None
+        for event in history.of(Read)
+        if event.reader == history.final_reader and event.payload is not None
     }
-    for event in history.events:
-        if isinstance(event, Read):
-            when = confirmed.get((event.ledger_id, event.entry_id))
-            if when is not None and when <= event.started_s:
-                verdict.decided += 1
-                if event.payload is None:
-                    verdict.violations.append(
-                        f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
-                    )
+    for event in history.of(Read):
+        when = confirmed.get((event.ledger_id, event.entry_id))
+        verdict.decided += when is not None and when <= event.started_s
+    for event in denied(history):
+        when = confirmed.get((event.ledger_id, event.entry_id))
+        if when is not None and when <= event.started_s:
+            verdict.violations.append(
+                f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
+            )
     for place, when in confirmed.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
                 verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f}, but {described(end)}")
-        if history.final_reader is not None:
+        if history.final_reader is not None and place[0] not in gone:
             verdict.decided += 1
             if place not in final:
                 verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f} and is missing from the final read")
@@ -183,15 +205,13 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
 def read_stays_readable(history: History, verdict: Verdict) -> None:
     """Promise 2: what a reader once had is found by every later read and lies within every end."""
     known = seen(history)
-    for event in history.events:
-        if isinstance(event, Read):
-            first = known.get((event.ledger_id, event.entry_id))
-            if first is not None and first[0] <= event.started_s:
-                verdict.decided += 1
-                if event.payload is None:
-                    verdict.violations.append(
-                        f"{name_of(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later"
-                    )
+    for event in history.of(Read):
+        first = known.get((event.ledger_id, event.entry_id))
+        verdict.decided += first is not None and first[0] <= event.started_s
+    for event in denied(history):
+        first = known.get((event.ledger_id, event.entry_id))
+        if first is not None and first[0] <= event.started_s:
+            verdict.violations.append(f"{name_of(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later")
     closed = ends(history)
     for place, (when, reader) in known.items():
         for end in closed.get(place[0], ()):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from triplicate.client import Client, LedgerReader, WriteHandle
 from triplicate.errors import FormatError
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, decode_metadata, write_set
-from triplicate.sim.checkers import Acknowledged, Confirmed, Ended, MetadataWritten, Sent
+from triplicate.sim.checkers import Acknowledged, Confirmed, Deleted, Ended, MetadataWritten, Sent
 from triplicate.sim.host import SimulatedHost
 from triplicate.sim.plays.ledger_load import LedgerLoad
 from triplicate.sim.stage import Stage
@@ -47,6 +47,7 @@ class Book:
     due: dict[str, float] = field(default_factory=dict)
     """Who recovers it, and when; set when it is made for those whose writer lives, otherwise when it was left."""
     buried: bool = False
+    deleted: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -147,8 +148,10 @@ class Shelf:
         """Write every version of every ledger's metadata into the history, at the moment in which it takes effect."""
         for path in paths:
             ledger_id = ledger_of(path)
-            stat = None if ledger_id is None else self.stage.cluster.store.exists(path)
-            if ledger_id is None or stat is None:
+            if ledger_id is None:
+                continue
+            if self.stage.cluster.store.exists(path) is None:
+                self.stage.history.add(Deleted(self.stage.time(), ledger_id))
                 continue
             data, stat = self.stage.cluster.store.get(path)
             if self._seen.get(path) == data:

@@ -38,6 +38,7 @@ class LedgerLoad:
     window_bytes: int = 1024 * KIB
     explicit_lac_s: float = 0.0
     """How often an idle writer tells its last-add-confirmed; 0: never."""
+    delay_ensemble_change: bool = False
     close_share: float = 0.5
     """Of its ledgers a writer closes this share in order; it leaves the others open."""
     dormant_share: float = 0.2
@@ -53,6 +54,8 @@ class LedgerLoad:
     """This share of the ledgers is recovered although somebody writes them."""
     zombie_delay_s: float = 4.0
     """When, after the ledger was made; twice as late at most."""
+    delete_share: float = 0.0
+    """Of the ledgers it has recovered, a recoverer deletes this share a while later."""
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
@@ -67,6 +70,7 @@ class LedgerLoad:
             window_bytes=self.window_bytes,
             explicit_lac_interval_s=self.explicit_lac_s,
             long_poll=self.long_poll,
+            delay_ensemble_change=self.delay_ensemble_change,
             tail_wait_maximum_s=0.3,
         )
 
@@ -93,6 +97,7 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         window_entries=window[0],
         window_bytes=window[1],
         explicit_lac_s=chance.choice([0.0, 0.0, 0.2]),
+        delay_ensemble_change=chance.random() < 0.3,
         close_share=chance.choice([0.2, 0.5, 0.8]),
         dormant_share=chance.choice([0.0, 0.3, 0.6]),
         long_poll=chance.random() < 0.6,
@@ -101,6 +106,7 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
         zombie_share=chance.choice([0.0, 0.2, 0.5]),
         zombie_delay_s=chance.choice([0.5, 3.0]),
+        delete_share=chance.choice([0.0, 0.0, 0.3]),
     )
 
 
@@ -127,17 +133,9 @@ def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
         if (value > now[name]) if name == "probe_pause_s" else (value < now[name] and (value > 0 or name == "tailers")):
             yield replace(load, **{name: value})
     plainest: dict[str, Any] = dataclasses.asdict(LedgerLoad(payload_high_bytes=100, dormant_share=0.0, zombie_share=0.0))
-    for name in (
-        "wire",
-        "digest",
-        "explicit_lac_s",
-        "window_entries",
-        "window_bytes",
-        "payload_high_bytes",
-        "dormant_share",
-        "zombie_share",
-    ):
-        if now[name] != plainest[name] and now[name] != 1.0:
+    words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes dormant_share zombie_share delete_share"
+    for name in words.split():
+        if now[name] not in (plainest[name], 1.0):
             yield replace(load, **{name: plainest[name]})
     if load.writers != ("plain",) * len(load.writers):
         yield replace(load, writers=("plain",) * len(load.writers))

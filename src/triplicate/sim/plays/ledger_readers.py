@@ -17,6 +17,7 @@ from triplicate.errors import (
     EnvironmentFault,
     MetadataError,
     NoSuchEntry,
+    NoSuchLedger,
     ReadFailed,
     RequestTimeout,
     TooManyRequests,
@@ -54,12 +55,14 @@ class Tailer:
                 continue
             try:
                 await self._follow(client, books[self._done].ledger_id)
+            except NoSuchLedger:
+                assert books[self._done].deleted, f"{self._name} was told that ledger {books[self._done].ledger_id} is not there"
             except (BookieError, MetadataError, EnvironmentFault) as error:
                 self._stage.note_unknown(error)
                 await asyncio.sleep(0.2)
-            else:
-                self._done += 1
-                self._next = 0
+                continue
+            self._done += 1
+            self._next = 0
 
     async def _follow(self, client: Client, ledger_id: int) -> None:
         reader = await client.open(ledger_id, password=PASSWORD)
@@ -112,6 +115,8 @@ class Prober:
                     self._note_confirmed(handle, reader)
                     await self._chance.choice(self._questions)(reader, book)
                 self._note_confirmed(handle, reader)
+        except NoSuchLedger:
+            assert book.deleted, f"{self._name} was told that ledger {book.ledger_id} is not there"
         except (BookieError, MetadataError, EnvironmentFault) as error:
             self._stage.note_unknown(error)
 

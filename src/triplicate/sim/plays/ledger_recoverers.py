@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.client import Client
-from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError
+from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError, NoSuchLedger
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
 
 LOOK_S = 0.2
@@ -23,6 +23,7 @@ class Recoverer:
         self._stage = shelf.stage
         self._name = name
         self._current: Book | None = None
+        self._chance = self._stage.chance(name)
 
     async def __call__(self, client: Client) -> None:
         if self._current is not None:
@@ -56,6 +57,11 @@ class Recoverer:
                     self._shelf.note_end(book.ledger_id, self._name, reader.last_add_confirmed, reader.length)
             except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
                 self._stage.note_unknown(error)
+                if isinstance(error, NoSuchLedger):
+                    assert book.deleted, f"{self._name} was told that ledger {book.ledger_id} is not there"
+                    book.ended = True
+                    book.due.pop(self._name, None)
+                    return
                 await asyncio.sleep(0.3)
             else:
                 book.due.pop(self._name, None)
@@ -64,5 +70,19 @@ class Recoverer:
                     self._shelf.count("recoveries_by_several")
                 if book.has_writer:
                     self._shelf.count("recoveries_of_living")
+                if self._chance.random() < self._shelf.load.delete_share:
+                    await self._delete(client, book)
                 return
         book.due[self._name] = self._stage.time() + LATER_S
+
+    async def _delete(self, client: Client, book: Book) -> None:
+        """Delete a ledger that is closed; bookies forget it when they next collect garbage."""
+        await asyncio.sleep(self._chance.uniform(0.0, 1.0))
+        book.deleted = True
+        try:
+            await client.delete(book.ledger_id)
+        except MetadataError as error:
+            # Perhaps it is still there, perhaps not.
+            self._stage.note_unknown(error)
+        else:
+            self._shelf.count("deletions")

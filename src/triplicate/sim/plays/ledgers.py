@@ -37,6 +37,7 @@ class LedgerPlay(Play):
         "forced",
         "woken",
         "window_full",
+        "deleted",
         "recoveries",
         "recoveries_by_several",
         "recoveries_of_living",
