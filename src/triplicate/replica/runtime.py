@@ -21,7 +21,7 @@ from triplicate.errors import (
 from triplicate.log import LogEntry, LogReader, Logs, LogWriter
 from triplicate.replica.election import Election
 from triplicate.replica.machine import Role, StateMachine
-from triplicate.runtime import Backoff, Host, TaskScope, shielded, sleep
+from triplicate.runtime import Backoff, Host, TaskScope, fault_point, shielded, sleep
 
 _TAKE_OVER_READ_S = 30.0
 
@@ -179,6 +179,7 @@ class Replica:
 
     # Leading.
 
+    @fault_point("replica.take_over")
     async def _lead(self) -> None:
         """Take the log over, replay what it holds, serve until the leadership is lost."""
         self._become(Role.CANDIDATE)
@@ -238,6 +239,7 @@ class Replica:
         except TriplicateError as error:
             self._host.trace("replica.give_up", log=self._log, error=repr(error))
 
+    @fault_point("replica.replay")
     async def _replay(self, writer: LogWriter) -> None:
         """Apply everything before the writer's own first record: all of it was acknowledged, or recovered by the take-over."""
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:

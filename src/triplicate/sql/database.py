@@ -9,7 +9,7 @@ import apsw
 from triplicate.config.node import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, SqlError
 from triplicate.log import LogEntry, LogWriter
-from triplicate.runtime import Host, Metrics, shielded
+from triplicate.runtime import Host, Metrics, fault_point, shielded
 
 from .apply import Applier, Batch, follow
 from .functions import Numbers
@@ -154,6 +154,7 @@ class SqlDatabase:
         self._applier = Applier(self._connection)
         return read_state(self._connection)
 
+    @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
         batches = [Batch(entry.first_offset, [value or b"" for value in entry.values], entry.preamble, entry.epoch) for entry in entries]
         self._moved(await self._worker.run(self._apply, batches))

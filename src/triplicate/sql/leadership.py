@@ -16,7 +16,7 @@ import apsw
 
 from triplicate.config.node import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Timer, Worker, shielded
+from triplicate.runtime import Host, TaskScope, Timer, Worker, fault_point, shielded
 
 from .core.records import StatementResult
 from .functions import Numbers
@@ -388,13 +388,7 @@ class Leadership:
         """
         reads, self._waiting_reads = self._waiting_reads, []
         try:
-            if pending.records:
-                offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
-                end = offsets.stop
-            else:
-                # Answers that change nothing are reads: they too must come from a node that leads.
-                await self._log.noop()
-                end = self.writer.position
+            end = await self._append(pending)
         except RecordTooLarge as error:
             self._waiting_reads = reads + self._waiting_reads
             await self.on_writer(self.writer.rollback)
@@ -409,6 +403,21 @@ class Leadership:
         for proof in reads:
             if not proof.done():
                 proof.set_result(None)
+        await self._commit_locally(pending, end)
+
+    @fault_point("sql.append")
+    async def _append(self, pending: Pending) -> int:
+        """Have the log acknowledge a batch; the offset after it."""
+        if pending.records:
+            offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
+            return offsets.stop
+        # Answers that change nothing are reads: they too must come from a node that leads.
+        await self._log.noop()
+        return self.writer.position
+
+    @fault_point("sql.local_commit")
+    async def _commit_locally(self, pending: Pending, end: int) -> None:
+        """Make visible what the log has acknowledged and which ends at offset `end`."""
         try:
             await shielded(self.on_writer(self.writer.commit, pending, end))
         except LateChanges as error:
