@@ -336,6 +336,24 @@ def test_wall_time_never_goes_back_not_even_over_segments_and_take_overs() -> No
     play(scene)
 
 
+def test_wall_time_does_not_go_back_behind_segments_that_were_truncated() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        stage.wall_us = 2_000_000
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"x")
+        await logs.truncate("l", 1)
+        assert await logs.segments("l") == []
+        stage.wall_us = 1_000_000
+        async with await logs.writer("l", owner="v") as writer:
+            await writer.append(b"y")
+        (segment,) = await logs.segments("l")
+        assert segment.min_time_us == segment.max_time_us == 2_000_000
+
+    play(scene)
+
+
 def test_an_unknown_log_is_named() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()

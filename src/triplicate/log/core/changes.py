@@ -110,8 +110,9 @@ def remove(head: Head, ledger_ids: frozenset[int], pages: Mapping[int, Page], to
     def drop(segment: Segment) -> Segment | None:
         return None if segment.state is SegmentState.DELETING and segment.ledger_id in ledger_ids else segment
 
-    # A log that loses all its segments still knows where it ends: truncation has raised its first offset as far.
-    return rewrite(replace(head, token=token), pages, drop, lambda reference: reference.page in pages)
+    # A log that loses all its segments still knows where it ends, since truncation has raised its first offset as far; and its next
+    # writer must still know what time it was.
+    return rewrite(replace(head, token=token, past_time_us=head.last_time_us), pages, drop, lambda reference: reference.page in pages)
 
 
 def mark_deleted(head: Head, token: str) -> Change:

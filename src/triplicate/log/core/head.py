@@ -105,6 +105,8 @@ class Head:
     settings: LogSettings
     created_ms: int
     deleted: bool = False
+    past_time_us: int = 0
+    """The latest wall time of segments that have left the list."""
 
     @property
     def closed_end(self) -> int:
@@ -117,9 +119,9 @@ class Head:
 
     @property
     def last_time_us(self) -> int:
-        """The latest wall time in any closed segment, 0 if there is none."""
-        times = [segment.max_time_us for segment in self.recent] + [reference.max_time_us for reference in self.pages]
-        return max(times, default=0)
+        """The latest wall time in any closed segment, also in those that have been deleted; 0 if there never was one."""
+        times = [self.past_time_us] + [segment.max_time_us for segment in self.recent] + [reference.max_time_us for reference in self.pages]
+        return max(times)
 
 
 def check_text(what: str, text: str) -> str:
@@ -219,6 +221,7 @@ def encode_head(head: Head) -> bytes:
             "open": None if head.open is None else _segment_json(head.open),
             "owner": None if head.owner is None else {"name": head.owner.name, "token": head.owner.token},
             "pages": [_reference_json(reference) for reference in head.pages],
+            **({"past": head.past_time_us} if head.past_time_us else {}),
             "recent": [_segment_json(segment) for segment in head.recent],
             "settings": asdict(head.settings),
             "token": head.token,
@@ -250,6 +253,7 @@ def decode_head(data: bytes, name: str) -> Head:
             _settings_of(value["settings"], what),
             value["created"],
             value["deleted"],
+            value.get("past", 0),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
