@@ -87,9 +87,9 @@ EVENTS: dict[str, str] = {
     "Confirmed": "knows that ledger {ledger_id} is confirmed up to entry {last_entry_id}",
     "MetadataWritten": "ledger {ledger_id} is {state} now (version {version}): {segments}",
     "LogTaken": "may write log {log} with epoch {epoch} from offset {start_offset}",
-    "LogOffered": "hands over records for log {log} (epoch {epoch}): {records}",
-    "LogAcknowledged": "is told that its records are safe in log {log} from offset {first_offset}: {records}",
-    "LogRead": "reads log {log} at offset {first_offset}: {records} (ledger {ledger_id}, epoch {epoch})",
+    "LogOffered": "hands over records for log {log} (epoch {epoch})",
+    "LogAcknowledged": "is told that {entries} of log {log} {are} safe (epoch {epoch})",
+    "LogRead": "reads {entries} of log {log} (ledger {ledger_id}, epoch {epoch})",
     "LogReadable": "is told that log {log} can be read up to offset {offset}",
     "BatchOffered": "stages batch {batch} of {application} for log {log}",
     "BatchPublished": "is told that batch {batch} of {application} is in log {log} at offsets {first_offset} to {end_offset}",
@@ -100,7 +100,7 @@ EVENTS: dict[str, str] = {
 }
 """By class of event. What is not here is told by its class and fields."""
 
-OFTEN = ("Confirmed", "LogReadable", "Glance", "EndSeen", "SessionRead")
+OFTEN = ("Confirmed", "LogOffered", "LogReadable", "Glance", "EndSeen", "SessionRead")
 """Events that only say again what others said: of each actor's run of them the last alone is told."""
 ACTORS = ("writer", "reader", "observer", "bookie_id", "client", "node", "publisher", "handle", "application")
 """Fields that say who an event is of, the first that is there."""
@@ -154,7 +154,7 @@ def _plain(facts: Mapping[str, object]) -> str:
 def _shown(value: object) -> str:
     """A value for reading: short, without quotes."""
     if isinstance(value, bytes):
-        value = value.decode(errors="replace")
+        value = value[:TEXT_SHOWN].decode(errors="replace").rstrip(".\0") + ("…" if len(value) > TEXT_SHOWN else "")
     if isinstance(value, tuple | list):
         value = ", ".join(_shown(item) for item in value)
     if isinstance(value, float):
@@ -178,7 +178,8 @@ class _Run:
     entries: list[int]
 
     def line(self) -> Line:
-        facts = {**self.fields, "entries": numbers(self.entries), "are": "is" if len(self.entries) == 1 else "are"}
+        what = "record" if self.kind.startswith("Log") else "entry"
+        facts = {**self.fields, "entries": numbers(self.entries, what), "are": "is" if len(self.entries) == 1 else "are"}
         text = _filled(EVENTS[self.kind], facts) if self.kind in EVENTS else f"{_words(self.kind)}: {_plain(self.fields)}"
         lasted = f" (until {self.ended_s:.4f})" if self.ended_s - self.began_s >= 0.001 else ""
         return Line(self.began_s, self.node, text + lasted)
@@ -196,30 +197,37 @@ def _lines_of_events(events: Iterable[Any]) -> Iterator[Line]:
             fields["segments"] = "; ".join(f"from entry {first} on {_shown(bookies)}" for first, bookies in event.segments)
         # A handle is its owner's name and a number.
         node = next((str(fields[name]).partition("#")[0] for name in ACTORS if fields.get(name)), WORLD)
-        entry_id = fields.get("entry_id")
-        key = (kind, node, fields.get("ledger_id"), fields.get("log"))
+        entries = _entries(fields)
+        key = (kind, node, fields.get("ledger_id"), fields.get("log"), fields.get("epoch"))
         run = runs.get(key)
-        if run is not None and _continues(run, kind, entry_id, time_s):
+        if run is not None and _continues(run, kind, entries, time_s):
             run.ended_s = time_s
-            if isinstance(entry_id, int):
-                run.entries.append(entry_id)
+            run.entries += entries
             run.fields = fields
             continue
         if run is not None:
             yield run.line()
-        runs[key] = _Run(kind, node, fields, time_s, time_s, [entry_id] if isinstance(entry_id, int) else [])
+        runs[key] = _Run(kind, node, fields, time_s, time_s, entries)
     for run in runs.values():
         yield run.line()
 
 
-def _continues(run: _Run, kind: str, entry_id: object, time_s: float) -> bool:
+def _entries(fields: Mapping[str, object]) -> list[int]:
+    """The entries or records that an event is of."""
+    entry_id, first, records = fields.get("entry_id"), fields.get("first_offset"), fields.get("records")
+    if isinstance(first, int) and isinstance(records, tuple):
+        return list(range(first, first + len(records)))
+    return [entry_id] if isinstance(entry_id, int) else []
+
+
+def _continues(run: _Run, kind: str, entries: Sequence[int], time_s: float) -> bool:
     """Whether an event belongs to the line before it."""
     if kind in OFTEN:
         return time_s - run.ended_s < RUN_GAP_S
-    if not isinstance(entry_id, int) or (time_s != run.ended_s and time_s - run.ended_s > RUN_GAP_S):
+    if not entries or not run.entries or (time_s != run.ended_s and time_s - run.ended_s > RUN_GAP_S):
         return False
     # Reads come at random; what is sent, acknowledged and followed comes in order.
-    return kind in ("Read", "Copy", "CopyMissing") or entry_id == run.entries[-1] + 1
+    return kind in ("Read", "Copy", "CopyMissing") or entries[0] == run.entries[-1] + 1
 
 
 def _kind(event: object) -> str:
@@ -239,11 +247,12 @@ def _words(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
-def numbers(entries: Sequence[int]) -> str:
-    """Entry numbers with their runs: ``entries 1–5, 7, 9–12``."""
+def numbers(entries: Sequence[int], what: str = "entry") -> str:
+    """Numbers of entries, or of whatever, with their runs: ``entries 1–5, 7, 9–12``."""
+    many = f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
     ordered = sorted(set(entries))
     if not ordered:
-        return "entries"
+        return many
     parts: list[str] = []
     first = last = ordered[0]
     for entry_id in [*ordered[1:], None]:
@@ -254,4 +263,4 @@ def numbers(entries: Sequence[int]) -> str:
         if entry_id is not None:
             first = last = entry_id
     shown = parts if len(parts) <= 12 else [*parts[:11], f"… {parts[-1]}"]
-    return f"{'entry' if len(ordered) == 1 else 'entries'} {', '.join(shown)}"
+    return f"{what if len(ordered) == 1 else many} {', '.join(shown)}"

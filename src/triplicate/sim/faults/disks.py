@@ -14,6 +14,7 @@ from triplicate.sim.stage import Stage
 
 KIB = 1024
 BLOCK_BYTES = 4096
+LATE_GROUPS = 6
 GROUP_MAGIC = b"TPJG"
 """A group of a journal begins with this, at a multiple of a block."""
 
@@ -106,14 +107,24 @@ def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
     """
     spots: list[tuple[str, int, int]] = []
     for path, inode in sorted(disk.names.live.items()):
-        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY) and not inode.pending:
+        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY):
             data = inode.durable.data
             begins = [at for at in range(BLOCK_BYTES, len(data), BLOCK_BYTES) if data[at : at + len(GROUP_MAGIC)] == GROUP_MAGIC]
             if len(begins) > 1:
-                spots.append((path, begins[0], begins[-1]))
+                # Old groups are behind the mark, and nobody reads them again.
+                spots.append((path, begins[-min(len(begins), LATE_GROUPS)], begins[-1]))
     if not spots:
         return None
     path, low, high = chance.choice(spots)
     offset = chance.randrange(low, high)
+    if inode_at(disk, path).is_pending(offset):
+        return None
     disk.flip_bit(path, offset, chance.randrange(8))
     return path, offset
+
+
+def inode_at(disk: SimulatedDisk, path: str) -> Inode:
+    """The file of this name."""
+    inode = disk.names.live[path]
+    assert isinstance(inode, Inode), f"{path} is no file"
+    return inode

@@ -1,0 +1,120 @@
+"""`triplicate sim`: bad input gets one line and code 2, ranges give totals, a failing plan is replayed and made small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.unit.sim.tiny import TinyPlay, tiny_plan
+from triplicate.cli.sim import sim
+from triplicate.sim import PLAYS, Summary, Verdict
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(sim, list(arguments), standalone_mode=False)
+
+
+def refused(*arguments: str) -> str:
+    """The last line of what a refused command says."""
+    answer = CliRunner().invoke(sim, list(arguments))
+    assert answer.exit_code == 2, answer.output
+    return answer.output.strip().splitlines()[-1]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLAYS, "tiny", TinyPlay)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "why"),
+    [
+        ("5..3", "runs backwards"),
+        ("a..b", "no range of seeds"),
+        ("-1..3", "no range of seeds"),
+        ("1..99999999999", "more than"),
+        ("", "no range"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(seeds: str, why: str) -> None:
+    assert why in refused("run", f"--seeds={seeds}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("run", "--seeds", "1", "--play", "chess"), "chess"),
+        (("run", "--seeds", "1", "--jobs", "0"), "0"),
+        (("run",), "--seeds"),
+        (("replay", "x"), "x"),
+        (("replay", "1", "--plan", "/nonexistent"), "/nonexistent"),
+        (("replay", "1", "--mutant", "nonsense"), "nonsense"),
+        (("shrink", "1", "--runs", "0"), "0"),
+        (("mutants", "nonsense"), "nonsense"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], why: str) -> None:
+    assert why in refused(*arguments)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"v": 1, "play": "ledgers"}', "\x00"])
+def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    assert "no plan" in refused("replay", "1", "--plan", str(path))
+
+
+def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("triplicate.sim.mutants.FOLDER", tmp_path / "nowhere")
+    assert "part of a checkout" in refused("mutants")
+
+
+def test_a_good_range_ends_with_totals_and_code_0() -> None:
+    answer = call("run", "--seeds", "1..2", "--jobs", "1")
+    assert answer.return_value == 0, answer.output
+    assert answer.output.splitlines()[-1] == "2 seeds, 0 with violations"
+    for word in ("acknowledged_is_readable", "power_loss", "simulated seconds", "ensemble changes"):
+        assert word in answer.output
+
+
+def test_a_violation_is_shown_and_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.sim.scenario.judge", lambda history, checkers: [Verdict("acknowledged_in_order", 1, ["so it is"])])
+    answer = call("run", "--seeds", "1", "--jobs", "1")
+    assert answer.return_value == 1
+    assert "acknowledged_in_order: so it is" in answer.output
+    assert answer.output.splitlines()[-1] == "1 seeds, 1 with violations: 1"
+
+
+def test_a_long_range_that_left_something_out_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = Summary()
+    monkeypatch.setattr("triplicate.cli.sim.run", lambda seeds, **_: summary)
+    answer = call("run", "--seeds", "1..100")
+    assert answer.return_value == 1
+    assert "left out: fault partition never struck" in answer.output
+    assert call("run", "--seeds", "1..99").return_value == 0
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_failing_plan_is_replayed_and_made_small(tmp_path: Path) -> None:
+    path, small = tmp_path / "plan.json", tmp_path / "small.json"
+    path.write_text(tiny_plan(entries=20, complains=True).to_json())
+    answer = call("replay", "1", "--plan", str(path), "--node", "writer")
+    assert answer.return_value == 1
+    assert "20 entries were acknowledged" in answer.output
+    answer = call("shrink", "1", "--plan", str(path), "--out", str(small))
+    assert answer.return_value == 0, answer.output
+    assert json.loads(small.read_text())["load"]["entries"] == 6
+    assert answer.output.splitlines()[-1] == f"replay it: triplicate sim replay 1 --plan {small}"
+    assert call("replay", "1", "--plan", str(small)).return_value == 1
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_plan_that_does_not_fail_has_nothing_to_shrink(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(tiny_plan(entries=3, duration_s=2.0).to_json())
+    answer = call("shrink", "1", "--plan", str(path))
+    assert answer.return_value == 1
+    assert "shows no violation" in answer.output

@@ -1,0 +1,13 @@
+"""The tiny play is there for every test of this folder that asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.sim.tiny import TinyPlay
+from triplicate.sim import PLAYS
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PLAYS, "tiny", TinyPlay)
