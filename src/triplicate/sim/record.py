@@ -81,12 +81,18 @@ def canonical(value: object) -> str:
     Raises:
         TypeError: a type whose text might differ between processes.
     """
-    if value is None or isinstance(value, bool | float | str | bytes):
+    if type(value) in PLAIN:
         return repr(value)
     if isinstance(value, enum.Enum):
         return str(value.name)
     if isinstance(value, int):
         return repr(int(value))
+    if isinstance(value, float):
+        return repr(float(value))
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, bytes):
+        return repr(bytes(value))
     if isinstance(value, bytearray | memoryview):
         return repr(bytes(value))
     if isinstance(value, Mapping):

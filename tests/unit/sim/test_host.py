@@ -1,15 +1,13 @@
-"""Simulated hosts: streams of chance, workers, clocks, traces, crashes, and the identity of a run."""
+"""Simulated hosts: streams of chance, workers, clocks, pauses and crashes."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
 from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
-from triplicate.sim.record import Recorder, canonical
 
 
 def test_seeds_are_the_same_in_every_process() -> None:
@@ -300,36 +298,3 @@ def test_a_process_that_died_alone_loses_nothing_of_what_it_wrote() -> None:
     host.port.disk.open("/data/f", create=True).append([b"unsynced"])
     host.crash(keep_unsynced=True)
     assert world.start_host("a").port.disk.open("/data/f").pread(10, 0) == b"unsynced"
-
-
-def test_the_digest_covers_time_node_kind_and_facts() -> None:
-    def digest(*facts: tuple[float, str, str, dict[str, object]]) -> str:
-        times = [time_s for time_s, _, _, _ in facts]
-        recorder = Recorder(lambda: times[0])
-        for _, node, kind, values in facts:
-            recorder.fact(node, kind, values)
-            times.pop(0)
-        return recorder.hexdigest()
-
-    base = digest((1.0, "a", "x.y", {"n": 1, "m": 2}))
-    assert base == digest((1.0, "a", "x.y", {"m": 2, "n": 1}))
-    assert len({base, digest((1.5, "a", "x.y", {"n": 1, "m": 2})), digest((1.0, "b", "x.y", {"n": 1, "m": 2})), digest()}) == 4
-
-
-def test_facts_are_recorded_in_a_form_without_addresses_and_set_order() -> None:
-    words = [f"word-{number}" for number in range(50)]
-    shuffled = list(words)
-    random.Random(3).shuffle(shuffled)
-    assert canonical(set(words)) == canonical(set(shuffled))
-    assert canonical({"b": 1, "a": (True, None, b"x", 1.5)}) == "{'a': (True, None, b'x', 1.5), 'b': 1}"
-    assert canonical(ValueError("no")) == "ValueError: no"
-    with pytest.raises(TypeError, match="plain values"):
-        canonical(object())
-
-
-def test_a_timeline_reads_as_one_fact_a_line() -> None:
-    recorder = Recorder(lambda: 1.25, facts_max=1)
-    recorder.fact("bookie-1", "journal.roll", {"file": 3})
-    recorder.fact("bookie-1", "journal.roll", {"file": 4})
-    assert [str(fact).split() for fact in recorder.facts] == [["1.250000", "bookie-1", "journal.roll", "file=3"]]
-    assert recorder.counts == {"journal.roll": 2}

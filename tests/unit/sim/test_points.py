@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
+import types
 from collections.abc import Iterator
 
 import pytest
@@ -133,6 +135,25 @@ def test_a_patch_put_in_place_meanwhile_is_neither_undone_nor_wrapped_twice() ->
     assert third.points.reached["test_sim.count"] == 1
     third.close()
     Product.count = PLAIN_COUNT  # type: ignore[method-assign]
+
+
+def test_a_function_that_other_modules_imported_by_name_is_watched_there_too() -> None:
+    package = __name__.partition(".")[0]
+    borrower = types.ModuleType(f"{package}.borrower")
+    borrower.borrowed = function  # type: ignore[attr-defined]
+    sys.modules[borrower.__name__] = borrower
+    try:
+        world = World(1)
+
+        async def main() -> None:
+            assert await borrower.borrowed() == "function"
+
+        world.run(main())
+        assert world.points.reached["test_sim.function"] == 1
+        world.close()
+        assert borrower.borrowed is function
+    finally:
+        del sys.modules[borrower.__name__]
 
 
 def test_a_barrier_holds_whoever_comes_before_the_body_runs() -> None:
