@@ -27,7 +27,7 @@ class LogLoad:
     roll_age_s: float
     compression: str
     evictions: int
-    """How often the log's owner is killed or paused, and others are told to hurry."""
+    """How often the first log's owner is killed, paused or cut off, and others are told to hurry."""
     truncations: int
     retain_size_bytes: int
     """0 keeps everything."""
@@ -42,7 +42,13 @@ class LogLoad:
     tasks: int
     """Staging ledgers per batch."""
     deaths: int
-    """How often the writer of the third log, which changes between it and a publisher, is killed."""
+    """The same for the writer of the third log, which changes between it and a publisher."""
+    interruptions: int
+    """The same for publishers of the second log."""
+    crowded: bool
+    """Whether publishers wait for one another, so as to publish at the same moment."""
+    small_pages: bool
+    """Whether metadata nodes list so few segments that most of them move to pages."""
 
 
 def draw_load(chance: random.Random) -> LogLoad:
@@ -64,8 +70,8 @@ def draw_load(chance: random.Random) -> LogLoad:
         roll_size_bytes=roll_size_bytes,
         roll_age_s=chance.choice([2.0, 20.0]),
         compression=chance.choice(["auto", "none", "zlib", "zstd"]),
-        evictions=chance.randrange(1, 5),
-        truncations=chance.choice([0, 0, 1, 3]),
+        evictions=chance.randrange(2, 6),
+        truncations=chance.choice([0, 1, 2, 4]),
         retain_size_bytes=chance.choice([0, 0, 0, 8 * 1024]),
         control=chance.random() < 0.5,
         applications=chance.choice([1, 2]),
@@ -73,4 +79,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         batches=chance.randrange(2, 6),
         tasks=chance.randrange(1, 4),
         deaths=chance.randrange(0, 4),
+        interruptions=chance.randrange(0, 3),
+        crowded=chance.random() < 0.6,
+        small_pages=chance.random() < 0.5,
     )

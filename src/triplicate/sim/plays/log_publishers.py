@@ -12,6 +12,9 @@ from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import BatchOffered, BatchPublished
 from triplicate.sim.plays.log_scene import TROUBLE, Scene, Scribe, records_of
 
+CROWD_S = 3.0
+"""Where publishers crowd they all publish at multiples of this time."""
+
 
 class Application:
     """What the drivers of one application agree on: which batch is next. It goes on when a driver knows that the batch is in the log."""
@@ -101,6 +104,8 @@ class Driver:
 
     async def _publish(self, logs: Logs, batch: int, attempt: str, staged: Sequence[StagedLedger]) -> bool:
         application = self._application
+        if self._scene.load.crowded and not self._scene.is_quiet:
+            await self._scene.until_quiet(CROWD_S - self._scene.time() % CROWD_S)
         # Ids alone make the publisher read the ledgers, as one that lost what its tasks had said.
         ledgers: list[int | StagedLedger] = [item if self._chance.random() < 0.8 else item.ledger_id for item in staged]
         published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)

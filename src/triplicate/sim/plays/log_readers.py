@@ -152,7 +152,7 @@ class Keeper:
         scene = self._scene
         logs = scene.logs(client)
         while True:
-            await asyncio.sleep(self._chance.uniform(5.0, 15.0))
+            await asyncio.sleep(self._chance.uniform(3.0, 9.0))
             try:
                 if self._truncations and self._chance.random() < 0.6:
                     self._truncations -= 1
@@ -171,7 +171,8 @@ class Keeper:
         scene = self._scene
         end = await scene.ask_end(logs, WRITTEN, self._name)
         first = (await logs.head(WRITTEN)).first_offset
-        offset = max(first, end - self._chance.choice([0, 5, 50, 200]))
+        # Anywhere, and often right at the end.
+        offset = max(first, self._chance.choice([end, end - 5, self._chance.randrange(first, end + 1)]))
         scene.add(CutAllowed(scene.time(), WRITTEN, offset))
         await logs.truncate(WRITTEN, offset)
         scene.count("truncations")

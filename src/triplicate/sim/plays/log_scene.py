@@ -16,7 +16,7 @@ from triplicate.errors import (
     OffsetGap,
     SessionExpired,
 )
-from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings
+from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits
 from triplicate.sim.checkers.logs import EndSeen, LogRead, ReadingBegan, ReadingRefused
 from triplicate.sim.plays.log_load import LogLoad
 from triplicate.sim.stage import Stage
@@ -28,6 +28,8 @@ PUBLISHED = "published"
 MIXED = "mixed"
 """The log that changes between a writer and a publisher."""
 LOGS = (WRITTEN, PUBLISHED, MIXED)
+
+SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
 
 TROUBLE = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
 """What happens to a client under faults and says nothing definite. `OffsetGap` and `NoSuchLedger` are among them and looked at first."""
@@ -89,7 +91,7 @@ class Scene:
             page_sweep_age_s=3.0,
             page_cache_entries=4,
         )
-        return Logs(client, settings)
+        return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
 
     def log_settings(self, name: str) -> LogSettings:
         """How a log of the play is stored."""

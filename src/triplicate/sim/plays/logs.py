@@ -11,6 +11,7 @@ from typing import ClassVar
 from triplicate.client import Client
 from triplicate.sim.checkers.logs import LOG_CHECKERS, CutAllowed
 from triplicate.sim.plays.base import Play
+from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor
 from triplicate.sim.plays.log_load import LogLoad, draw_load
 from triplicate.sim.plays.log_publishers import Application, Driver
 from triplicate.sim.plays.log_readers import FinalReader, Keeper, Ranger, Tailer
@@ -41,6 +42,7 @@ class LogPlay(Play):
         "ranges_read",
         "truncations",
         "pages",
+        "struck_at_moment",
     )
 
     def __init__(self, stage: Stage, load: LogLoad) -> None:
@@ -71,6 +73,7 @@ class LogPlay(Play):
             replace(load, retain_size_bytes=0),
             replace(load, batches=0),
             replace(load, deaths=0),
+            replace(load, interruptions=0),
         ):
             if less != load:
                 yield less
@@ -103,7 +106,14 @@ class LogPlay(Play):
             self._begin(self._tailing, f"tailer-{number}", Tailer(scene, f"tailer-{number}", log, restarts=1))
         self._begin(self._endless, "ranger", Ranger(scene, "ranger"))
         self._begin(self._endless, "keeper", Keeper(scene, "keeper"))
-        self._striking = [stage.world.loop.begin(self._evict(), name="evictions"), stage.world.loop.begin(self._bury(), name="deaths")]
+        writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
+        for log, victims, moments, times in (
+            (WRITTEN, writers, WRITING, load.evictions),
+            (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
+            (MIXED, (CLERK,), WRITING, load.deaths),
+        ):
+            evictor = Evictor(scene, f"evictions of {log}", log, victims, moments)
+            self._striking.append(stage.world.loop.begin(evictor.strike(times), name=f"evictions of {log}"))
 
     def _drivers(self) -> Iterator[tuple[str, Application]]:
         names = iter(driver_names(self.load))
@@ -120,47 +130,6 @@ class LogPlay(Play):
         logs = self._scene.logs(client)
         for log in LOGS:
             await logs.create(log, self._scene.log_settings(log))
-
-    async def _evict(self) -> None:
-        """Now and then the owner of the first log dies or stands still, and the others do not wait for the end of its session."""
-        scene, chance, load = self._scene, self._scene.chance("evictions"), self.load
-        for _ in range(load.evictions):
-            await scene.until_quiet(chance.uniform(0.5, 2.0) * self.stage.plan.duration_s / (load.evictions + 1))
-            owner = scene.owner.get(WRITTEN)
-            if owner is None or scene.is_quiet:
-                continue
-            if chance.random() < 0.5:
-                await self._pause(owner, chance.uniform(0.5, 6.0))
-            else:
-                await self._strike_down(owner, chance.uniform(0.1, 4.0))
-
-    async def _bury(self) -> None:
-        """Now and then the writer of the third log dies, so that a publisher must take the log from the dead."""
-        scene, chance = self._scene, self._scene.chance("deaths")
-        for _ in range(self.load.deaths):
-            await scene.until_quiet(chance.uniform(4.0, 16.0))
-            if not scene.is_quiet:
-                await self._strike_down(CLERK, chance.uniform(1.0, 8.0))
-
-    async def _pause(self, name: str, seconds: float) -> None:
-        host = self.stage.cluster.client(name).host
-        if host is None or not host.alive or host.paused:
-            return
-        self._scene.count("owners_paused")
-        host.pause()
-        self._scene.hurry.set()
-        await self._scene.until_quiet(seconds)
-        host.resume()
-
-    async def _strike_down(self, name: str, seconds: float) -> None:
-        node = self.stage.cluster.client(name)
-        if not node.alive:
-            return
-        self._scene.count("owners_killed")
-        node.crash(silent=True)
-        self._scene.hurry.set()
-        await self._scene.until_quiet(seconds)
-        await node.restart()
 
     async def finish(self) -> None:
         stage, scene = self.stage, self._scene

@@ -1,0 +1,117 @@
+"""What strikes the owners of logs in particular: death, standstill, or the loss of their bookies, at any time or at a named moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+from triplicate.sim.plays.log_scene import WRITTEN, Scene, wait_for
+
+WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
+"""Fault points at which an owner, or who is about to become one, is struck."""
+PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
+"""Fault points at which a publisher is struck."""
+MOMENT_WAIT_S = 6.0
+"""So long is a node watched for a moment; one that does not come by is struck then and there."""
+
+
+class Evictor:
+    """Strikes nodes in turn and tells the others to hurry.
+
+    Args:
+        log: whose owner is struck, or who is about to become its owner.
+        victims: nodes that use the log.
+        moments: names of fault points.
+    """
+
+    def __init__(self, scene: Scene, name: str, log: str, victims: tuple[str, ...], moments: tuple[str, ...]) -> None:
+        self._scene = scene
+        self._log = log
+        self._moments = moments
+        self._victims = victims
+        self._chance = scene.chance(name)
+
+    async def strike(self, times: int) -> None:
+        """Strike so often, spread over the time under faults."""
+        scene, chance = self._scene, self._chance
+        for _ in range(times):
+            await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
+            victim = scene.owner.get(self._log) or chance.choice(self._victims)
+            way = chance.choice(["kill", "kill", "pause", "pause", "cut", "alone"])
+            if way in ("kill", "pause") and chance.random() < 0.5:
+                victim = await self._at_moment(victim, way)
+            if victim and not scene.is_quiet:
+                await self._strike(victim, way)
+
+    async def _at_moment(self, owner: str, way: str) -> str:
+        """Wait until a node comes to a drawn moment and strike it there; empty if that was done, else the node to be struck."""
+        scene, chance = self._scene, self._chance
+        moment = chance.choice(self._moments)
+        struck: list[str] = []
+        done = asyncio.Event()
+
+        def spring(node: str) -> None:
+            struck.append(node)
+            self._down(node, way)
+            done.set()
+
+        target = owner if moment == "log.roll" else chance.choice(self._victims)
+        trap = scene.stage.world.points.strike(moment, spring, node=target, skip=chance.randrange(3))
+        await wait_for(done, MOMENT_WAIT_S)
+        trap.cancel()
+        if not struck:
+            return target
+        scene.count("struck_at_moment")
+        await self._recover(target, way)
+        return ""
+
+    async def _strike(self, victim: str, way: str) -> None:
+        if way in ("cut", "alone"):
+            await self._cut(victim, way)
+        elif self._down(victim, way):
+            await self._recover(victim, way)
+
+    def _down(self, name: str, way: str) -> bool:
+        """Kill or pause a node; false if it is down already."""
+        scene, host = self._scene, self._scene.stage.cluster.client(name).host
+        if host is None or not host.alive or host.paused:
+            return False
+        if way == "kill":
+            scene.count("owners_killed")
+            scene.stage.cluster.client(name).crash(silent=True)
+        else:
+            scene.count("owners_paused")
+            host.pause()
+        if self._log == WRITTEN:
+            scene.hurry.set()
+        return True
+
+    async def _recover(self, name: str, way: str) -> None:
+        scene, node = self._scene, self._scene.stage.cluster.client(name)
+        host = node.host
+        await scene.until_quiet(self._chance.choice([0.2, 1.0, 3.0, 6.0]))
+        if way == "kill":
+            await node.restart()
+        elif host is not None:
+            host.resume()
+
+    async def _cut(self, victim: str, way: str) -> None:
+        """Cut a node off from most bookies: its segment breaks. Alone with one of them it dies, and nobody asks that one for a while."""
+        scene, chance = self._scene, self._chance
+        network, bookies = scene.stage.world.network, list(scene.stage.cluster.bookies)
+        chance.shuffle(bookies)
+        reached = bookies[: 1 if way == "alone" else chance.choice([1, 2])]
+        lost = [bookie for bookie in bookies if bookie not in reached]
+        for bookie in lost:
+            network.block(victim, bookie)
+        scene.count("owners_cut_off")
+        await scene.until_quiet(chance.uniform(1.0, 5.0))
+        if way == "alone":
+            self._down(victim, "kill")
+            for node in self._victims:
+                network.block(node, reached[0])
+            await scene.until_quiet(chance.uniform(2.0, 5.0))
+            for node in self._victims:
+                network.unblock(node, reached[0])
+        for bookie in lost:
+            network.unblock(victim, bookie)
+        await scene.stage.cluster.client(victim).restart()
