@@ -38,6 +38,7 @@ from triplicate.errors import (
 )
 from triplicate.ledger import EntryCodec, LedgerState
 from triplicate.metadata import Versioned
+from triplicate.runtime import fault_point
 from triplicate.wire import ADD_HEAD_BYTES, Status
 
 ENVELOPE_BYTES = 256
@@ -487,7 +488,10 @@ class LedgerAdds:
         self._changer.stop()
         if failure is None:
             self._stop(LedgerClosed(f"ledger {self.ledger_id} was closed by its writer{self._owner.left_out()}"))
-        last, length = self.last_add_confirmed, self.length
+        return await self._write_closed(self.last_add_confirmed, self.length)
+
+    @fault_point("client.close.writing")
+    async def _write_closed(self, last: int, length: int) -> int:
         patience = Patience(self._services, self.ledger_id, f"the closing of ledger {self.ledger_id}")
         closed = await patience.swap(
             self._changer.current, lambda metadata: metadata.closed(last, length), lambda found: self._closed_by_whom(found, last)

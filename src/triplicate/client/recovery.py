@@ -1,12 +1,17 @@
 """Carrying out a recovery: the machine of `ledger.recovery` decides, this module talks to bookies and metadata.
 
+Fault points, in their order: ``client.recovery.marked``, the metadata says IN_RECOVERY, and no bookie was asked; ``.fenced``, enough are
+fenced, and no entry was asked for; ``.read_on``, some entries are about to be asked for; ``.copying``, some are about to be written again;
+``.copied``, an ack quorum has all that were found; ``.closing``, the metadata is about to be closed. The third and fourth come repeatedly,
+or not at all.
+
 Source: BookKeeper `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
@@ -17,8 +22,12 @@ from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnou
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
+from triplicate.runtime import Host, fault_point
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
+FIRST_WORD_S = 1.0
+LAST_WORD_S = 10.0
+"""A recovery that is not done says what it waits for after the first of these, and then with pauses up to the second."""
 RESTARTS_MAX = 8
 """How often a recovery starts over because somebody else changed the ledger's segments under it."""
 
@@ -67,6 +76,7 @@ async def _mark(services: Services, ledger_id: int, found: Versioned, patience: 
     return await patience.swap(found, lambda metadata: metadata.recovering(), settled)
 
 
+@fault_point("client.recovery.closing")
 async def _close(services: Services, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: Patience) -> Versioned:
     """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
 
@@ -80,6 +90,24 @@ async def _close(services: Services, ledger_id: int, marked: Versioned, proposed
     closed = await patience.swap(marked, lambda _: proposed, settled)
     services.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
     return closed
+
+
+class _Teller:
+    """Calls every now and then until cancelled, with growing pauses."""
+
+    def __init__(self, host: Host, tell: Callable[[], None]) -> None:
+        self._clock = host.clock
+        self._tell = tell
+        self._pause_s = FIRST_WORD_S
+        self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _due(self) -> None:
+        self._pause_s = min(2 * self._pause_s, LAST_WORD_S)
+        self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
+        self._tell()
 
 
 class _Attempt:
@@ -98,17 +126,40 @@ class _Attempt:
         self._lanes: dict[str, AddLane] = {}
         self._replacing: asyncio.Task[None] | None = None
         self._rng = services.host.entropy.stream("placement")
-        self._done: asyncio.Future[LedgerMetadata] = asyncio.get_running_loop().create_future()
+        self._began_at = self._now()
+        self._failure: TriplicateError | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._closed = False
 
     async def run(self) -> LedgerMetadata:
-        """The metadata to close the ledger with."""
-        self._obey()
-        return await self._done
+        """The metadata to close the ledger with.
+
+        Raises:
+            RecoveryFailed, Unauthorized, HandleClosed: see `recover_ledger`.
+        """
+        await self._fence()
+        teller = self._tell_later()
+        try:
+            fenced = False
+            while True:
+                self._check()
+                commands = self._machine.take_commands()
+                if self._machine.is_fenced and not fenced:
+                    fenced = True
+                    await self._go_on()
+                for command in commands:
+                    if isinstance(command, machine.CloseLedger):
+                        return await self._copied(command)
+                await self._obey(commands)
+                if not self._failure and not self._machine.is_finished and not self._machine.has_commands:
+                    self._news = asyncio.get_running_loop().create_future()
+                    await self._news
+        finally:
+            teller.cancel()
 
     def close(self) -> None:
         """Drop the connections. Idempotent."""
-        if not self._done.done():
-            self._done.cancel()
+        self._closed = True
         if self._replacing is not None:
             self._replacing.cancel()
         for lane in list(self._lanes.values()):
@@ -116,40 +167,85 @@ class _Attempt:
         self._lanes.clear()
         self._pool.close()
 
-    def _step(self, event: machine.Event) -> None:
-        if not self._done.done():
-            self._machine.step(event, self._now())
-            self._obey()
+    @property
+    def _is_over(self) -> bool:
+        return self._closed or self._failure is not None
 
-    def _obey(self) -> None:
-        try:
-            for command in self._machine.take_commands():
-                self._carry_out(command)
-        except HandleClosed as closing:
-            self._fail(closing)
+    def _step(self, event: machine.Event) -> None:
+        if not self._is_over:
+            self._machine.step(event, self._now())
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
         if self._machine.failure is not None:
+            seconds = self._now() - self._began_at
             error = RecoveryFailed(
-                f"recovery of ledger {self.ledger_id} is not possible now: {self._machine.failure}; the ledger stays fenced"
+                f"recovery of ledger {self.ledger_id} is not possible now, after {seconds:.1f} s: {self._machine.failure}; "
+                "the ledger stays fenced"
             )
             error.ledger_id = self.ledger_id
-            self._fail(error)
+            raise error
 
-    def _carry_out(self, command: machine.Command) -> None:
-        match command:
-            case machine.FenceAndReadLac():
-                self._read(command.bookie_id, LAST_ENTRY, command)
-            case machine.RecoveryRead():
-                self._read(command.bookie_id, command.entry_id, command)
-            case machine.RecoveryAdd():
-                self._add(command)
-            case machine.ReplaceBookies():
+    # The moments of a recovery: each is a fault point.
+
+    @fault_point("client.recovery.marked")
+    async def _fence(self) -> None:
+        for command in self._machine.take_commands():
+            assert isinstance(command, machine.FenceAndReadLac), "nothing comes before the fence"
+            self._read(command.bookie_id, LAST_ENTRY, command)
+
+    @fault_point("client.recovery.fenced")
+    async def _go_on(self) -> None:
+        """Enough bookies are fenced."""
+
+    async def _obey(self, commands: list[machine.Command]) -> None:
+        reads = [command for command in commands if isinstance(command, machine.RecoveryRead)]
+        adds = [command for command in commands if isinstance(command, machine.RecoveryAdd)]
+        if adds:
+            await self._copy(adds)
+        if reads:
+            await self._read_on(reads)
+        for command in commands:
+            if isinstance(command, machine.ReplaceBookies):
                 self._replacing = self._services.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
-            case machine.CloseLedger():
-                self._done.set_result(command.metadata)
+
+    @fault_point("client.recovery.read_on")
+    async def _read_on(self, reads: list[machine.RecoveryRead]) -> None:
+        for command in reads:
+            self._read(command.bookie_id, command.entry_id, command)
+
+    @fault_point("client.recovery.copying")
+    async def _copy(self, adds: list[machine.RecoveryAdd]) -> None:
+        failed = self._machine.failed_bookies
+        for command in adds:
+            if command.bookie_id not in failed:
+                self._add(command)
+
+    @fault_point("client.recovery.copied")
+    async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
+        return command.metadata
+
+    # Waiting.
+
+    def _tell_later(self) -> _Teller:
+        return _Teller(self._services.host, self._tell_what_is_awaited)
+
+    def _tell_what_is_awaited(self) -> None:
+        """Say which bookies the recovery waits for, and for how long it has been at work."""
+        awaited = "; ".join(f"{what}: {', '.join(bookies)}" for what, bookies in self._machine.waits_for().items())
+        seconds = round(self._now() - self._began_at, 1)
+        self._services.host.trace("client.recovery_waits", ledger=self.ledger_id, awaited=awaited or "the metadata", seconds=seconds)
 
     def _fail(self, error: TriplicateError) -> None:
-        if not self._done.done():
-            self._done.set_exception(error)
+        if self._failure is None:
+            self._failure = error
+            self._wake()
 
     # Reads.
 
@@ -164,7 +260,7 @@ class _Attempt:
     def _answered(
         self, command: machine.FenceAndReadLac | machine.RecoveryRead, response: ReadResponse | None, error: BookieError | None
     ) -> None:
-        if self._done.done():
+        if self._is_over:
             return
         refusal: TriplicateError | None = error
         if response is not None and response.status not in (Status.OK, *EXPLICIT_NEGATIVES):

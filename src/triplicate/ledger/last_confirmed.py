@@ -70,6 +70,11 @@ class LastConfirmed:
         """Whether nobody is left to wait for and coverage is not reached."""
         return not self._waiting and not self.is_covered
 
+    @property
+    def waiting(self) -> list[str]:
+        """The bookies that have not answered yet."""
+        return [self.ensemble[position] for position in self._waiting]
+
     def length_at(self, entry_id: int) -> int | None:
         """Ledger length up to and including `entry_id`, where one of the answers happens to carry that very entry."""
         return self._lengths.get(entry_id)

@@ -63,6 +63,11 @@ class ReadPlan:
         return not self._unasked and not self._asked and not self.is_absent
 
     @property
+    def asked(self) -> list[str]:
+        """The replicas that were asked and have not answered."""
+        return list(self._asked)
+
+    @property
     def unhelpful(self) -> list[str]:
         """The replicas that did not deliver, whatever they said."""
         return [*self._failures, *self._absent]

@@ -224,6 +224,23 @@ class Recovery:
         return self._closing or self.failure is not None
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether enough bookies are fenced, and have said how far the ledger is confirmed."""
+        return self._tracker is not None
+
+    def waits_for(self) -> dict[str, list[str]]:
+        """Bookies that owe an answer, by what was asked of them: ``last entry``, ``entry 7``, ``storing copies``."""
+        if self._tracker is None:
+            asked = {"last entry": self._answers.waiting}
+        else:
+            asked = {f"entry {plan.entry_id}": plan.asked for plan in self._plans.values() if plan.entry_id not in self._found}
+            asked["storing copies"] = self._owe_copies(self._tracker) if self._unconfirmed else []
+        return {what: bookies for what, bookies in asked.items() if bookies}
+
+    def _owe_copies(self, tracker: WriteTracker) -> list[str]:
+        return [name for name in tracker.ensemble if name not in self._failed and tracker.reach_of(name) < tracker.last_add_pushed]
+
+    @property
     def failed_bookies(self) -> list[str]:
         """Bookies that failed to store something in this attempt; they are not asked to again."""
         return list(self._failed)
@@ -231,6 +248,11 @@ class Recovery:
     def reach_of(self, bookie_id: str) -> int:
         """The bookie has acknowledged everything it was sent up to this entry id; see `WriteTracker.reach_of`."""
         return -1 if self._tracker is None else self._tracker.reach_of(bookie_id)
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether `take_commands` has something to hand out."""
+        return bool(self._commands)
 
     def take_commands(self) -> list[Command]:
         """What the shell must do now, in order; each command is handed out once."""

@@ -198,3 +198,20 @@ def test_without_a_replacement_recovery_goes_on_while_ack_quorums_remain() -> No
     recovery.step(machine.NoReplacement("nobody is left"), 0.0)
     assert recovery.failure is not None
     assert "c: gone; b: gone" in recovery.failure
+
+
+def test_who_is_waited_for_is_known_in_every_phase() -> None:
+    recovery = started((0, "abc"))
+    assert recovery.waits_for() == {"last entry": ["a", "b", "c"]}
+    recovery.step(machine.LacFailed(1, "refused"), 0.0)
+    assert recovery.waits_for() == {"last entry": ["a", "c"]}
+    recovery.step(machine.LacAnswered(0, 0, -1, 3), 0.0)
+    recovery.step(machine.LacAbsent(2), 0.0)
+    assert recovery.is_fenced
+    assert recovery.waits_for() == {"entry 0": ["a"]}
+    recovery.step(machine.EntryFound(0, "a", 3, b"one"), 0.0)
+    assert recovery.waits_for() == {"storing copies": ["a", "b", "c"]}
+    recovery.step(machine.AddsAcknowledged("a", (0,)), 0.0)
+    assert recovery.waits_for() == {"storing copies": ["b", "c"]}
+    recovery.step(machine.AddsAcknowledged("c", (0,)), 0.0)
+    assert recovery.waits_for() == {"entry 1": ["b"]}
