@@ -24,6 +24,9 @@ from triplicate.sim.points import points_known
 from triplicate.sim.record import Fact
 from triplicate.sim.stage import PROGRESS_S, Stage
 
+CALM_SHARE = 1 / 3
+"""For so much of a play's time again everybody has peace before the end, unless faults have lasted for longer."""
+
 SETTLE_S = 2.0
 """After everything was stopped, the time in which the last packets and timers of stopped nodes may run out."""
 
@@ -201,6 +204,7 @@ class Scenario:
         await self.cluster.revive()
         stage.deadline_s = loop.time() + PROGRESS_S
         stage.quiet.set()
+        await asyncio.sleep(max(0.0, began + self.plan.duration_s * (1.0 + CALM_SHARE) - loop.time()))
         await self.play.finish()
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)

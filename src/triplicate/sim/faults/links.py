@@ -80,7 +80,7 @@ async def reset(stage: Stage, strike: Strike) -> None:
 
 def draw_partition(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     """One node, or a group, against all others; in some cases cut off from the metadata store too."""
-    everybody = [*targets.bookies, *targets.clients]
+    everybody = list(dict.fromkeys([*targets.bookies, *targets.clients]))
     size = 1 if chance.random() < 0.5 else chance.randrange(2, max(3, len(everybody) // 2 + 1))
     group = sorted(chance.sample(everybody, min(size, len(everybody) - 1)))
     lasts_s = chance.choice([0.5, 2.0, 6.0, 12.0])
