@@ -45,6 +45,8 @@ class Desk:
         """The transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
         """Tokens acknowledged, and the position at which each can be seen."""
+        self.news = asyncio.Event()
+        """Set when one more is acknowledged."""
         self.last_values: dict[str, int] = {}
         self.requests: deque[Request] = deque()
         """Requests without an answer, to be sent again under the same id."""
@@ -212,6 +214,7 @@ class Talk:
         if attempt.changed:
             desk.note(Committed(self.time(), attempt.token, self.database.position), self.node)
             desk.recent.append((attempt.token, self.database.position))
+            desk.news.set()
         else:
             desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
         for operation, result in attempt.operations.items():

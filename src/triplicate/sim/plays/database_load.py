@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
-"""What may befall the node that leads when its time has come."""
+STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired", "pause_at", "kill_at", "crash_at")
+"""What may befall the node that leads when its time has come; those with "at" wait for a node to come to a fault point."""
+POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class DatabaseLoad:
     tables: bool
     """Whether tables are made, changed and dropped."""
     leader_strikes: tuple[tuple[str, float, float], ...]
-    """What befalls the leader: kind, when (seconds since the play began), and for how long."""
+    """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
 
     def __post_init__(self) -> None:
         # As JSON has no tuples.
@@ -44,7 +45,8 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
     strikes = []
     while at_s < 36.0:
         lasts_s = chance.choice([0.3, 2.0, 4.0, 7.0])
-        strikes.append((chance.choice(kinds), round(at_s, 3), lasts_s))
+        kind = chance.choice(kinds)
+        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind.endswith("_at") else kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + chance.uniform(3.0, 14.0)
     return DatabaseLoad(
         nodes=3,

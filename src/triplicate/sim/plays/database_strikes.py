@@ -7,17 +7,56 @@ import asyncio
 from triplicate.sim.plays.database_desk import Desk
 from triplicate.sim.plays.database_nodes import DatabaseServer
 
+WAIT_POINT_S = 6.0
+"""Nobody is struck at a fault point to which nobody comes within this time."""
 SESSION_SHARE = 0.4
 """The metadata takes a node for dead after this share of the time in which it is not heard of."""
 
 
 async def strike_leader(desk: Desk, kind: str, at_s: float, lasts_s: float) -> None:
-    """Wait for the time, strike whoever leads then, and undo it when its time is over."""
+    """Wait for the time, strike whoever leads then, and undo it when its time is over.
+
+    Args:
+        kind: one of `STRIKES`; after one with "at" comes the fault point at which to strike whoever comes there first.
+    """
     await asyncio.sleep(max(0.0, at_s - desk.stage.time()))
-    leaders = desk.leaders()
-    if not leaders:
+    name, _, point = kind.partition(" ")
+    if point:
+        await _strike_at(desk, name.removesuffix("_at"), point, lasts_s)
         return
-    await strike(desk, leaders[0], kind, lasts_s)
+    leaders = desk.leaders()
+    if leaders:
+        await strike(desk, leaders[0], name, lasts_s)
+
+
+async def _strike_at(desk: Desk, kind: str, point: str, lasts_s: float) -> None:
+    """Strike the node that comes to a point first, right there; nobody where nobody comes in time."""
+    met: list[DatabaseServer] = []
+    came = asyncio.Event()
+
+    def come(node: str) -> None:
+        server = desk.servers[node]
+        met.append(server)
+        came.set()
+        desk.stage.strike(kind, node=node, at=point)
+        if kind == "pause":
+            assert server.host is not None, "it came"
+            server.host.pause()
+        else:
+            server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
+
+    trap = desk.stage.world.points.strike(point, come)
+    try:
+        async with asyncio.timeout(WAIT_POINT_S):
+            await came.wait()
+    except TimeoutError:
+        trap.cancel()
+        return
+    if kind == "pause":
+        await _hold(met[0], lasts_s)
+    else:
+        await asyncio.sleep(lasts_s)
+        await met[0].restart()
 
 
 async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) -> None:
@@ -29,7 +68,9 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
     desk.stage.strike(kind, node=server.name, leads=server.leads)
     match kind:
         case "pause":
-            await _pause(server, lasts_s)
+            assert server.host is not None, "it leads"
+            server.host.pause()
+            await _hold(server, lasts_s)
         case "cut_off":
             await _cut_off(server, lasts_s)
         case "kill" | "crash":
@@ -47,12 +88,10 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
             raise ValueError(f"no strike {kind!r} is known")
 
 
-async def _pause(server: DatabaseServer, lasts_s: float) -> None:
-    """Hold the process still, mostly for longer than its session lasts: others go on without it, and it does not know."""
+async def _hold(server: DatabaseServer, lasts_s: float) -> None:
+    """Let a paused process stand still, mostly for longer than its session lasts: others go on without it, and it does not know."""
     host = server.host
-    if host is None:
-        return
-    host.pause()
+    assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if lasts_s > 1.0 and server.host is host:
         server.expire_session()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
@@ -38,7 +39,9 @@ from triplicate.sql import SqlDatabase, create_database, database_file
 CREATOR = "creator"
 CATCH_UP_S = 3.0
 """A reader of a copy waits so long for it to reach a position."""
-LOOK_PAUSE_S = 0.02
+LOOK_PAUSES_S = (0.0003, 0.02)
+"""It looks often at first, then more and more rarely."""
+NEWS_S = 2.0
 FINAL_PATIENCE_S = 10.0
 
 
@@ -53,6 +56,7 @@ class DatabasePlay(Play):
     name = "databases"
     load_type = DatabaseLoad
     checkers = DATABASE_CHECKERS
+    rooms = ("client", "log", "replica", "sql")
     counted: ClassVar[tuple[str, ...]] = (
         "transactions",
         "refused",
@@ -278,23 +282,32 @@ class Watcher:
     async def run(self) -> None:
         while not self._desk.stage.quiet.is_set():
             await asyncio.sleep(self._chance.expovariate(1.0 / (2 * self._play.load.pause_mean_s)))
-            servers = [server for server in self._desk.servers.values() if server.database is not None]
-            if not servers:
-                continue
-            server = self._chance.choice(servers)
             work: Work = look
-            if self._desk.recent and self._chance.random() < 0.6:
-                token, position = self._chance.choice(list(self._desk.recent))
-                work = self._look_when_there(token, position)
-            await self._play.at(self._name, server, self._chance, work, self._play.load.patience_s)
+            if self._chance.random() < 0.6:
+                await self._await_news()
+                if self._desk.recent:
+                    token, position = self._chance.choice([self._desk.recent[-1], self._chance.choice(list(self._desk.recent))])
+                    work = self._look_when_there(token, position)
+            servers = [server for server in self._desk.servers.values() if server.database is not None]
+            if servers:
+                await self._play.at(self._name, self._chance.choice(servers), self._chance, work, self._play.load.patience_s)
+
+    async def _await_news(self) -> None:
+        """Return when another write is acknowledged: copies may not have it yet."""
+        self._desk.news.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NEWS_S):
+                await self._desk.news.wait()
 
     def _look_when_there(self, token: str, position: int) -> Work:
         async def work(talk: Talk) -> None:
             give_up_s = talk.time() + CATCH_UP_S
+            pause_s, longest_s = LOOK_PAUSES_S
             while talk.database.position < position:
                 if talk.time() > give_up_s:
                     return
-                await asyncio.sleep(LOOK_PAUSE_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.1, longest_s)
             await look_for(talk, token, position)
 
         return work

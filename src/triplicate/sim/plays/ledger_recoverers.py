@@ -51,7 +51,7 @@ class Recoverer:
     async def _recover(self, client: Client, book: Book) -> None:
         others = [other for other in book.due if other != self._name]
         for _ in range(ATTEMPTS):
-            was_ended = book.ended
+            was_ended, had_writer = book.ended, book.has_writer
             try:
                 async with await client.recover(book.ledger_id, password=PASSWORD) as reader:
                     self._shelf.note_end(book.ledger_id, self._name, reader.last_add_confirmed, reader.length)
@@ -68,7 +68,7 @@ class Recoverer:
                 self._shelf.count("recoveries" if not was_ended else "recoveries_of_closed")
                 if others:
                     self._shelf.count("recoveries_by_several")
-                if book.has_writer:
+                if had_writer:
                     self._shelf.count("recoveries_of_living")
                 if self._chance.random() < self._shelf.load.delete_share:
                     await self._delete(client, book)

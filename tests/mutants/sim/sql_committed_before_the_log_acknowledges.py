@@ -1,0 +1,28 @@
+"""The leader commits, and shows to others, what the log has not acknowledged yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.writer import Pending
+
+    async def commit_first(self: Leadership, pending: Pending) -> None:
+        reads, self._waiting_reads = self._waiting_reads, []
+        end = self.writer.position + len(pending.records)
+        await self.on_writer(self.writer.commit, pending, end)
+        if pending.records:
+            await self._log.append_entry(pending.records, preamble=pending.preamble)
+        else:
+            await self._log.noop()
+        for proof in reads:
+            if not proof.done():
+                proof.set_result(None)
+        self._settle_numbers(pending, committed=True)
+        self.on_commit(self.writer.position, self.writer.schema_version)
+
+    patch(Leadership, "_append_and_commit", commit_first)

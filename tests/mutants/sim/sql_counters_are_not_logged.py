@@ -1,0 +1,17 @@
+"""Counters of AUTOINCREMENT are left to the rows that are inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+CHECKERS = ("copies_are_equal",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.capture import Capture
+
+    def nothing(self: Capture, mark: int, before: dict[str, int]) -> dict[str, int]:
+        return before
+
+    patch(Capture, "end_transaction", nothing)

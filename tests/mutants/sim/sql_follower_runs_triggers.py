@@ -1,0 +1,21 @@
+"""Triggers act again on followers, on top of the rows that they led to on the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    import apsw
+
+    from triplicate.sql import database
+    from triplicate.sql.store import ConnectionSetup, open_follower
+
+    def open_with_triggers(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
+        connection = open_follower(path, setup)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+        return connection
+
+    patch(database, "open_follower", open_with_triggers)

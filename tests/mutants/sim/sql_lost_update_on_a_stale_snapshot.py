@@ -1,0 +1,19 @@
+"""A transaction may write though the database has moved since it read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+KIND = "databases"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.leadership import Interactive, Leadership
+
+    original = Leadership.claim
+
+    async def claim(self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> Interactive:
+        return await original(self, None, number, interrupted)
+
+    patch(Leadership, "claim", claim)

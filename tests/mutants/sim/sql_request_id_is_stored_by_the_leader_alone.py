@@ -1,0 +1,21 @@
+"""Followers do not store the results of request ids, so a repeat after a change of leaders runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+KIND = "databases"
+CHECKERS = ("transactions_happen_once",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    import apsw
+
+    from triplicate.sql import apply as following
+    from triplicate.sql.store import BatchFacts, record_batch
+
+    def without_requests(connection: apsw.Connection, facts: BatchFacts) -> None:
+        record_batch(connection, replace(facts, requests=()))
+
+    patch(following, "record_batch", without_requests)

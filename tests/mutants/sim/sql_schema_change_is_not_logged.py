@@ -1,0 +1,20 @@
+"""A change of the schema is made on the leader and not logged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.capture import Capture
+    from triplicate.sql.core.records import Operation, SchemaChange
+
+    original = Capture.add
+
+    def add(self: Capture, operation: Operation) -> None:
+        if not (isinstance(operation, SchemaChange) and "index" in operation.sql.lower()):
+            original(self, operation)
+
+    patch(Capture, "add", add)

@@ -1,0 +1,24 @@
+"""A statement that changes nothing is answered by a leader that does not make sure that it still leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+CHECKERS = ("registers_are_linearizable",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.runtime import shielded
+    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.writer import Pending
+
+    original = Leadership._append_and_commit
+
+    async def append_and_commit(self: Leadership, pending: Pending) -> None:
+        if pending.records:
+            await original(self, pending)
+        else:
+            await shielded(self.on_writer(self.writer.commit, pending, self.writer.position))
+
+    patch(Leadership, "_append_and_commit", append_and_commit)

@@ -1,0 +1,26 @@
+"""A leader that does not know whether its append is in the log keeps the changes in its copy instead of rolling them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.errors import SqlError
+    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.writer import Pending
+
+    original = Leadership._append_and_commit
+
+    async def append_and_commit(self: Leadership, pending: Pending) -> None:
+        try:
+            await original(self, pending)
+        except SqlError:
+            raise
+        except BaseException:
+            self._worker.run(self.writer.commit, pending, self.writer.position + len(pending.records))
+            raise
+
+    patch(Leadership, "_append_and_commit", append_and_commit)
