@@ -1,43 +1,40 @@
 """Circumstances in which a replicated log is known to lose entries, each forced for a handful of seeds.
 
-Most of them are in BookKeeper's history; the mutants of `tests/mutants` that put the loss back in turn these tests red.
+Most of them are in BookKeeper's history; the mutants of `tests/mutants` that put the loss back in turn these tests red. Schedules that
+must be forced step by step are in `test_schedules`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from triplicate.sim import BookieCrash, LinkFault, Plan, Result, plan_of, run_seed
+from triplicate.sim import Plan, Result, Strike, run_seed
+from triplicate.sim.plays import LedgerLoad
 
 SEEDS = range(1, 9)
+BOOKIES = tuple(f"bookie-{number}" for number in range(1, 6))
+
+CALM = LedgerLoad(
+    writers=("plain",),
+    ledgers=1,
+    entries=10_000,
+    pause_mean_s=0.01,
+    window_entries=100,
+    close_share=0.0,
+    dormant_share=0.0,
+    zombie_share=0.0,
+    recovery_delay_s=0.1,
+    probe_pause_s=0.05,
+)
+"""One writer that writes one ledger until it is struck."""
 
 
-def calm(seed: int) -> Plan:
-    """The seed's own plan without any fault but the writer's end."""
-    plan = plan_of(seed)
-    return replace(
-        plan,
-        ensemble_size=3,
-        write_quorum=3,
-        ack_quorum=2,
-        entries=120,
-        pause_mean_s=0.01,
-        window_entries=100,
-        writer_crash_s=0.3,
-        writer_silent=False,
-        recovery_s=0.5,
-        recoverers=1,
-        bookie_crashes=(),
-        power_loss=False,
-        link_faults=(),
-        sync_high_s=0.030,
-        expiries=(),
-        metadata_loss_rate=0.0,
-    )
+def crash(node: str, at_s: float, lasts_s: float = 1.0) -> Strike:
+    return Strike("crash", at_s, node, lasts_s=lasts_s, options={"silent": False})
 
 
-def play(seed: int, plan: Plan) -> Result:
-    result = run_seed(seed, plan)
+def play(seed: int, load: LedgerLoad, *faults: Strike, duration_s: float = 2.0) -> Result:
+    result = run_seed(seed, Plan("ledgers", load, faults, duration_s, sync_high_s=0.030, metadata_high_s=0.004))
     assert result.ok, str(result)
     assert result.counts["acknowledged"] > 0
     return result
@@ -47,40 +44,47 @@ def test_what_was_acknowledged_survives_a_power_loss_of_all_bookies() -> None:
     """An acknowledgement means a synced journal: SIGKILL alone would not show the difference, the kernel keeps what was written."""
     lost = 0
     for seed in SEEDS:
-        lost += play(seed, replace(calm(seed), power_loss=True)).counts["lost_bytes"]
+        cut = Strike("power_loss", 0.3, BOOKIES[seed % 5], lasts_s=0.5, options={"clients": True, "after": seed % 4})
+        result = play(seed, CALM, cut)
+        assert result.struck["power_loss"] == 1
+        lost += result.counts["lost_bytes"]
     assert lost > 0, "the power cuts met no unsynced byte"
 
 
 def test_a_writer_that_lives_on_gets_no_acknowledgement_behind_the_end() -> None:
     """BookKeeper's fencing: the recovery closes the ledger while its writer is in full swing."""
     for seed in SEEDS:
-        plan = replace(calm(seed), entries=400, pause_mean_s=0.03, writer_crash_s=2.0, recovery_s=0.2)
-        result = play(seed, plan)
-        assert 0 < result.counts["acknowledged"] < 400, "the writer was fenced in the midst of its work"
+        result = play(seed, replace(CALM, zombie_share=1.0, zombie_delay_s=0.2, recoverers=2))
+        assert result.counts["fenced"] > 0, "the writer was fenced in the midst of its work"
+        assert result.counts["recoveries_of_living"] > 0
 
 
 def test_a_tail_that_few_bookies_have_is_whole_after_recovery() -> None:
     """The writer reaches one bookie faster than the others, then dies; readers may have seen its tail only if it stays."""
     for seed in SEEDS:
-        slow = [LinkFault("slow", "writer", f"bookie-{number}", 0.0, 10.0) for number in range(1, 5) if number != 1 + seed % 4]
-        play(seed, replace(calm(seed), pause_mean_s=0.003, writer_crash_s=0.15, link_faults=tuple(slow), tailers=2))
+        fast = BOOKIES[seed % 5]
+        slow = [Strike("link_slow", 0.0, "writer-1", name, 5.0, {"factor": 20.0}) for name in BOOKIES if name != fast]
+        play(seed, replace(CALM, pause_mean_s=0.003, tailers=2), *slow, crash("writer-1", 0.15))
 
 
 def test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader() -> None:
     """The only bookie with the unacknowledged tail is cut off from the recoverer: what it alone has may end, unless somebody read it."""
     for seed in SEEDS:
-        only = f"bookie-{1 + seed % 4}"
-        faults = [LinkFault("block", "writer", f"bookie-{number}", 0.10, 5.0) for number in range(1, 5) if f"bookie-{number}" != only]
-        faults.append(LinkFault("block", "recoverer-1", only, 0.0, 5.0))
-        play(seed, replace(calm(seed), pause_mean_s=0.003, writer_crash_s=0.2, link_faults=tuple(faults), tailers=2))
+        only = BOOKIES[seed % 5]
+        faults = [Strike("link_block", 0.10, "writer-1", name, 5.0) for name in BOOKIES if name != only]
+        faults.append(Strike("link_block", 0.0, "recoverer-1", only, 5.0))
+        play(seed, replace(CALM, pause_mean_s=0.003, tailers=2), *faults, crash("writer-1", 0.2), duration_s=3.0)
 
 
 def test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush() -> None:
     """Every bookie crashes at a drawn point of its flush: no order of writes to logs, index and mark may leave an entry nowhere."""
     for seed in SEEDS:
-        crashes = tuple(BookieCrash(f"bookie-{number}", 0.3, "flush", 4 + (seed + 2 * number) % 8, True, 0.5) for number in range(1, 5))
-        plan = replace(calm(seed), payload_high_bytes=1000, writer_crash_s=1.0, recovery_s=3.0, bookie_crashes=crashes)
-        assert play(seed, plan).counts["bookie_crash_at_flush"] > 0
+        faults = [
+            Strike("crash_at", 0.3, name, lasts_s=0.5, options={"operation": "flush", "after": 4 + (seed + 2 * number) % 8, "silent": True})
+            for number, name in enumerate(BOOKIES)
+        ]
+        result = play(seed, replace(CALM, payload_high_bytes=1000), *faults, crash("writer-1", 1.0), duration_s=4.0)
+        assert result.struck["crash_at"] > 0
 
 
 def test_a_fence_survives_the_restart_of_its_bookie() -> None:
@@ -88,8 +92,20 @@ def test_a_fence_survives_the_restart_of_its_bookie() -> None:
 
     Source: BookKeeper's `LedgerDescriptorImpl.fenceAndLogInLedger`.
     """
+    idle = replace(CALM, ledgers=4, entries=3, dormant_share=1.0, recovery_delay_s=1.0)
     for seed in SEEDS:
-        # The recovery comes a while after the writer's first burst, so that the fence is not flushed along with the ledger's first entries.
-        crashes = tuple(BookieCrash(f"bookie-{number}", 3.0, "", 0, False, 0.05) for number in range(1, 5))
-        plan = replace(calm(seed), pause_mean_s=4.0, writer_crash_s=15.0, recovery_s=2.0, bookie_crashes=crashes)
-        play(seed, plan)
+        cuts = [Strike("power_loss", at_s, BOOKIES[0], lasts_s=0.05, options={"clients": False}) for at_s in (1.5, 2.5, 3.5)]
+        result = play(seed, idle, *cuts, duration_s=9.0)
+        assert result.counts["woken"] > 0
+        assert result.counts["recoveries"] > 0
+
+
+def test_an_idle_writer_stays_fenced_when_its_ledger_is_deleted_and_forgotten() -> None:
+    """BookKeeper issue 4462: fenced, deleted, collected, and then its writer got an acknowledgement of bookies that knew nothing of it."""
+    idle = replace(CALM, ledgers=4, entries=3, dormant_share=1.0, delete_share=1.0)
+    deletions = 0
+    for seed in SEEDS:
+        result = play(seed, idle, duration_s=9.0)
+        assert result.counts["woken"] > 0
+        deletions += result.counts["deleted"]
+    assert deletions > len(SEEDS)
