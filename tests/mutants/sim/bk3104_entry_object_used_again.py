@@ -1,0 +1,26 @@
+"""Decoded entries come from a small pool, and whoever keeps one finds the bytes of a later entry in it (BookKeeper issue 3104)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+POOL = 8
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.ledger import Entry, EntryCodec
+
+    decode = EntryCodec.decode
+    handed_out: deque[Entry] = deque()
+
+    def recycled(self: EntryCodec, body: bytes, entry_id: int | None = None) -> Entry:
+        entry = decode(self, body, entry_id)
+        handed_out.append(entry)
+        if len(handed_out) > POOL:
+            handed_out.popleft().payload = entry.payload
+        return entry
+
+    patch(EntryCodec, "decode", recycled)

@@ -1,0 +1,21 @@
+"""Over version 3 an answer is matched by its kind: a late one resolves another request (BookKeeper issue 3104)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.exchange import ANSWERS, Pending, V3Exchange
+    from triplicate.wire import Response
+
+    def by_kind(self: V3Exchange, number: int, response: Response, now: float) -> tuple[list[Pending], bytes | None]:
+        for known, pending in self._calls.items():
+            if type(response) is ANSWERS[type(pending.request)]:
+                del self._calls[known]
+                return [pending], None
+        return [], None
+
+    patch(V3Exchange, "match", by_kind)

@@ -1,0 +1,20 @@
+"""Entries that are appended together are numbered from the last to the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.adds import Payload
+    from triplicate.client.writer import LedgerWriter
+
+    append_many_nowait = LedgerWriter.append_many_nowait
+
+    def last_first(self: LedgerWriter, payloads: Iterable[Payload]) -> asyncio.Future[range]:
+        return append_many_nowait(self, list(payloads)[::-1])
+
+    patch(LedgerWriter, "append_many_nowait", last_first)

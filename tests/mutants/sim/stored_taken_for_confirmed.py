@@ -1,0 +1,18 @@
+"""A reader takes the entry after the last confirmed one for confirmed, and so shows what may vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.reader import LedgerReader
+
+    learn = LedgerReader.learn
+
+    def learn_one_more(self: LedgerReader, last_add_confirmed: int) -> None:
+        learn(self, last_add_confirmed + 1)
+
+    patch(LedgerReader, "learn", learn_one_more)
