@@ -39,7 +39,7 @@ def fault_point(name: str) -> Callable[[Function], Function]:
     """Name the moment before a function or method, sync or async; the function is returned unchanged.
 
     Beneath `@staticmethod` and `@classmethod`, not above them. A function is found by its module and qualified name, so it cannot be one
-    that another function makes.
+    that another function makes; and where it was put aside when modules were loaded (in a table of methods, say) it is not watched.
 
     Args:
         name: the room and the moment, as ``client.metadata_write``.
