@@ -14,7 +14,7 @@ from triplicate.sim.plays.ledger_load import LedgerLoad, draw_load, smaller_load
 from triplicate.sim.plays.ledger_readers import FinalReader, Prober, Tailer
 from triplicate.sim.plays.ledger_recoverers import Recoverer
 from triplicate.sim.plays.ledger_writers import Writer
-from triplicate.sim.stage import Stage
+from triplicate.sim.stage import PROGRESS_S, Stage
 
 
 class LedgerPlay(Play):
@@ -82,6 +82,8 @@ class LedgerPlay(Play):
         await self.stage.by_deadline(self._tasks)
         self.shelf.bury_all()
         self.stage.history.destroyed = dict.fromkeys(self.stage.rotten_bookies)
+        # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
+        self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
         await self.stage.by_deadline([self.stage.keep(FinalReader.NAME, FinalReader(self.shelf))])
 
     def counts(self) -> dict[str, int]:
