@@ -153,6 +153,11 @@ class BlockingHandle:
         """How often a bookie had to be replaced."""
         return self._handle.ensemble_changes
 
+    @property
+    def missing_bookies(self) -> tuple[str, ...]:
+        """Bookies of the ensemble that failed and take no entries now. See `WriteHandle.missing_bookies`."""
+        return self._handle.missing_bookies
+
     def force(self) -> int:
         """Have every bookie of the ensemble sync; returns the last-add-confirmed. See `WriteHandle.force`."""
         return self._loop.call(self._handle.force())

@@ -18,7 +18,7 @@ from triplicate.client.write_handle import WriteHandle
 from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, choose_ensemble
+from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
 from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
@@ -145,25 +145,26 @@ class Client:
         ledger_id: int | None,
     ) -> tuple[int, Versioned]:
         self._check_usable()
+        check_quorums(*sizes)
         services, (ensemble_size, write_quorum, ack_quorum) = self._services, sizes
+        if ledger_id is not None and not 0 <= ledger_id < 2**63:
+            raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
+        writable = await services.metadata.bookies.writable()
+        suspects = services.suspects.names(services.host.clock.monotonic())
+        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
         now_ms = services.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
         wanted = LedgerMetadata(
             ensemble_size=ensemble_size,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
-            segments=(Segment(0, ("",) * ensemble_size),),
+            segments=(Segment(0, ensemble),),
             digest_type=DigestType(digest_type),
             password=bytes(password),
             custom={**ours, **custom},
             ctime_ms=now_ms,
         )
-        if ledger_id is not None and not 0 <= ledger_id < 2**63:
-            raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        writable = await services.metadata.bookies.writable()
-        suspects = services.suspects.names(services.host.clock.monotonic())
-        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
-        ledger_id, created = await self._store(ledger_id, replace(wanted, segments=(Segment(0, ensemble),)))
+        ledger_id, created = await self._store(ledger_id, wanted)
         self._check_usable()
         services.metrics.ledgers_created.inc()
         services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))

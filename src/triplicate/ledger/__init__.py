@@ -19,7 +19,7 @@ from triplicate.ledger.metadata import LedgerMetadata, LedgerState, Segment
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement import choose_ensemble, replace_bookies
 from triplicate.ledger.read_plan import ReadPlan
-from triplicate.ledger.schedule import absent_answers_needed, is_covered, is_endangered, write_set, write_sets
+from triplicate.ledger.schedule import absent_answers_needed, check_quorums, is_covered, is_endangered, write_set, write_sets
 from triplicate.ledger.write_tracker import WriteTracker
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Segment",
     "WriteTracker",
     "absent_answers_needed",
+    "check_quorums",
     "choose_ensemble",
     "decode_availability",
     "decode_metadata",

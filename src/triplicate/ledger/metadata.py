@@ -12,10 +12,10 @@ from enum import IntEnum
 
 from triplicate.errors import ArgumentError
 from triplicate.ledger.entry import DigestType
+from triplicate.ledger.schedule import check_quorums
 
 CURRENT_FORMAT_VERSION = 3
 
-_INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 
 
@@ -71,7 +71,7 @@ class LedgerMetadata:
     def __post_init__(self) -> None:
         object.__setattr__(self, "segments", tuple(self.segments))
         object.__setattr__(self, "custom", dict(self.custom))
-        self._check_quorums()
+        check_quorums(self.ensemble_size, self.write_quorum, self.ack_quorum)
         self._check_segments()
         self._check_end()
         if self.format_version not in (1, 2, 3):
@@ -83,16 +83,6 @@ class LedgerMetadata:
     def __hash__(self) -> int:
         # The mapping of custom metadata has no hash of its own; equal metadata still hash alike.
         return hash((self.segments, self.state, self.last_entry_id, self.length, self.creator_token))
-
-    def _check_quorums(self) -> None:
-        if not 1 <= self.ensemble_size <= _INT32_MAX:
-            raise ArgumentError(f"ensemble_size is {self.ensemble_size}; it must be at least 1")
-        if not 1 <= self.write_quorum <= self.ensemble_size:
-            raise ArgumentError(
-                f"write_quorum is {self.write_quorum}; it must be at least 1 and at most ensemble_size ({self.ensemble_size})"
-            )
-        if not 1 <= self.ack_quorum <= self.write_quorum:
-            raise ArgumentError(f"ack_quorum is {self.ack_quorum}; it must be at least 1 and at most write_quorum ({self.write_quorum})")
 
     def _check_segments(self) -> None:
         if not self.segments:

@@ -8,6 +8,28 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from triplicate.errors import ArgumentError
+
+LARGEST_ENSEMBLE = 2**31 - 1
+"""The metadata's formats hold the sizes in 32 bits."""
+
+
+def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> None:
+    """Refuse sizes that no ledger can have.
+
+    Raises:
+        ArgumentError: one is not a whole number, or E >= Qw >= Qa >= 1 does not hold; the message names it.
+    """
+    for name, size in (("ensemble_size", ensemble_size), ("write_quorum", write_quorum), ("ack_quorum", ack_quorum)):
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise ArgumentError(f"{name} is {size!r}; it must be a whole number")
+    if not 1 <= ensemble_size <= LARGEST_ENSEMBLE:
+        raise ArgumentError(f"ensemble_size is {ensemble_size}; it must be at least 1 and at most {LARGEST_ENSEMBLE}")
+    if not 1 <= write_quorum <= ensemble_size:
+        raise ArgumentError(f"write_quorum is {write_quorum}; it must be at least 1 and at most ensemble_size ({ensemble_size})")
+    if not 1 <= ack_quorum <= write_quorum:
+        raise ArgumentError(f"ack_quorum is {ack_quorum}; it must be at least 1 and at most write_quorum ({write_quorum})")
+
 
 @lru_cache(maxsize=256)
 def write_sets(ensemble_size: int, write_quorum: int) -> tuple[tuple[int, ...], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError
+from triplicate.ledger import check_quorums
 from triplicate.log import publishing, ranges, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import Head, Owner, PublisherState, Segment, check_text
@@ -45,11 +45,7 @@ class Logs:
             LogExists: the name is taken. ArgumentError: it cannot name a log, or the quorums contradict one another.
         """
         settings = settings if settings is not None else LogSettings()
-        if not settings.ensemble_size >= settings.write_quorum >= settings.ack_quorum >= 1:
-            raise ArgumentError(
-                f"ensemble size {settings.ensemble_size} >= write quorum {settings.write_quorum} >= "
-                f"ack quorum {settings.ack_quorum} >= 1 does not hold"
-            )
+        check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
         return (await self._store.create(name, settings)).head
 
     async def names(self) -> list[str]:
