@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants fuzz bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz bench-append times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -37,8 +37,15 @@ interop-full: $(READY) ## The same with a client of the oldest release as well
 lint: $(READY) ## Check style, types and the rules of the house
 	@$(BIN)/python scripts/run_tests.py lint types house
 
-mutants: $(READY) ## Break the code on purpose, one way at a time, and see a test turn red
+mutants: $(READY) ## Break the code on purpose, one way at a time, and see a test turn red; SIM=1: and a seed of the simulator
 	@$(BIN)/python tests/mutants/run.py
+	@if [ -n "$(SIM)" ]; then $(BIN)/triplicate sim mutants --jobs 2; fi
+
+sim: $(READY) ## Run seeds of the simulator: SEEDS (1..1000), JOBS (2)
+	@$(BIN)/triplicate sim run --seeds $(or $(SEEDS),1..1000) --jobs $(or $(JOBS),2)
+
+sim-mutants: $(READY) ## Break the code on purpose, and find the first seed of the simulator that notices
+	@$(BIN)/triplicate sim mutants --jobs $(or $(JOBS),2)
 
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)

@@ -3,7 +3,8 @@
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
 Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
-time; parts that start servers run alone, so that one does not starve another's deadlines. A part whose folder holds no tests is left
+time; parts that start servers run alone, so that one does not starve another's deadlines, and so does the simulation, which is two
+processes itself. A part whose folder holds no tests is left
 out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything failed.
 """
 
@@ -38,7 +39,7 @@ class Part:
     folders: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     alone: bool = False
-    """Starts servers or Spark: run without a neighbour."""
+    """Starts servers or Spark, or takes both processors by itself: run without a neighbour."""
     limit_s: float = 900.0
     only_by_name: bool = False
     """Too long for every run: left out unless it is named."""
@@ -66,7 +67,7 @@ def parts() -> list[Part]:
     return [
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
         Part("unit", folders=("tests/unit", "tests/property", "tests/golden")),
-        Part("simulation", folders=("tests/simulation",)),
+        Part("simulation", folders=("tests/simulation",), alone=True),
         Part("house", folders=("tests/house",)),
         Part("fuzz", folders=("tests/fuzz",)),
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from triplicate.errors import ConnectionLost
+from triplicate.errors import BadVersion, ConnectionLost
 from triplicate.runtime import Host
 from triplicate.sim import ClusterOptions, Node, NodeDied, SimulatedCluster, World
 
@@ -106,5 +106,83 @@ def test_what_a_living_node_leaves_behind_is_a_leak() -> None:
         cluster.client("b").crash()
         await asyncio.sleep(1.0)
         assert cluster.find_leaks() == [], "the dead own nothing"
+
+    in_cluster(body)
+
+
+def test_a_node_that_lost_its_session_opens_another_and_goes_on() -> None:
+    async def body(cluster: SimulatedCluster) -> None:
+        node = Node(cluster, "a")
+        host = node.power_on()
+
+        async def ask(host: Host) -> None:
+            metadata = await node.open_metadata(host)
+            await metadata.tree.create("/before", ephemeral=True)
+            assert node.expire_session()
+            await metadata.tree.create("/after")
+            assert await metadata.tree.exists("/before") is None
+            await metadata.aclose()
+
+        await host.call(ask(host.port))
+        assert not node.expire_session(), "it was closed"
+
+    in_cluster(body)
+
+
+def test_a_node_that_is_cut_off_reaches_the_metadata_again_later() -> None:
+    async def body(cluster: SimulatedCluster) -> None:
+        cluster.cut_off["a"] = 1
+        cluster.world.loop.call_later(2.0, cluster.cut_off.pop, "a")
+        began = cluster.world.loop.time()
+        # A client's program waits for its metadata; another node is not concerned.
+        assert await cluster.client("b").run(lambda client: asyncio.sleep(0, "there")) == "there"
+        assert cluster.world.loop.time() - began < 1.0
+        assert await cluster.client("a").run(lambda client: asyncio.sleep(0, "there")) == "there"
+        assert cluster.world.loop.time() - began >= 2.0
+
+    in_cluster(body)
+
+
+def test_a_rival_changes_a_ledgers_node_before_its_owner_does_and_leaves_others_alone() -> None:
+    async def body(cluster: SimulatedCluster) -> None:
+        node = Node(cluster, "a")
+        host = node.power_on()
+
+        async def change(host: Host) -> None:
+            metadata = await node.open_metadata(host)
+            tree = metadata.tree
+            await tree.create("/ledgers/00/0000/L0007", b"as it is", parents=True)
+            await tree.create("/else", b"")
+            cluster.options.metadata_conflict_rate = 1.0
+            with pytest.raises(BadVersion):
+                await tree.set("/ledgers/00/0000/L0007", b"changed", 0)
+            data, stat = await tree.get("/ledgers/00/0000/L0007")
+            assert (data, stat.version) == (b"as it is", 1)
+            await tree.set("/else", b"changed", 0)
+            await metadata.aclose()
+
+        await host.call(change(host.port))
+        await cluster.stop()
+        assert cluster.conflicts == 1
+
+    in_cluster(body)
+
+
+def test_a_call_on_a_node_that_dies_tells_of_its_death_whatever_its_code_raises_then() -> None:
+    """A bookie whose machine died within its own start-up was taken for one that raises, and the scenario ended."""
+
+    async def body(cluster: SimulatedCluster) -> None:
+        node = cluster.client("a")
+        host = node.power_on()
+
+        async def die(host: Host) -> None:
+            try:
+                node.crash()
+                host.disk.mkdir("/data")
+            finally:
+                raise OSError("what unwinding met")
+
+        with pytest.raises(NodeDied):
+            await host.call(die(host.port))
 
     in_cluster(body)
