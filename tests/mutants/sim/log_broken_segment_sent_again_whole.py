@@ -12,6 +12,11 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.writer import LogWriter
 
     def recovered(self: LogWriter, closed: Segment) -> None:
+        moved = closed.end_offset - (self._sent[0].first_offset if self._sent else closed.end_offset)
+        for item in [*self._sent, *self._queue]:
+            item.first_offset += moved
+        self._next_offset += moved
+        self._acknowledged = closed.end_offset
         self._queue.extendleft(reversed(self._sent))
         self._sent.clear()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
-from triplicate.sim.plays.log_scene import WRITTEN, Scene, wait_for
+from triplicate.errors import ConnectionLost
+from triplicate.metadata import Fault
+from triplicate.sim.plays.log_scene import LOGS, WRITTEN, Scene, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
 """Fault points at which an owner, or who is about to become one, is struck."""
@@ -12,6 +15,36 @@ PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 """Fault points at which a publisher is struck."""
 MOMENT_WAIT_S = 6.0
 """So long is a node watched for a moment; one that does not come by is struck then and there."""
+
+
+class LostAnswers:
+    """Loses answers of the metadata store to changes of logs' heads, and of what publishers remember: applied, but who knows."""
+
+    PATH = re.compile(rf"/logs/({'|'.join(LOGS)})(/publishers/[^/]+)?$")
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._chance = scene.chance("lost answers")
+        self._left = 0
+        store = scene.stage.cluster.store
+        self._before = store.fault
+        store.fault = self._fault
+
+    async def lose(self, times: int) -> None:
+        """Lose answers so often, spread over the time under faults, now and then several in a row."""
+        scene = self._scene
+        for _ in range(times):
+            await scene.until_quiet(self._chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
+            self._left = self._chance.choice([1, 1, 2, 4])
+        self._left = 0
+
+    def _fault(self, session_id: int, operation: str, path: str) -> Fault | None:
+        made = None if self._before is None else self._before(session_id, operation, path)
+        if self._left and made is not None and operation == "multi" and self.PATH.search(path):
+            self._left -= 1
+            self._scene.count("answers_lost")
+            made.raise_after = ConnectionLost(f"{operation} {path}: the answer was lost (simulated)")
+        return made
 
 
 class Evictor:

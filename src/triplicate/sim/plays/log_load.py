@@ -45,6 +45,8 @@ class LogLoad:
     """The same for the writer of the third log, which changes between it and a publisher."""
     interruptions: int
     """The same for publishers of the second log."""
+    lost_answers: int
+    """How often a change of some log's head is applied and its answer lost."""
     crowded: bool
     """Whether publishers wait for one another, so as to publish at the same moment."""
     small_pages: bool
@@ -80,6 +82,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         tasks=chance.randrange(1, 4),
         deaths=chance.randrange(0, 4),
         interruptions=chance.randrange(0, 3),
+        lost_answers=chance.choice([0, 3, 8]),
         crowded=chance.random() < 0.6,
         small_pages=chance.random() < 0.5,
     )

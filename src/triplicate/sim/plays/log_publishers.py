@@ -70,7 +70,7 @@ class Driver:
                 self._scene.trouble(error)
                 self._scene.count("publish_refused")
                 await asyncio.sleep(self._chance.uniform(0.3, 2.0))
-            except TROUBLE as error:
+            except (TimeoutError, *TROUBLE) as error:
                 self._scene.trouble(error)
                 self._scene.count("publish_unknown")
                 await asyncio.sleep(self._chance.uniform(0.0, 0.5))
@@ -108,7 +108,10 @@ class Driver:
             await self._scene.until_quiet(CROWD_S - self._scene.time() % CROWD_S)
         # Ids alone make the publisher read the ledgers, as one that lost what its tasks had said.
         ledgers: list[int | StagedLedger] = [item if self._chance.random() < 0.8 else item.ledger_id for item in staged]
-        published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
+        # Who runs drivers interrupts them when it pleases; then nobody knows what became of the batch.
+        patience_s = self._chance.choice([None, None, None, self._chance.uniform(0.0, 0.3)])
+        async with asyncio.timeout(None if self._scene.is_quiet else patience_s):
+            published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
         self._note(batch, attempt, published)
         if published.already:
             self._scene.count("published_already")

@@ -65,9 +65,12 @@ class Writer:
     async def _take(self, logs: Logs) -> LogWriter | None:
         scene = self._scene
         try:
-            # The polite wait until nobody seems to be alive; others do not care.
-            writer = await logs.writer(self._log, owner=self.name, take_over=scene.is_quiet or self._chance.random() < 0.7)
-        except TROUBLE as error:
+            # The polite wait until nobody seems to be alive; others do not care. Some change their mind on the way.
+            take_over = scene.is_quiet or self._chance.random() < 0.7
+            patience_s = self._chance.uniform(0.0, 0.3) if self._chance.random() < 0.1 and not scene.is_quiet else None
+            async with asyncio.timeout(patience_s):
+                writer = await logs.writer(self._log, owner=self.name, take_over=take_over)
+        except (TimeoutError, *TROUBLE) as error:
             scene.trouble(error)
             return None
         scene.add(LogTaken(scene.time(), self._log, self.name, writer.epoch, writer.start_offset))

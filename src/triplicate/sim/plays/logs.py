@@ -11,7 +11,7 @@ from typing import ClassVar
 from triplicate.client import Client
 from triplicate.sim.checkers.logs import LOG_CHECKERS, CutAllowed
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor
+from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, LostAnswers
 from triplicate.sim.plays.log_load import LogLoad, draw_load
 from triplicate.sim.plays.log_publishers import Application, Driver
 from triplicate.sim.plays.log_readers import FinalReader, Keeper, Ranger, Tailer
@@ -29,6 +29,7 @@ class LogPlay(Play):
 
     name = "logs"
     load_type = LogLoad
+    rooms: ClassVar[tuple[str, ...]] = ("client", "log")
     checkers = LOG_CHECKERS
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
@@ -43,6 +44,8 @@ class LogPlay(Play):
         "truncations",
         "pages",
         "struck_at_moment",
+        "answers_lost",
+        "publish_unknown",
     )
 
     def __init__(self, stage: Stage, load: LogLoad) -> None:
@@ -74,6 +77,7 @@ class LogPlay(Play):
             replace(load, batches=0),
             replace(load, deaths=0),
             replace(load, interruptions=0),
+            replace(load, lost_answers=0),
         ):
             if less != load:
                 yield less
@@ -107,6 +111,7 @@ class LogPlay(Play):
         self._begin(self._endless, "ranger", Ranger(scene, "ranger"))
         self._begin(self._endless, "keeper", Keeper(scene, "keeper"))
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
+        self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
