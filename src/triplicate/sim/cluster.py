@@ -44,7 +44,7 @@ def small_bookie_settings(bookie_id: str) -> BookieSettings:
         write_cache_bytes=128 * KIB,
         flush_interval_s=0.7,
         entry_log_bytes=128 * KIB,
-        gc_interval_s=1.0,
+        gc_interval_s=3.0,
         disk_check_interval_s=1.0,
     )
 
