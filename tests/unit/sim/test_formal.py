@@ -100,6 +100,13 @@ GOOD: dict[str, list[Event]] = {
     "confirmed once acknowledged": [sent(0), sent(1, B), acked(0), knows(-1, 0.6), knows(0, 0.7), acked(1, 1.0), knows(1, 1.0)],
     "a new handle begins anew": [sent(0), acked(0), knows(0, 0.7), knows(-1, 0.8, "reader#2")],
     "the end of a closed ledger was found by recovery": [sent(0), sent(1), acked(0), knows(1, 3.0, is_open=False)],
+    "the first part of an append is confirmed before the whole is acknowledged": [
+        Sent(0.0, "writer", 1, 0, A, 1),
+        Sent(0.0, "writer", 1, 1, B, 1),
+        knows(0, 0.6),
+        acked(0, 0.9),
+        acked(1, 0.9),
+    ],
     "the writer died with an acknowledgement on its lips": [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")],
 }
 
@@ -160,6 +167,10 @@ BAD: dict[str, tuple[str, list[Event]]] = {
     ),
     "confirmed and never acknowledged": ("confirmed_is_acknowledged", [sent(0), sent(1), acked(0), knows(1, 1.0)]),
     "confirmed before it is acknowledged": ("confirmed_is_acknowledged", [sent(0), knows(0, 0.4), acked(0, 0.5)]),
+    "the whole of an append is confirmed before it is acknowledged": (
+        "confirmed_is_acknowledged",
+        [Sent(0.0, "writer", 1, 0, A, 1), Sent(0.0, "writer", 1, 1, B, 1), knows(1, 0.6), acked(0, 0.9), acked(1, 0.9)],
+    ),
     "confirmed beyond what the dead writer knew": (
         "confirmed_is_acknowledged",
         [sent(0), sent(1), acked(0), knows(1, 0.6), knows(0, 0.9, "writer")],

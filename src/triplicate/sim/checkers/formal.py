@@ -159,10 +159,12 @@ def read_order_is_write_order(history: History, verdict: Verdict) -> None:
 def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
     """What a handle knows to be confirmed never falls; in an open ledger it was acknowledged by then, or known to the writer alone.
 
-    The latter: the last that the writer knew, and had no time to tell its user before it died.
+    The latter: the last that the writer knew, and had no time to tell its user before it died; or the first entries of an append that is
+    acknowledged as a whole.
     """
     when = acknowledged(history)
     writers = {(event.writer, event.ledger_id) for event in history.of(Sent)}
+    has_more = {(event.ledger_id, event.entry_id) for event in history.of(Sent) if event.last_of_append > event.entry_id}
     known_to_writer = {
         event.ledger_id: event.last_entry_id for event in history.of(Confirmed) if (event.handle, event.ledger_id) in writers
     }
@@ -179,6 +181,8 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
         if not event.is_open or event.last_entry_id < 0 or handle in writers:
             continue
         told_s = when.get((event.ledger_id, event.last_entry_id))
+        if (event.ledger_id, event.last_entry_id) in has_more:
+            continue
         if told_s is None and event.last_entry_id <= known_to_writer.get(event.ledger_id, -1):
             continue
         if told_s is None or told_s > event.time_s:

@@ -31,6 +31,8 @@ class Sent:
     ledger_id: int
     entry_id: int
     payload: bytes
+    last_of_append: int = -1
+    """The last entry of the same append, where several are acknowledged together."""
 
 
 @dataclass(frozen=True, slots=True)

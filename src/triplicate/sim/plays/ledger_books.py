@@ -108,9 +108,9 @@ class Shelf:
                     for name in self.chosen(chance.random(), names):
                         book.due.setdefault(name, book.left_s + self.load.recovery_delay_s * 2 * chance.random())
 
-    def sent(self, book: Book, entry_id: int, payload: bytes) -> None:
+    def sent(self, book: Book, entry_id: int, payload: bytes, last_of_append: int = -1) -> None:
         """Its writer is about to send an entry."""
-        self.stage.history.add(Sent(self.stage.time(), book.writer_name, book.ledger_id, entry_id, payload))
+        self.stage.history.add(Sent(self.stage.time(), book.writer_name, book.ledger_id, entry_id, payload, last_of_append))
 
     def acknowledged(self, book: Book, entry_id: int, confirmed_told: int) -> None:
         """Its writer was told that an entry is safe, which carries what was confirmed when it was sent."""

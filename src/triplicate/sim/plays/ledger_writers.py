@@ -138,7 +138,7 @@ class Pen:
             self.shelf.count("window_full")
             return False
         for index, payload in enumerate(payloads):
-            self.shelf.sent(self.book, first + index, payload)
+            self.shelf.sent(self.book, first + index, payload, first + count - 1)
             self._carried[first + index] = carried
         self.appended += count
         future.add_done_callback(lambda done: self._settled(range(first, first + count), done))
@@ -148,7 +148,7 @@ class Pen:
         """Append one or many and wait; many may be more than the window holds. Nobody else queues, so the ids are known before."""
         count = count or (1 if self._chance.random() < 0.5 else self._chance.randrange(2, 12))
         first = writer.last_add_pushed + 1
-        payloads = [self._note(first + index) for index in range(count)]
+        payloads = [self._note(first + index, first + count - 1) for index in range(count)]
         appending = writer.append(payloads[0]) if count == 1 else writer.append_many(payloads)
         await self._settle(appending, range(first, first + count))
 
@@ -186,10 +186,10 @@ class Pen:
     def _settled_one(self, entry_id: int) -> Callable[[asyncio.Future[int]], None]:
         return lambda done: self._settled(range(entry_id, entry_id + 1), done)
 
-    def _note(self, entry_id: int) -> bytes:
+    def _note(self, entry_id: int, last_of_append: int = -1) -> bytes:
         """A payload that is about to be sent."""
         payload = self._payload(entry_id)
-        self.shelf.sent(self.book, entry_id, payload)
+        self.shelf.sent(self.book, entry_id, payload, last_of_append)
         self._carried[entry_id] = self.book.writer.last_add_confirmed
         return payload
 
