@@ -65,6 +65,18 @@ def test_the_digest_does_not_depend_on_when_it_is_asked_for() -> None:
     assert digest(asked=False) == digest(asked=True)
 
 
+def test_equal_values_give_the_same_digest_whether_or_not_they_are_the_same_object() -> None:
+    def digest(first: object, second: object) -> str:
+        recorder = Recorder(lambda: 1.0)
+        recorder.note("pair", first, second)
+        return recorder.hexdigest()
+
+    for value, other in (("a name", "".join(["a ", "name"])), (b"bytes", bytes(bytearray(b"bytes"))), (10**20, int("1" + "0" * 20))):
+        assert value is not other
+        assert digest(value, value) == digest(value, other) == digest(other, value)
+    assert len({digest(*pair) for pair in ((1, 0), (True, False), (1.0, 0.0), ("1", "0"), (b"1", b"0"), (None, 0))}) == 6
+
+
 def test_each_note_counts_in_the_digest_wherever_it_stands() -> None:
     def digest(changed: int) -> str:
         recorder = Recorder(lambda: 1.0)
