@@ -319,7 +319,7 @@ def test_a_delayed_change_of_a_striped_ledger_counts_per_write_set() -> None:
 def test_a_delayed_change_replaces_a_read_only_bookie_at_once() -> None:
     async def main() -> None:
         async with fake_cluster("abcde") as cluster, cluster.client(DELAYED) as client:
-            writer = await client.create()
+            writer = await client.create(ack_quorum=1)
             first, second = members(writer)[:2]
             await do_without(cluster, writer, first)
             cluster[second].when(AddRequest, Status.READ_ONLY)
@@ -339,7 +339,7 @@ def test_nothing_is_confirmed_by_bookies_that_the_metadata_does_not_name(setting
         async with fake_cluster("abcdef") as cluster, cluster.client(settings) as client:
             writer = await client.create()
             await writer.append(b"0")
-            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.2) if name == "set" else None
+            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.5) if name == "set" else None
             named = members(writer)
             for name in named:
                 await cluster[name].stop()

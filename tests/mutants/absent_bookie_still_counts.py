@@ -1,0 +1,21 @@
+"""What a bookie acknowledges while the writer does without it counts, though it was not sent it."""
+
+from collections.abc import Callable
+
+from triplicate.ledger import WriteTracker
+
+TESTS = [
+    "tests/unit/ledger/test_write_tracker.py::test_an_absent_bookie_keeps_what_it_acknowledged_and_adds_nothing",
+    "tests/property/test_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    withdraw = WriteTracker.withdraw
+
+    def broken(self: WriteTracker, bookie_id: str) -> None:
+        before = dict(self._positions)
+        withdraw(self, bookie_id)
+        self._positions = before
+
+    patch(WriteTracker, "withdraw", broken)

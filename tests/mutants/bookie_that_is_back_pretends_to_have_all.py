@@ -1,0 +1,21 @@
+"""A bookie that is taken in again counts for every entry that was pushed while it was away."""
+
+from collections.abc import Callable
+
+from triplicate.ledger import WriteTracker
+
+TESTS = [
+    "tests/unit/ledger/test_write_tracker.py::test_a_bookie_that_comes_back_begins_behind_the_last_add_confirmed",
+    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    readmit = WriteTracker.readmit
+
+    def broken(self: WriteTracker, position: int) -> list[int]:
+        pending = readmit(self, position)
+        self._reaches[position] = self.last_add_pushed
+        return pending
+
+    patch(WriteTracker, "readmit", broken)

@@ -1,0 +1,22 @@
+"""The new ensemble is used while its metadata is still being written (BookKeeper's issue 1591)."""
+
+from collections.abc import Callable
+
+from triplicate.client.ensemble import EnsembleChanger
+from triplicate.ledger import Segment
+
+TESTS = [
+    "tests/unit/client/test_absent_bookies.py::test_nothing_is_confirmed_by_bookies_that_the_metadata_does_not_name",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def broken(self: EnsembleChanger, ensemble: tuple[str, ...]) -> None:
+        tracker = self._tracker
+        if not tracker.changing:
+            tracker.begin_change()
+        before, proposed = self.current.value.last_segment, Segment(tracker.last_add_confirmed + 1, ensemble)
+        await self._take_over(self.current, proposed)
+        self.current = await self._write(before, proposed)
+
+    patch(EnsembleChanger, "_change", broken)

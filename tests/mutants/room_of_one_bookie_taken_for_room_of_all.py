@@ -1,0 +1,17 @@
+"""When one of two bookies that owe too much has caught up, more is let in, and what the other owes grows."""
+
+from collections.abc import Callable
+
+from triplicate.client.adds import LedgerAdds
+
+TESTS = [
+    "tests/unit/client/test_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def broken(self: LedgerAdds) -> None:
+        self._lanes.full = False
+        self._owner.admit()
+
+    patch(LedgerAdds, "room_again", broken)
