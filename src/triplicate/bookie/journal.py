@@ -26,7 +26,7 @@ from triplicate.bookie.core.journal import (
 from triplicate.bookie.core.mark import Mark, decode_mark, encode_mark
 from triplicate.bookie.files import join, numbered_files, numbered_name, read_file, replace_file
 from triplicate.errors import CorruptionError, WrongCluster
-from triplicate.runtime import Clock, Disk, File, Group, LogDevice
+from triplicate.runtime import Clock, Disk, File, Group, LogDevice, fault_point
 
 SUFFIX = ".journal"
 MARK_NAME = "mark"
@@ -236,6 +236,7 @@ class Journal:
             self._file.close()
             self._file = None
 
+    @fault_point("bookie.journal.synced")
     def _done(self, items: list[JournalItem]) -> None:
         end = items[-1].end
         assert end is not None
@@ -300,6 +301,7 @@ class Journal:
             item.end = end
         return group, taken
 
+    @fault_point("bookie.journal.file")
     def _start_file(self) -> None:
         number = self._number + 1
         path = join(self.directory, numbered_name(number, SUFFIX))
@@ -317,6 +319,7 @@ class Journal:
 
     # On a worker.
 
+    @fault_point("bookie.mark")
     def write_mark(self, position: GroupPosition, flush_number: int) -> None:
         """Move the mark forward to `position`; never back. Then delete the files that lie wholly behind it."""
         current = self.read_mark()

@@ -9,7 +9,7 @@ from triplicate.bookie.metrics import BookieMetrics
 from triplicate.config import BookieSettings
 from triplicate.errors import MetadataError, SessionExpired
 from triplicate.metadata import BookieServiceInfo, ClusterMetadata
-from triplicate.runtime import Host, sleep
+from triplicate.runtime import Host, fault_point, sleep
 
 Reopen = Callable[[], Awaitable[ClusterMetadata]]
 
@@ -119,6 +119,7 @@ class Registration:
                 self._announced = None
                 self._host.trace("bookie.registration_failed", error=str(error))
 
+    @fault_point("bookie.register")
     async def _announce(self) -> None:
         assert self._info is not None
         read_only = self.read_only

@@ -17,7 +17,7 @@ from triplicate.bookie.reads import Reads
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.verification import DigestChecks
 from triplicate.config import BookieSettings
-from triplicate.runtime import Host
+from triplicate.runtime import Host, fault_point
 from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
@@ -180,6 +180,7 @@ class Requests:
             if handle.wake is not None:
                 handle.wake(False)
 
+    @fault_point("bookie.fence")
     def _journal_fence(self, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
         try:
             self.storage.journal_state(handle, then)

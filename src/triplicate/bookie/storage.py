@@ -22,7 +22,7 @@ from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCa
 from triplicate.bookie.stored import StoredEntries
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
-from triplicate.runtime import Host, TaskScope, sleep, timeout_at
+from triplicate.runtime import Host, TaskScope, fault_point, sleep, timeout_at
 from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 
 FULL_DISK_RETRY_S = 1.0
@@ -264,6 +264,7 @@ class Storage:
                 await self._flush_once()
             self.tell_room()
 
+    @fault_point("bookie.flush")
     async def _flush_once(self) -> None:
         # What each journal had synced by now was in the cache before, so it is covered by this flush.
         positions = [journal.synced for journal in self.journals]
@@ -287,6 +288,7 @@ class Storage:
             self._on_full_disk(False)
         await self._writer.run(frozen.drop)
 
+    @fault_point("bookie.flush.done")
     def _flushed(self, frozen: Frozen) -> None:
         self.cache.release()
         self.ledgers.flushed(frozen.states)
@@ -297,6 +299,7 @@ class Storage:
             if not waiter.done():
                 waiter.set_result(None)
 
+    @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
         """On the writer's worker. The order of these three is what makes a crash harmless."""
         number = self.flush_number + 1
@@ -311,6 +314,7 @@ class Storage:
 
     # Deleting.
 
+    @fault_point("bookie.delete_ledgers")
     async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
         """Forget ledgers: memory, then index. Their entry logs go once nothing else lives in them."""
         for ledger_id in ledger_ids:
