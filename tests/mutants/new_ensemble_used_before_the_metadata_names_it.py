@@ -6,7 +6,7 @@ from triplicate.client.ensemble import EnsembleChanger
 from triplicate.ledger import Segment
 
 TESTS = [
-    "tests/unit/client/test_absent_bookies.py::test_nothing_is_confirmed_by_bookies_that_the_metadata_does_not_name",
+    "tests/unit/client/test_absent_bookies.py::test_a_replacement_counts_only_once_the_metadata_names_it",
 ]
 
 

@@ -356,6 +356,28 @@ def test_nothing_is_confirmed_by_bookies_that_the_metadata_does_not_name(setting
     run(main())
 
 
+def test_a_replacement_counts_only_once_the_metadata_names_it() -> None:
+    async def main() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client(replace(QUICK, add_timeout_s=5.0)) as client:
+            writer = await client.create()
+            await writer.append(b"0")
+            gone, slow = members(writer)[:2]
+            (spare,) = set("abcd") - set(members(writer))
+            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.3) if name == "set" else None
+            cluster[slow].when(AddRequest, "hold")
+            await cluster[gone].stop()
+            future = writer.append_nowait(b"1")
+            while not future.done():
+                await asyncio.sleep(0.01)
+                named = (await cluster.metadata_of(writer.ledger_id)).last_segment.ensemble
+                assert spare in named or not future.done(), "it takes the replacement to confirm this entry"
+                assert spare in named or copies(cluster, spare, writer.ledger_id) == [], "and it is sent nothing before"
+            assert sorted(cluster.holders(writer.ledger_id, 1)) == sorted({*members(writer)} - {slow})
+            cluster[slow].obey()
+
+    run(main())
+
+
 def test_late_errors_on_confirmed_entries_are_not_forgotten() -> None:
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:
