@@ -360,15 +360,18 @@ class SimulatedCluster:
         if self._rival is not None:
             await self._rival.close()
 
-    def open_session(self, name: str) -> MemoryTree:
+    def open_session(self, name: str, make: Callable[[MemoryStore], MemoryTree] = MemoryTree) -> MemoryTree:
         """A session of a node's with the metadata store.
+
+        Args:
+            make: makes it, where a node has a kind of its own.
 
         Raises:
             ConnectionLost: the node is cut off from it.
         """
         if name in self.cut_off:
             raise ConnectionLost(f"{name} cannot reach the metadata store (simulated)")
-        tree = MemoryTree(self.store)
+        tree = make(self.store)
         self._owners[tree.session_id] = name
         return tree
 

@@ -6,9 +6,13 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired", "pause_at", "kill_at", "crash_at")
-"""What may befall the node that leads when its time has come; those with "at" wait for a node to come to a fault point."""
+STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
+"""What may befall the node that leads when its time has come."""
+STRIKES_AT = ("pause at", "kill at", "crash at")
+"""What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
+MOMENT = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
+"""A moment after a batch was sent, some bookies have it, and others do not."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,14 @@ class DatabaseLoad:
 
 def draw_load(chance: random.Random) -> DatabaseLoad:
     """Draw a load."""
-    kinds = [kind for kind in STRIKES if chance.random() < 0.5] or [chance.choice(STRIKES)]
+    all_kinds = [*STRIKES, *STRIKES_AT, *MOMENT]
+    kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
     at_s = chance.uniform(2.0, 9.0)
     strikes = []
     while at_s < 36.0:
-        lasts_s = chance.choice([0.3, 2.0, 4.0, 7.0])
+        lasts_s = chance.choice([0.3, 2.0, 4.0])
         kind = chance.choice(kinds)
-        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind.endswith("_at") else kind, round(at_s, 3), lasts_s))
+        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in STRIKES_AT else kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + chance.uniform(3.0, 14.0)
     return DatabaseLoad(
         nodes=3,

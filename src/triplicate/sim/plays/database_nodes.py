@@ -23,7 +23,7 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import LogClientSettings, Logs
-from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, Watch
+from triplicate.metadata import MemoryStore, MemoryTree, Tree, Watch
 from triplicate.replica import Role
 from triplicate.runtime import Disk, Host, first_of
 from triplicate.sim.cluster import Node, SimulatedCluster
@@ -95,16 +95,15 @@ def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
 class CutTree(MemoryTree):
     """A session that can be cut off from the metadata: it then hears nothing, not even that it has expired."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, reachable: asyncio.Event) -> None:
         super().__init__(store)
-        self.reachable = asyncio.Event()
-        self.reachable.set()
+        self._reachable = reachable
 
     def watch(self, path: str) -> Any:
-        return _CutWatch(super().watch(path), self.reachable)
+        return _CutWatch(super().watch(path), self._reachable)
 
     async def _run(self, name: str, path: str, apply: Callable[[Any], Result]) -> Result:
-        await self.reachable.wait()
+        await self._reachable.wait()
         return await super()._run(name, path, apply)
 
 
@@ -166,6 +165,9 @@ class DatabaseServer(Node):
         self.node: DatabaseNode | None = None
         self.retired = False
         self.starts = 0
+        self.reachable = asyncio.Event()
+        """Cleared while the process can be reached by bookies and clients, but not by the metadata."""
+        self.reachable.set()
         self._settings = settings
         self._on_failure = on_failure
         self._stop: asyncio.Future[None] | None = None
@@ -252,10 +254,10 @@ class DatabaseServer(Node):
 
         return trace
 
-    async def open_metadata(self, host: Host, *, create: bool = False) -> ClusterMetadata:
-        tree = CutTree(self.cluster.store)
-        self._tree = tree
-        return await ClusterMetadata.open(tree, host, create=create)
+    async def _open_session(self) -> Tree:
+        reachable = self.reachable
+        await reachable.wait()
+        return self.cluster.open_session(self.name, lambda store: CutTree(store, reachable))
 
     async def stop(self) -> None:
         """End the process in order, and return when it has ended. It keeps its file."""
@@ -268,16 +270,13 @@ class DatabaseServer(Node):
         self.retired = True
         await self.stop()
 
-    @property
-    def tree(self) -> CutTree | None:
-        """The process's session with the metadata."""
-        return self._tree if self.alive and isinstance(self._tree, CutTree) else None
-
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
         """Kill the process, or take the power away: then the copy is lost."""
         if not self.alive:
             return
         before, self.folder, self.node = self.folder, self.copies.new(), None
+        self.reachable = asyncio.Event()
+        self.reachable.set()
         super().crash(silent=silent, keep_unsynced=keep_unsynced)
         self._ended.set()
         if keep_unsynced and before.exists():

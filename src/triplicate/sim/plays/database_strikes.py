@@ -7,6 +7,8 @@ import asyncio
 from triplicate.sim.plays.database_desk import Desk
 from triplicate.sim.plays.database_nodes import DatabaseServer
 
+MOMENT_S = (0.0002, 0.004)
+"""How long after a point a strike "after" it comes."""
 WAIT_POINT_S = 6.0
 """Nobody is struck at a fault point to which nobody comes within this time."""
 SESSION_SHARE = 0.4
@@ -17,33 +19,41 @@ async def strike_leader(desk: Desk, kind: str, at_s: float, lasts_s: float) -> N
     """Wait for the time, strike whoever leads then, and undo it when its time is over.
 
     Args:
-        kind: one of `STRIKES`; after one with "at" comes the fault point at which to strike whoever comes there first.
+        kind: one of `STRIKES`, or one of `STRIKES_AT` and a fault point, at or after which to strike whoever comes there first.
     """
     await asyncio.sleep(max(0.0, at_s - desk.stage.time()))
-    name, _, point = kind.partition(" ")
-    if point:
-        await _strike_at(desk, name.removesuffix("_at"), point, lasts_s)
+    name, *place = kind.split()
+    if place:
+        when, point = place
+        delay_s = desk.stage.chance("moment", kind, at_s).uniform(*MOMENT_S) if when == "after" else 0.0
+        await _strike_at(desk, name, point, delay_s, lasts_s)
         return
     leaders = desk.leaders()
     if leaders:
         await strike(desk, leaders[0], name, lasts_s)
 
 
-async def _strike_at(desk: Desk, kind: str, point: str, lasts_s: float) -> None:
-    """Strike the node that comes to a point first, right there; nobody where nobody comes in time."""
+async def _strike_at(desk: Desk, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
+    """Strike the node that comes to a point first, right there or a moment later; nobody where nobody comes in time."""
     met: list[DatabaseServer] = []
     came = asyncio.Event()
 
-    def come(node: str) -> None:
-        server = desk.servers[node]
-        met.append(server)
+    def act() -> None:
+        (server,) = met
+        if server.host is not None and server.host.alive:
+            desk.stage.strike(kind, node=server.name, point=point)
+            if kind == "pause":
+                server.host.pause()
+            else:
+                server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
         came.set()
-        desk.stage.strike(kind, node=node, at=point)
-        if kind == "pause":
-            assert server.host is not None, "it came"
-            server.host.pause()
+
+    def come(node: str) -> None:
+        met.append(desk.servers[node])
+        if delay_s:
+            desk.stage.world.loop.call_later(delay_s, act)
         else:
-            server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
+            act()
 
     trap = desk.stage.world.points.strike(point, come)
     try:
@@ -51,7 +61,9 @@ async def _strike_at(desk: Desk, kind: str, point: str, lasts_s: float) -> None:
             await came.wait()
     except TimeoutError:
         trap.cancel()
-        return
+        if not met:
+            return
+        await came.wait()
     if kind == "pause":
         await _hold(met[0], lasts_s)
     else:
@@ -101,13 +113,10 @@ async def _hold(server: DatabaseServer, lasts_s: float) -> None:
 
 async def _cut_off(server: DatabaseServer, lasts_s: float) -> None:
     """Cut the process off from the metadata, but neither from the bookies nor from its clients."""
-    host = server.host
-    tree = server.tree
-    if tree is None:
-        return
-    tree.reachable.clear()
+    host, reachable = server.host, server.reachable
+    reachable.clear()
     await asyncio.sleep(lasts_s * SESSION_SHARE)
-    if server.host is host and server.tree is tree:
+    if server.host is host:
         server.expire_session()
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
-    tree.reachable.set()
+    reachable.set()

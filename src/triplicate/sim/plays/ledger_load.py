@@ -54,6 +54,8 @@ class LedgerLoad:
     """This share of the ledgers is recovered although somebody writes them."""
     zombie_delay_s: float = 4.0
     """When, after the ledger was made; twice as late at most."""
+    skew_share: float = 0.0
+    """This share of the recoveries of what somebody still writes meets writer and recoverer far from different bookies."""
     delete_share: float = 0.0
     """Of the ledgers it has recovered, a recoverer deletes this share a while later."""
 
@@ -106,6 +108,7 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
         zombie_share=chance.choice([0.0, 0.2, 0.5]),
         zombie_delay_s=chance.choice([0.5, 3.0]),
+        skew_share=chance.choice([0.0, 0.7]),
         delete_share=chance.choice([0.0, 0.0, 0.3]),
     )
 
@@ -133,7 +136,7 @@ def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
         if (value > now[name]) if name == "probe_pause_s" else (value < now[name] and (value > 0 or name == "tailers")):
             yield replace(load, **{name: value})
     plainest: dict[str, Any] = dataclasses.asdict(LedgerLoad(payload_high_bytes=100, dormant_share=0.0, zombie_share=0.0))
-    words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes dormant_share zombie_share delete_share"
+    words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes dormant_share zombie_share skew_share delete_share"
     for name in words.split():
         if now[name] not in (plainest[name], 1.0):
             yield replace(load, **{name: plainest[name]})

@@ -6,6 +6,7 @@ import asyncio
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError, NoSuchLedger
+from triplicate.sim.loop import context_of
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
 
 LOOK_S = 0.2
@@ -13,6 +14,8 @@ LOOK_S = 0.2
 ATTEMPTS = 4
 """After so many vain attempts a recoverer turns to other ledgers for a while."""
 LATER_S = 3.0
+SKEW_S = 2.0
+STEP_S = 0.005
 
 
 class Recoverer:
@@ -52,7 +55,10 @@ class Recoverer:
         others = [other for other in book.due if other != self._name]
         for _ in range(ATTEMPTS):
             was_ended, had_writer = book.ended, book.has_writer
+            is_skewed = book.has_writer and not self._stage.quiet.is_set() and self._chance.random() < self._shelf.load.skew_share
             try:
+                if is_skewed:
+                    await self._skew(book)
                 async with await client.recover(book.ledger_id, password=PASSWORD) as reader:
                     self._shelf.note_end(book.ledger_id, self._name, reader.last_add_confirmed, reader.length)
             except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
@@ -74,6 +80,34 @@ class Recoverer:
                     await self._delete(client, book)
                 return
         book.due[self._name] = self._stage.time() + LATER_S
+
+    async def _skew(self, book: Book) -> None:
+        """Put the writer far from all bookies but one, let the first that the recovery says to another of them be lost, and wait until
+        entries are on their way: so the two meet where each has heard of a part."""
+        network, chance, writer = self._stage.world.network, self._chance, book.writer
+        ensemble = list(writer.metadata.last_segment.ensemble)
+        chance.shuffle(ensemble)
+        near, unheard, *others = ensemble
+        links = [(book.writer_name, name) for name in (unheard, *others)] + [(name, self._name) for name in (near, *others)]
+        factors = [chance.choice([1.0, 30.0, 300.0]) for _ in links]
+        for link, factor in zip(links, factors, strict=True):
+            network.slow(*link, factor)
+
+        def straighten() -> None:
+            network.tears.pop((self._name, unheard), None)
+            for link in links:
+                network.slow(*link, 1.0)
+
+        loop = self._stage.world.loop
+        # The world's hand, not the recoverer's: it must be taken back although the recoverer may be struck down meanwhile.
+        loop.call_later(SKEW_S, straighten, context=context_of(None))
+        for _ in range(int(SKEW_S / 2 / STEP_S)):
+            if writer.last_add_pushed > writer.last_add_confirmed:
+                break
+            await asyncio.sleep(STEP_S)
+        if chance.random() < 0.7:
+            network.reset_at_next_write(self._name, unheard)
+        self._shelf.count("recoveries_skewed")
 
     async def _delete(self, client: Client, book: Book) -> None:
         """Delete a ledger that is closed; bookies forget it when they next collect garbage."""

@@ -42,6 +42,7 @@ class LedgerPlay(Play):
         "recoveries_by_several",
         "recoveries_of_living",
         "recoveries_restarted",
+        "recoveries_skewed",
         "ensemble_changes",
     )
 

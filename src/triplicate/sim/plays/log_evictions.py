@@ -69,7 +69,7 @@ class Evictor:
         for _ in range(times):
             await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
             victim = scene.owner.get(self._log) or chance.choice(self._victims)
-            way = chance.choice(["kill", "kill", "pause", "pause", "cut", "alone"])
+            way = chance.choice(["kill", "kill", "pause", "pause", "cut", "alone", "bookies", "bookies"])
             if way in ("kill", "pause") and chance.random() < 0.5:
                 victim = await self._at_moment(victim, way)
             if victim and not scene.is_quiet:
@@ -98,7 +98,9 @@ class Evictor:
         return ""
 
     async def _strike(self, victim: str, way: str) -> None:
-        if way in ("cut", "alone"):
+        if way == "bookies":
+            await self._take_bookies()
+        elif way in ("cut", "alone"):
             await self._cut(victim, way)
         elif self._down(victim, way):
             await self._recover(victim, way)
@@ -126,6 +128,20 @@ class Evictor:
             await node.restart()
         elif host is not None:
             host.resume()
+
+    async def _take_bookies(self) -> None:
+        """Kill so many bookies that no segment can go on and none can be made: writers must get past that when they are back."""
+        scene, cluster = self._scene, self._scene.stage.cluster
+        bookies = list(cluster.bookies.values())
+        self._chance.shuffle(bookies)
+        struck = [bookie for bookie in bookies if bookie.alive][: max(2, len(bookies) - scene.load.ensemble_size + 1)]
+        for bookie in struck:
+            bookie.crash(silent=False, keep_unsynced=self._chance.random() < 0.5)
+        scene.count("bookies_taken", len(struck))
+        # Writers bear with what is gone for a moment; then their segment is broken.
+        await scene.until_quiet(self._chance.choice([1.0, 5.0, 9.0]))
+        for bookie in struck:
+            await bookie.restart()
 
     async def _cut(self, victim: str, way: str) -> None:
         """Cut a node off from most bookies: its segment breaks. Alone with one of them it dies, and nobody asks that one for a while."""

@@ -99,7 +99,7 @@ class LogPlay(Play):
         for number in range(1, load.writers + 1):
             first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
             writer = Writer(
-                scene, f"writer-{number}", WRITTEN, idle_mean_s=6.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
+                scene, f"writer-{number}", WRITTEN, idle_mean_s=3.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
             )
             self._begin(self._working, writer.name, writer)
         clerk = Writer(scene, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
