@@ -367,11 +367,12 @@ def test_a_replacement_counts_only_once_the_metadata_names_it() -> None:
             cluster[slow].when(AddRequest, "hold")
             await cluster[gone].stop()
             future = writer.append_nowait(b"1")
-            while not future.done():
-                await asyncio.sleep(0.01)
-                named = (await cluster.metadata_of(writer.ledger_id)).last_segment.ensemble
-                assert spare in named or not future.done(), "it takes the replacement to confirm this entry"
-                assert spare in named or copies(cluster, spare, writer.ledger_id) == [], "and it is sent nothing before"
+            await eventually(lambda: writer.missing_bookies == (gone,))
+            await asyncio.sleep(0.1)
+            assert not future.done(), "it takes the replacement to confirm this entry"
+            assert copies(cluster, spare, writer.ledger_id) == [], "and it is sent nothing before it is named"
+            assert await future == 1
+            assert spare in (await cluster.metadata_of(writer.ledger_id)).last_segment.ensemble
             assert sorted(cluster.holders(writer.ledger_id, 1)) == sorted({*members(writer)} - {slow})
             cluster[slow].obey()
 
