@@ -45,8 +45,8 @@ class Desk:
         """The transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
         """Tokens acknowledged, and the position at which each can be seen."""
-        self.news = asyncio.Event()
-        """Set when one more is acknowledged."""
+        self.listeners: list[asyncio.Event] = []
+        """Each set when one more is acknowledged."""
         self.last_values: dict[str, int] = {}
         self.requests: deque[Request] = deque()
         """Requests without an answer, to be sent again under the same id."""
@@ -78,6 +78,11 @@ class Desk:
         self.counts["register_operations"] += 1
         self.note(Invoked(self.stage.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
         return self._operations
+
+    def listen(self) -> asyncio.Event:
+        """An event of one's own that is set whenever a write is acknowledged."""
+        self.listeners.append(asyncio.Event())
+        return self.listeners[-1]
 
     def leaders(self) -> list[DatabaseServer]:
         """The nodes that believe to lead: in bad times more than one."""
@@ -111,6 +116,8 @@ class Attempt:
         """The transaction's id, once it was asked for."""
         self.operations: dict[int, Any] = {}
         """Register operations whose fate is the transaction's, with their results."""
+        self.values: dict[str, int] = {}
+        """What registers hold once it is acknowledged."""
         self.asked = False
         self.changed = True
         """Cleared where it was done and had nothing to do, so that its token is nowhere."""
@@ -214,11 +221,13 @@ class Talk:
         if attempt.changed:
             desk.note(Committed(self.time(), attempt.token, self.database.position), self.node)
             desk.recent.append((attempt.token, self.database.position))
-            desk.news.set()
+            for listener in desk.listeners:
+                listener.set()
         else:
             desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
         for operation, result in attempt.operations.items():
             desk.note(Returned(self.time(), operation, result), self.node)
+        desk.last_values.update(attempt.values)
 
     def _failed(self, attempt: Attempt, error: SqlError) -> None:
         if error.sqlstate == UNKNOWN:

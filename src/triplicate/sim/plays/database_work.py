@@ -55,6 +55,7 @@ async def put(talk: Talk) -> None:
     register, value = talk.chance.choice(talk.desk.registers), talk.desk.value()
     async with talk.attempt(talk.desk.token("put")) as attempt:
         attempt.invoke(register, "write", (value,))
+        attempt.values[register] = value
         attempt.ask()
         await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
 
@@ -66,7 +67,7 @@ async def add(talk: Talk) -> None:
         operation = attempt.invoke(register, "add", (1,))
         attempt.ask()
         ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", attempt.token, register)
-        attempt.operations[operation] = value
+        attempt.operations[operation] = attempt.values[register] = value
 
 
 async def swap(talk: Talk) -> None:
@@ -79,6 +80,8 @@ async def swap(talk: Talk) -> None:
         changed = await talk.affected(_UPDATE.format(value="?") + " and value = ?", value, attempt.token, register, expected)
         attempt.operations[operation] = changed == 1
         attempt.changed = changed == 1
+        if changed:
+            attempt.values[register] = value
 
 
 async def get(talk: Talk) -> None:
@@ -86,6 +89,14 @@ async def get(talk: Talk) -> None:
     for _ in range(talk.chance.randrange(1, 4)):
         await talk.read_register(talk.chance.choice([*talk.desk.registers, *talk.desk.counters]))
         await talk.think()
+
+
+async def doubt(talk: Talk) -> None:
+    """Ask a node that may lead no more for every register, and try to set one that, elsewhere, holds something else by now."""
+    if talk.chance.random() < 0.3:
+        await swap(talk)
+    for register in [*talk.desk.registers, *talk.desk.counters]:
+        await talk.read_register(register)
 
 
 async def change(talk: Talk) -> None:

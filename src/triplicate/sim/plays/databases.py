@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
@@ -13,35 +12,25 @@ import apsw
 
 from triplicate.client import Client
 from triplicate.config import NodeSettings
-from triplicate.errors import SqlError
 from triplicate.log import LogSettings
 from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row
-from triplicate.sim.host import NodeDied
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.database_desk import Desk, Request, Talk, talk_to
+from triplicate.sim.plays.database_clients import clients_of, visit
+from triplicate.sim.plays.database_desk import Desk, Talk
 from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate.sim.plays.database_nodes import DATABASE, Copies, DatabaseServer
 from triplicate.sim.plays.database_strikes import strike_leader
 from triplicate.sim.plays.database_work import (
-    SCHEMA_WORK,
-    WORK,
     Work,
     look,
-    look_for,
-    new_request,
     prepare_books,
     put,
     send_request,
 )
 from triplicate.sim.stage import Stage
-from triplicate.sql import SqlDatabase, create_database, database_file
+from triplicate.sql import create_database, database_file
 
 CREATOR = "creator"
-CATCH_UP_S = 3.0
-"""A reader of a copy waits so long for it to reach a position."""
-LOOK_PAUSES_S = (0.0003, 0.02)
-"""It looks often at first, then more and more rarely."""
-NEWS_S = 2.0
 FINAL_PATIENCE_S = 10.0
 
 
@@ -98,10 +87,8 @@ class DatabasePlay(Play):
         chance = self.stage.chance("preparation")
         await self._insist("preparation", chance, prepare_books)
         began_s = self.stage.time()
-        for number in range(self.load.talkers):
-            self._clients.append(loop.begin(Talker(self, f"talker-{number + 1}").run(), name=f"talker-{number + 1}"))
-        for number in range(self.load.watchers):
-            self._clients.append(loop.begin(Watcher(self, f"watcher-{number + 1}").run(), name=f"watcher-{number + 1}"))
+        for client in clients_of(self.desk):
+            self._clients.append(loop.begin(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
 
@@ -109,26 +96,11 @@ class DatabasePlay(Play):
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
         await create_database(client, DATABASE, settings)
 
-    async def at(self, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
-        """Do some work in a session with one node; whether it was done."""
-
-        async def converse(database: SqlDatabase) -> None:
-            async with talk_to(self.desk, name, server, database, chance) as talk:
-                await work(talk)
-
-        try:
-            async with asyncio.timeout(patience_s):
-                await server.call(converse)
-        except (SqlError, NodeDied, TimeoutError) as error:
-            self.stage.note_unknown(error)
-            return False
-        return True
-
     async def _insist(self, name: str, chance: random.Random, work: Work, server: DatabaseServer | None = None) -> None:
         """Do some work, at a leader unless a node is named, as often as it takes."""
         while True:
             places = self.desk.leaders() if server is None else [server]
-            if places and await self.at(name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
+            if places and await visit(self.desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
                 return
             await asyncio.sleep(0.1)
 
@@ -208,109 +180,3 @@ def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
         tables[str(name)] = connection.execute(f"select {columns} from {quoted} order by 1").fetchall()
     position = int(tables["triplicate_state"][0][0])
     return CopyHeld(node, position, tables)
-
-
-class Talker:
-    """A client that changes things, mostly where a node believes to lead."""
-
-    def __init__(self, play: DatabasePlay, name: str) -> None:
-        self._play = play
-        self._desk = play.desk
-        self._name = name
-        self._chance = play.stage.chance(name)
-        # Each client has a taste of its own, so that runs differ in kind.
-        self._works = [
-            (work, weight * self._chance.choice([0, 1, 1, 3]))
-            for kind, (work, weight) in WORK.items()
-            if play.load.tables or kind not in SCHEMA_WORK
-        ]
-        self._works.append((put, 1))
-
-    async def run(self) -> None:
-        while not self._desk.stage.quiet.is_set():
-            await asyncio.sleep(self._chance.expovariate(1.0 / self._play.load.pause_mean_s))
-            server = self._choose()
-            if server is not None:
-                await self._converse(server)
-
-    def _choose(self) -> DatabaseServer | None:
-        candidates = self._desk.leaders()
-        if not candidates or self._chance.random() < 0.1:
-            candidates = [server for server in self._desk.servers.values() if server.database is not None]
-        return self._chance.choice(candidates) if candidates else None
-
-    async def _converse(self, server: DatabaseServer) -> None:
-        request: Request | None = None
-        if self._desk.requests and self._chance.random() < 0.6:
-            request = self._desk.requests.popleft()
-
-        async def work(talk: Talk) -> None:
-            nonlocal request
-            if request is None and self._chance.random() < 0.2:
-                request = new_request(talk)
-            if request is not None and (talk.leads or request.kind != "transfer"):
-                await send_request(talk, request)
-            if not talk.leads:
-                await look(talk)
-                return
-            if self._desk.answered and self._chance.random() < 0.1:
-                await send_request(talk, self._chance.choice(list(self._desk.answered)))
-            await self._resolve(talk)
-            for _ in range(self._chance.randrange(1, 4)):
-                (chosen,) = self._chance.choices([work for work, _ in self._works], [weight for _, weight in self._works])
-                await chosen(talk)
-                await talk.think()
-
-        await self._play.at(self._name, server, self._chance, work, self._play.load.patience_s)
-        if request is not None:
-            (self._desk.answered if request.done else self._desk.requests).append(request)
-
-    async def _resolve(self, talk: Talk) -> None:
-        for token in list(self._desk.unresolved)[:2]:
-            await talk.resolve(token)
-
-
-class Watcher:
-    """A client that looks at copies."""
-
-    def __init__(self, play: DatabasePlay, name: str) -> None:
-        self._play = play
-        self._desk = play.desk
-        self._name = name
-        self._chance = play.stage.chance(name)
-
-    async def run(self) -> None:
-        while not self._desk.stage.quiet.is_set():
-            await asyncio.sleep(self._chance.expovariate(1.0 / (2 * self._play.load.pause_mean_s)))
-            work: Work = look
-            if self._chance.random() < 0.6:
-                await self._await_news()
-                if self._desk.recent:
-                    token, position = self._chance.choice([self._desk.recent[-1], self._chance.choice(list(self._desk.recent))])
-                    work = self._look_when_there(token, position)
-            servers = [server for server in self._desk.servers.values() if server.database is not None]
-            if servers:
-                await self._play.at(self._name, self._chance.choice(servers), self._chance, work, self._play.load.patience_s)
-
-    async def _await_news(self) -> None:
-        """Return when another write is acknowledged: copies may not have it yet."""
-        self._desk.news.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(NEWS_S):
-                await self._desk.news.wait()
-
-    def _look_when_there(self, token: str, position: int) -> Work:
-        async def work(talk: Talk) -> None:
-            give_up_s = talk.time() + CATCH_UP_S
-            pause_s, longest_s = LOOK_PAUSES_S
-            while talk.database.position < position:
-                if talk.time() > give_up_s:
-                    return
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 1.1, longest_s)
-            await look_for(talk, token, position)
-
-        return work
-
-
-__all__ = ["DatabasePlay", "read_copy"]

@@ -69,8 +69,8 @@ class Evictor:
         for _ in range(times):
             await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
             victim = scene.owner.get(self._log) or chance.choice(self._victims)
-            way = chance.choice(["kill", "kill", "pause", "pause", "cut", "alone", "bookies", "bookies"])
-            if way in ("kill", "pause") and chance.random() < 0.5:
+            way = chance.choice(["kill", "kill", "pause", "pause", "pause", "cut", "alone", "bookies", "bookies"])
+            if way in ("kill", "pause") and chance.random() < 0.7:
                 victim = await self._at_moment(victim, way)
             if victim and not scene.is_quiet:
                 await self._strike(victim, way)
@@ -88,7 +88,7 @@ class Evictor:
             done.set()
 
         target = owner if moment == "log.roll" else chance.choice(self._victims)
-        trap = scene.stage.world.points.strike(moment, spring, node=target, skip=chance.randrange(3))
+        trap = scene.stage.world.points.strike(moment, spring, node=target, skip=chance.randrange(2))
         await wait_for(done, MOMENT_WAIT_S)
         trap.cancel()
         if not struck:

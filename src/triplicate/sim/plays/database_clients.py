@@ -1,0 +1,185 @@
+"""The clients of a database play: those who change things, those who look at copies, and one who trusts no leader."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from functools import partial
+
+from triplicate.errors import SqlError
+from triplicate.sim.host import NodeDied
+from triplicate.sim.plays.database_desk import Desk, Request, Talk, talk_to
+from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.sim.plays.database_work import (
+    SCHEMA_WORK,
+    WORK,
+    Work,
+    doubt,
+    look,
+    look_for,
+    new_request,
+    put,
+    send_request,
+)
+from triplicate.sql import SqlDatabase
+
+CATCH_UP_S = 3.0
+"""A reader of a copy waits so long for it to reach a position."""
+LOOK_PAUSES_S = (0.0003, 0.02)
+"""It looks often at first, then more and more rarely."""
+NEWS_S = 2.0
+
+
+async def visit(desk: Desk, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
+    """Do some work in a session with one node; whether it was done."""
+
+    async def converse(database: SqlDatabase) -> None:
+        async with talk_to(desk, name, server, database, chance) as talk:
+            await work(talk)
+
+    try:
+        async with asyncio.timeout(patience_s):
+            await server.call(converse)
+    except (SqlError, NodeDied, TimeoutError) as error:
+        desk.stage.note_unknown(error)
+        return False
+    return True
+
+
+class DatabaseClient(ABC):
+    """One client: not a node of its own, but the application in front of whichever node it talks to."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        self.name = name
+        self._desk = desk
+        self._chance = desk.stage.chance(name)
+
+    async def run(self) -> None:
+        """Go on until the faults are over."""
+        while not self._desk.stage.quiet.is_set():
+            await self._step()
+
+    @abstractmethod
+    async def _step(self) -> None: ...
+
+    async def _visit(self, server: DatabaseServer, work: Work) -> bool:
+        return await visit(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
+
+    async def _pause(self, share: float = 1.0) -> None:
+        await asyncio.sleep(self._chance.expovariate(1.0 / (share * self._desk.load.pause_mean_s)))
+
+
+class Talker(DatabaseClient):
+    """Changes things, mostly where a node believes to lead."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name)
+        # Each client has a taste of its own, so that runs differ in kind.
+        self._works = [
+            (work, weight * self._chance.choice([0, 1, 1, 3]))
+            for kind, (work, weight) in WORK.items()
+            if desk.load.tables or kind not in SCHEMA_WORK
+        ]
+        self._works.append((put, 1))
+
+    async def _step(self) -> None:
+        await self._pause()
+        server = self._choose()
+        if server is not None:
+            await self._converse(server)
+
+    def _choose(self) -> DatabaseServer | None:
+        candidates = self._desk.leaders()
+        if not candidates or self._chance.random() < 0.1:
+            candidates = [server for server in self._desk.servers.values() if server.database is not None]
+        return self._chance.choice(candidates) if candidates else None
+
+    async def _converse(self, server: DatabaseServer) -> None:
+        request: Request | None = None
+        if self._desk.requests and self._chance.random() < 0.6:
+            request = self._desk.requests.popleft()
+
+        async def work(talk: Talk) -> None:
+            nonlocal request
+            if request is None and self._chance.random() < 0.2:
+                request = new_request(talk)
+            if request is not None and (talk.leads or request.kind != "transfer"):
+                await send_request(talk, request)
+            if not talk.leads:
+                await look(talk)
+                return
+            if self._desk.answered and self._chance.random() < 0.1:
+                await send_request(talk, self._chance.choice(list(self._desk.answered)))
+            await self._resolve(talk)
+            for _ in range(self._chance.randrange(1, 4)):
+                (chosen,) = self._chance.choices([work for work, _ in self._works], [weight for _, weight in self._works])
+                await chosen(talk)
+                await talk.think()
+
+        await self._visit(server, work)
+        if request is not None:
+            (self._desk.answered if request.done else self._desk.requests).append(request)
+
+    async def _resolve(self, talk: Talk) -> None:
+        for token in list(self._desk.unresolved)[:2]:
+            await talk.resolve(token)
+
+
+class Watcher(DatabaseClient):
+    """Looks at copies, mostly for what has just been acknowledged elsewhere."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name)
+        self._news = desk.listen()
+
+    async def _step(self) -> None:
+        await self._pause(2.0)
+        work: Work = look
+        if self._chance.random() < 0.6:
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(NEWS_S):
+                    await self._news.wait()
+            if self._desk.recent:
+                token, position = self._chance.choice([self._desk.recent[-1], self._chance.choice(list(self._desk.recent))])
+                work = partial(_look_when_there, token=token, position=position)
+        servers = [server for server in self._desk.servers.values() if server.database is not None]
+        if servers:
+            await self._visit(self._chance.choice(servers), work)
+
+
+async def _look_when_there(talk: Talk, token: str, position: int) -> None:
+    give_up_s = talk.time() + CATCH_UP_S
+    pause_s, longest_s = LOOK_PAUSES_S
+    while talk.database.position < position:
+        if talk.time() > give_up_s:
+            return
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.1, longest_s)
+    await look_for(talk, token, position)
+
+
+class Doubter(DatabaseClient):
+    """Wherever more than one node believes to lead, asks each for what has just been written at one of them."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        super().__init__(desk, name)
+        self._news = desk.listen()
+
+    async def _step(self) -> None:
+        self._news.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(NEWS_S):
+                await self._news.wait()
+        leaders = self._desk.leaders()
+        if len(leaders) > 1:
+            await self._visit(self._chance.choice(leaders), doubt)
+
+
+def clients_of(desk: Desk) -> list[DatabaseClient]:
+    """All clients of a play."""
+    clients: list[DatabaseClient] = [Talker(desk, f"talker-{number + 1}") for number in range(desk.load.talkers)]
+    clients += [Watcher(desk, f"watcher-{number + 1}") for number in range(desk.load.watchers)]
+    return [*clients, *([Doubter(desk, "doubter")] if clients else [])]
