@@ -24,6 +24,7 @@ from triplicate.sim import (
     Result,
     Summary,
     apply_mutant,
+    found_by,
     hunt_all,
     mutants_folder,
     plan_from_json,
@@ -171,7 +172,7 @@ def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str 
     for strike in found.plan.faults:
         click.echo(f"fault: {strike}")
     click.echo(f"load: {found.plan.load}, for {found.plan.duration_s:g} s")
-    click.echo(f"{found.finding}: {found.result.violations[0]}")
+    click.echo(next(violation for violation in found.result.violations if found_by(violation) == found.finding))
     ending = "nothing more can be taken away" if found.complete else f"stopped after {found.runs} runs; --runs allows more"
     click.echo(f"{len(plan.faults)} faults became {len(found.plan.faults)} in {found.runs} runs; {ending}")
     click.echo(f"replay it: triplicate sim replay {seed} --plan {path}{f' --mutant {mutant}' if mutant else ''}")

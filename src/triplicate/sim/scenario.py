@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplicate.config import ClientSettings
-from triplicate.errors import TriplicateError
 from triplicate.sim.checkers import Verdict, judge
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
 from triplicate.sim.faults import KINDS, Targets, draw_faults, play_fault
 from triplicate.sim.host import World, derive_seed
-from triplicate.sim.loop import SimulationStuck
+from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.points import points_known
@@ -77,6 +76,12 @@ class Result:
         shown = self.violations[:VIOLATIONS_SHOWN]
         more = len(self.violations) - len(shown)
         return "\n".join([head, *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])])
+
+
+def described(error: BaseException) -> str:
+    """An error that came out of a run, with the place where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"failed: {type(error).__name__} in {place.name}: {error}"
 
 
 def bookie_names(count: int = ClusterOptions.bookies) -> list[str]:
@@ -165,11 +170,14 @@ class Scenario:
             self.world.run(self._play())
         except SimulationStuck as stuck:
             problems.append(f"stuck: {stuck}")
-        except (TriplicateError, OSError, AssertionError) as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            problems.append(f"failed: {type(error).__name__} in {place.name}: {error}")
+        except (Exception, HostCrashed) as error:  # noqa: BLE001 - whatever it is, it is what this seed has found
+            problems.append(described(error))
         digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
-        verdicts = judge(self.stage.history, self.play.checkers)
+        verdicts: list[Verdict] = []
+        try:
+            verdicts = judge(self.stage.history, self.play.checkers)
+        except Exception as error:  # noqa: BLE001 - a history that a judge did not expect is a finding as well
+            problems.append(described(error))
         self.world.close()
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]

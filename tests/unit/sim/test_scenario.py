@@ -52,6 +52,21 @@ def test_an_assertion_of_an_actor_is_a_violation(monkeypatch: pytest.MonkeyPatch
     assert [found_by(violation) for violation in result.violations if "what cannot be" in violation]
 
 
+def test_whatever_comes_out_of_an_actor_is_a_finding_and_ends_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wrong(self: TinyPlay, client: Client) -> None:
+        raise KeyError("a mutant's")
+
+    def confused(history: object, verdict: object) -> None:
+        raise ValueError("a history like this was not thought of")
+
+    monkeypatch.setattr(TinyPlay, "_write", wrong)
+    monkeypatch.setattr(TinyPlay, "checkers", {"nothing_is_found": confused})
+    violations = run_seed(1, tiny_plan()).violations
+    assert {found_by(violation) for violation in violations} == {"failed"}
+    assert any("a mutant's" in violation for violation in violations)
+    assert any("not thought of" in violation for violation in violations)
+
+
 def test_what_is_left_behind_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     async def litter(self: TinyPlay, client: Client) -> None:
         asyncio.get_running_loop().call_later(1000.0, print)
