@@ -35,6 +35,10 @@ STUCK_NAMES_MAX = 20
 """How many waiting tasks a `SimulationStuck` names."""
 
 
+UNWIND_MAX = 100
+"""How often a dead node's coroutine may wait again while it is being unwound."""
+
+
 class SimulationStuck(AssertionError):
     """The simulation cannot end: everybody waits for somebody, or the bound of callbacks or of virtual time is reached."""
 
@@ -409,14 +413,17 @@ class VirtualLoop(LoopInterface):
             return
         self._closed = True
         asyncio_events._set_running_loop(self)
-        # A dead node's block that waits for something on its way out is left in the midst of that, and Python complains when it is freed.
         complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
         try:
             for task in self._frozen:
                 coroutine: Any = task.get_coro()
-                # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago.
-                with suppress(Exception, HostCrashed):
-                    coroutine.close()
+                # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago. A block that
+                # waits for something on its way out is thrown out of that as well, and again, until all have been left.
+                for _ in range(UNWIND_MAX):
+                    with suppress(Exception, HostCrashed):
+                        coroutine.close()
+                    if getattr(coroutine, "cr_frame", None) is None:
+                        break
             self._frozen.clear()
         finally:
             sys.unraisablehook = complain

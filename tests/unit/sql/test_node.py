@@ -202,3 +202,21 @@ def test_a_node_that_was_declared_dead_stops_and_says_so(tmp_path: Path) -> None
         assert await run(again, "select count(*) from t") == [(3,)]
 
     play(tmp_path, scene, nodes=2)
+
+
+def test_a_session_with_a_snapshot_can_be_closed_after_its_node_has_stopped(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 300)
+        session = await cluster.database(cluster.leader_name()).session()
+        await run(session, "begin")
+        cursor = await session.start(await session.prepare("select a from t"), ())
+        assert len(await cursor.fetch(10)) == 10
+        await cluster.nodes[cluster.leader_name()].stop()
+        with pytest.raises(SqlError) as refused:
+            await run(session, "select 1")
+        assert refused.value.sqlstate == "57P01"
+        await cursor.close()
+        await session.close()
+        assert not [found for found in apsw.connections() if found.filename.startswith(str(tmp_path))]
+
+    play(tmp_path, scene)

@@ -1,0 +1,255 @@
+"""A replicated database under forced schedules: its nodes are held, killed and replaced at the moments that matter most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from triplicate.errors import SqlError
+from triplicate.sim import PLAYS, NodeDied, Plan, Result, run_seed
+from triplicate.sim.plays import DatabasePlay
+from triplicate.sim.plays.database_clients import visit
+from triplicate.sim.plays.database_desk import Request, Talk
+from triplicate.sim.plays.database_load import DatabaseLoad
+from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.sim.plays.database_work import Work, send_request
+
+Scene = Callable[[DatabasePlay], Awaitable[None]]
+
+QUIET = DatabaseLoad(
+    nodes=3,
+    talkers=0,
+    watchers=0,
+    pause_mean_s=1.0,
+    patience_s=30.0,
+    registers=1,
+    roll_size_bytes=1024 * 1024,
+    roll_age_s=7200.0,
+    tables=False,
+    leader_strikes=(),
+)
+REGISTER = "register0"
+PATIENCE_S = 30.0
+
+
+def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7) -> Result:
+    """Let a scene happen in a cluster without other faults and clients; everything is judged as in any run."""
+
+    class ScenePlay(DatabasePlay):
+        async def begin(self) -> None:
+            await super().begin()
+            await scene(self)
+
+    monkeypatch.setitem(PLAYS, "databases", ScenePlay)
+    result = run_seed(seed, Plan("databases", QUIET, duration_s=1.0))
+    assert result.ok, str(result)
+    return result
+
+
+async def leader(of: DatabasePlay, besides: DatabaseServer | None = None) -> DatabaseServer:
+    """A node that believes to lead, once there is one."""
+    while True:
+        for server in of.desk.leaders():
+            if server is not besides:
+                return server
+        await asyncio.sleep(0.01)
+
+
+async def write(talk: Talk, value: int) -> None:
+    async with talk.attempt(talk.desk.token("put")) as attempt:
+        attempt.invoke(REGISTER, "write", (value,))
+        attempt.ask()
+        await talk.rows("update registers set value = ?, token = ? where name = ?", value, attempt.token, REGISTER)
+
+
+def writing(value: int) -> Work:
+    async def work(talk: Talk) -> None:
+        await write(talk, value)
+
+    return work
+
+
+async def at(of: DatabasePlay, server: DatabaseServer, work: Work) -> str:
+    """Do some work at a node: '' when it was done, else how it ended."""
+    outcome = ""
+
+    async def noting(talk: Talk) -> None:
+        nonlocal outcome
+        try:
+            await work(talk)
+        except SqlError as error:
+            outcome = error.sqlstate
+
+    if not await visit(of.desk, "client", server, of.stage.chance("client"), noting, PATIENCE_S):
+        outcome = "gone"
+    return outcome
+
+
+async def seen(of: DatabasePlay, server: DatabaseServer) -> int:
+    """What a node says that the register holds."""
+    values: list[int] = []
+
+    async def look(talk: Talk) -> None:
+        values.append(await talk.read_register(REGISTER))
+
+    assert await visit(of.desk, "client", server, of.stage.chance("client"), look, PATIENCE_S)
+    return values[0]
+
+
+@pytest.mark.parametrize("keeps_its_file", [True, False])
+def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, keeps_its_file: bool
+) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        of.stage.world.points.strike("sql.local_commit", lambda _: first.crash(keep_unsynced=keeps_its_file), node=first.name)
+        assert await at(of, first, writing(5)) == "gone"
+        second = await leader(of, besides=first)
+        assert await seen(of, second) == 5, "the log had acknowledged it"
+        await first.restart()
+
+    play(monkeypatch, scene)
+
+
+def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        assert first.host is not None
+        host = first.host
+        of.stage.world.points.strike("sql.local_commit", lambda _: host.pause(), node=first.name)
+        writer = of.stage.world.loop.begin(at(of, first, writing(5)))
+        while not host.paused:
+            await asyncio.sleep(0.001)
+        first.expire_session()
+        second = await leader(of, besides=first)
+        assert await seen(of, second) == 5
+        assert await at(of, second, writing(6)) == ""
+        # The question waits at the paused node, which still believes to lead when it goes on.
+        asked = of.stage.world.loop.begin(at(of, first, lambda talk: talk.read_register(REGISTER)))
+        await asyncio.sleep(0.1)
+        host.resume()
+        assert await asked == "57P01"
+        assert await writer == ""
+        assert await seen(of, await leader(of, besides=first)) == 6
+
+    play(monkeypatch, scene)
+
+
+def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        assert first.host is not None
+        host = first.host
+        of.stage.world.points.strike("sql.append", lambda _: host.pause(), node=first.name)
+        writer = of.stage.world.loop.begin(at(of, first, writing(5)))
+        while not host.paused:
+            await asyncio.sleep(0.001)
+        first.expire_session()
+        second = await leader(of, besides=first)
+        assert await seen(of, second) == 0
+        host.resume()
+        assert await writer == "08007"
+        assert await seen(of, await leader(of, besides=first)) == 0
+        (token,) = of.desk.unresolved
+        assert await at(of, second, lambda talk: talk.resolve(token)) == ""
+        assert not of.desk.unresolved
+
+    play(monkeypatch, scene)
+
+
+def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        first.reachable.clear()
+        first.expire_session()
+        second = await leader(of, besides=first)
+        assert await at(of, second, writing(6)) == ""
+        assert first.leads, "it has heard nothing"
+        assert await at(of, first, lambda talk: talk.read_register(REGISTER)) == "57P01"
+        first.reachable.set()
+
+    play(monkeypatch, scene)
+
+
+def test_a_write_at_a_leader_that_was_replaced_comes_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        first.reachable.clear()
+        first.expire_session()
+        second = await leader(of, besides=first)
+        assert await at(of, first, writing(5)) in ("08007", "57P01")
+        assert await seen(of, second) == 0
+        first.reachable.set()
+
+    play(monkeypatch, scene)
+
+
+@pytest.mark.parametrize("point", ["replica.take_over", "replica.replay"])
+def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        assert await at(of, first, writing(5)) == ""
+        struck: list[str] = []
+
+        def strike(node: str) -> None:
+            struck.append(node)
+            of.servers[node].crash(keep_unsynced=True)
+
+        of.stage.world.points.strike(point, strike)
+        first.crash()
+        third = await leader(of, besides=first)
+        assert struck
+        assert third.name not in (first.name, *struck)
+        assert await seen(of, third) == 5
+        await first.restart()
+        await of.servers[struck[0]].restart()
+
+    play(monkeypatch, scene)
+
+
+@pytest.mark.parametrize("skip", range(4))
+def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch: pytest.MonkeyPatch, skip: int) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        follower = next(server for server in of.servers.values() if server is not first)
+        trap = of.stage.world.points.strike("sql.apply", lambda _: follower.crash(keep_unsynced=True), node=follower.name, skip=skip)
+        for value in range(1, 8):
+            assert await at(of, first, writing(value)) == ""
+            await asyncio.sleep(0.05)
+        assert trap.struck
+        await follower.restart()
+
+    play(monkeypatch, scene)
+
+
+@pytest.mark.parametrize("kind", ["ticket", "add", "transfer"])
+def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        request = Request(kind, of.desk.token(kind), register="count0", accounts=("ann", "bob"))
+
+        async def send(talk: Talk) -> None:
+            await send_request(talk, request)
+
+        first = await leader(of)
+        of.stage.world.points.strike("sql.local_commit", lambda _: first.crash(), node=first.name)
+        assert await at(of, first, send) == "gone"
+        assert not request.done
+        assert await at(of, await leader(of, besides=first), send) == ""
+        assert await at(of, await leader(of, besides=first), send) == "", "a third time"
+        await first.restart()
+
+    result = play(monkeypatch, scene)
+    assert result.counts["repeated"] == 1
+
+
+def test_a_node_that_died_is_heard_of_by_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        server = await leader(of)
+        server.crash()
+        with pytest.raises(NodeDied):
+            await server.call(lambda database: database.session())
+        await server.restart()
+
+    play(monkeypatch, scene)
