@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 KIND = "logs"
-CHECKERS = ("progress",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

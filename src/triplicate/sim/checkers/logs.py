@@ -60,7 +60,7 @@ class LogAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class LogReadable:
-    """A writer was told that what lies before an offset can be read."""
+    """What lies before an offset can be read from now on: a writer was told so, or was idle for long enough."""
 
     time_s: float
     log: str

@@ -11,7 +11,7 @@ from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import CutAllowed, LogFinished, ReadingEnded
 from triplicate.sim.plays.log_scene import LOGS, TROUBLE, WRITTEN, Scene
 
-PATIENCE_S = 1.0
+PATIENCE_S = 2.0
 """A tailer that is given nothing for so long looks whether the log is finished."""
 
 
@@ -108,10 +108,10 @@ class Ranger:
 
     async def _read(self, logs: Logs, log: str, end: int) -> None:
         first = (await logs.head(log)).first_offset
-        start = max(first, end - self._chance.choice([20, 60, 200]))
+        start = max(first, end - self._chance.choice([10, 30, 100]))
         if start >= end:
             return
-        size = self._chance.randrange(3, 40)
+        size = self._chance.randrange(5, 40)
         planned = await logs.plan(log, start, end, size)
         assert [(item.first_offset, item.end_offset) for item in planned] == [
             (item.first_offset, item.end_offset) for item in await logs.plan(log, start, end, size)

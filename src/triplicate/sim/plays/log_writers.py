@@ -11,6 +11,8 @@ from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import LogAcknowledged, LogOffered, LogReadable, LogTaken
 from triplicate.sim.plays.log_scene import TROUBLE, Scene, Scribe, records_of, wait_for
 
+IDLE_S = 3.0
+"""When faults are over, what is acknowledged is readable after this time at the latest."""
 QUIET_APPENDS = 3
 """So many appends must succeed for every writer when faults are over."""
 
@@ -164,6 +166,11 @@ class _Turn:
             self._offer(values, keys)
             self._acknowledged(await writer.append_entry(values, keys=keys), values, keys)
         reached = writer.acknowledged_offset
+        # An idle writer sees to it by itself.
+        await asyncio.sleep(IDLE_S)
+        if writer.failure is not None:
+            raise writer.failure
+        scene.add(LogReadable(scene.time(), writer.name, reached))
         while await scene.ask_end(self._logs, writer.name, self._name) < reached:
             if writer.failure is not None:
                 raise writer.failure

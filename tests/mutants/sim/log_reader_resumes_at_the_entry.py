@@ -1,0 +1,19 @@
+"""A reader that begins within an entry is given the entry from its first record on, so it sees records again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import ranges, reader
+    from triplicate.log.entries import LogEntry
+
+    def whole(view: Any, *, first_offset: int, slot: int, count: int, ledger_id: int, entry_id: int, epoch: int) -> LogEntry:
+        return LogEntry(view, first_offset=first_offset, slot=0, count=count + slot, ledger_id=ledger_id, entry_id=entry_id, epoch=epoch)
+
+    for module in (ranges, reader):
+        patch(module, "LogEntry", whole)
