@@ -87,6 +87,10 @@ async def at(of: DatabasePlay, server: DatabaseServer, work: Work) -> str:
     return outcome
 
 
+async def read(talk: Talk) -> None:
+    await talk.read_register(REGISTER)
+
+
 async def seen(of: DatabasePlay, server: DatabaseServer) -> int:
     """What a node says that the register holds."""
     values: list[int] = []
@@ -127,7 +131,7 @@ def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_
         assert await seen(of, second) == 5
         assert await at(of, second, writing(6)) == ""
         # The question waits at the paused node, which still believes to lead when it goes on.
-        asked = of.stage.world.loop.begin(at(of, first, lambda talk: talk.read_register(REGISTER)))
+        asked = of.stage.world.loop.begin(at(of, first, read))
         await asyncio.sleep(0.1)
         host.resume()
         assert await asked == "57P01"
@@ -167,7 +171,7 @@ def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_wr
         second = await leader(of, besides=first)
         assert await at(of, second, writing(6)) == ""
         assert first.leads, "it has heard nothing"
-        assert await at(of, first, lambda talk: talk.read_register(REGISTER)) == "57P01"
+        assert await at(of, first, read) == "57P01"
         first.reachable.set()
 
     play(monkeypatch, scene)
