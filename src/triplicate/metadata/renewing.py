@@ -14,11 +14,15 @@ from typing import TypeVar
 
 from triplicate.errors import ConnectionLost, SessionExpired, WrongCluster
 from triplicate.metadata.tree import ANY_VERSION, Operation, Stat, Tree, Watch
-from triplicate.runtime import Host, shielded
+from triplicate.runtime import Backoff, Host, shielded, sleep
 
 Result = TypeVar("Result")
 
 SESSIONS_PER_OPERATION_MAX = 3
+
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+"""Bounds of the pause of a watch that finds no session to move to."""
 
 
 class RenewingTree:
@@ -70,7 +74,7 @@ class RenewingTree:
         await self._run(lambda tree: tree.sync(path))
 
     def watch(self, path: str) -> Watch:
-        return _RenewingWatch(self, self._tree, path)
+        return _RenewingWatch(self, self._host, self._tree, path)
 
     async def close(self) -> None:
         self._closed = True
@@ -127,8 +131,10 @@ class RenewingTree:
 class _RenewingWatch:
     """A watch that moves to the next session with its tree, and wakes when it does."""
 
-    def __init__(self, owner: RenewingTree, tree: Tree, path: str) -> None:
+    def __init__(self, owner: RenewingTree, host: Host, tree: Tree, path: str) -> None:
         self._owner = owner
+        self._clock = host.clock
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, host.entropy.stream("metadata watches"))
         self._tree = tree
         self._path = path
         self._watch = tree.watch(path)
@@ -143,7 +149,11 @@ class _RenewingWatch:
             try:
                 self._tree = await self._owner.current()
             except (ConnectionLost, WrongCluster):
-                return  # The reader's own attempt meets the same, with its own patience; our next call tries again.
+                # The reader's own attempt meets the same, with its own patience; our next call tries again. A reader that only notes
+                # that something may have changed calls at once, and where sessions fail to open at once would never rest.
+                await sleep(self._clock, self._backoff.next_s())
+                return
+            self._backoff.reset()
             if not self._closed:
                 self._watch = self._tree.watch(self._path)
 

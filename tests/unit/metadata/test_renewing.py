@@ -11,6 +11,7 @@ from tests.unit.metadata.stores import run
 from triplicate.errors import ConnectionLost, SessionExpired
 from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
 from triplicate.runtime import TaskScope, real_host, sleep
+from triplicate.sim import World
 
 INFO = bookie_service("127.0.0.1", 3181)
 
@@ -96,6 +97,35 @@ def test_a_session_that_cannot_be_opened_now_is_tried_again_by_the_next_call() -
         await tree.close()
 
     run(body())
+
+
+def test_a_watch_without_a_session_to_move_to_rests_between_its_attempts() -> None:
+    """Who only notes that something may have changed asks the watch again at once."""
+    world = World(1)
+    host = world.start_host("test")
+    store = MemoryStore(host.port.clock)
+    attempts: list[float] = []
+
+    async def open_session() -> Tree:
+        attempts.append(world.loop.time())
+        if len(attempts) > 1 and attempts[-1] < 10.0:
+            raise ConnectionLost("away")
+        return MemoryTree(store)
+
+    async def body() -> None:
+        tree = RenewingTree(await open_session(), open_session, host.port)
+        watch = tree.watch("/a")
+        store.expire(tree.session_id)
+        while world.loop.time() < 10.0:
+            await watch.changed()
+        await tree.create("/a")
+        await watch.changed()
+        watch.close()
+        await tree.close()
+
+    world.run(host.call(body()))
+    world.close()
+    assert 10 < len(attempts) < 30
 
 
 def test_a_bookie_registers_again_when_its_session_was_lost() -> None:
