@@ -15,6 +15,8 @@ PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 """Fault points at which a publisher is struck."""
 MOMENT_WAIT_S = 6.0
 """So long is a node watched for a moment; one that does not come by is struck then and there."""
+SUCCESSION_S = 8.0
+"""So long is waited for another owner, at most."""
 
 
 class LostAnswers:
@@ -123,7 +125,10 @@ class Evictor:
     async def _recover(self, name: str, way: str) -> None:
         scene, node = self._scene, self._scene.stage.cluster.client(name)
         host = node.host
-        await scene.until_quiet(self._chance.choice([0.2, 1.0, 3.0, 6.0]))
+        if self._chance.random() < 0.5:
+            await scene.until_quiet(self._chance.choice([0.2, 1.0, 3.0, 6.0]))
+        else:
+            await self._until_succeeded(name)
         if way == "kill":
             await node.restart()
         elif host is not None:
@@ -142,6 +147,13 @@ class Evictor:
         await scene.until_quiet(self._chance.choice([1.0, 5.0, 9.0]))
         for bookie in struck:
             await bookie.restart()
+
+    async def _until_succeeded(self, name: str) -> None:
+        """Wait until somebody else has had the log for a moment, though not for ever."""
+        scene, until_s = self._scene, self._scene.time() + SUCCESSION_S
+        while scene.owner.get(self._log) in (None, name) and scene.time() < until_s and not scene.is_quiet:
+            await scene.until_quiet(0.1)
+        await scene.until_quiet(self._chance.uniform(0.0, 1.5))
 
     async def _cut(self, victim: str, way: str) -> None:
         """Cut a node off from most bookies: its segment breaks. Alone with one of them it dies, and nobody asks that one for a while."""
