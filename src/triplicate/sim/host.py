@@ -56,7 +56,7 @@ class World:
         *,
         network: NetworkTiming | None = None,
         disk: DiskTiming | None = None,
-        callbacks_max: int = 20_000_000,
+        callbacks_max: int = 5_000_000,
         time_max_s: float = 100_000.0,
     ) -> None:
         self.seed = seed

@@ -35,6 +35,9 @@ STUCK_NAMES_MAX = 20
 """How many waiting tasks a `SimulationStuck` names."""
 
 
+INSTANT_CALLBACKS_MAX = 100_000
+"""So many callbacks without virtual time moving are a program that goes round in circles; nothing else would ever end it."""
+
 UNWIND_MAX = 100
 """How often a dead node's coroutine may wait again while it is being unwound."""
 
@@ -318,22 +321,26 @@ class VirtualLoop(LoopInterface):
         """
         ready, timers = self._ready, self._timers
         append, popleft, heappop = ready.append, ready.popleft, heapq.heappop
+        limit = min(self.callbacks_max, self.callbacks_run + INSTANT_CALLBACKS_MAX)
         while not self._stopping and (main is None or not main.done()):
             if not ready:
                 while timers and timers[0][2].void:
                     heappop(timers)
                 if not timers:
                     return False
-                self._now = max(self._now, timers[0][0])
-                if self._now > self.time_max_s:
-                    raise SimulationStuck(f"virtual time passed {self.time_max_s} s; waiting: {self.describe_waiting()}")
+                if timers[0][0] > self._now:
+                    self._now = timers[0][0]
+                    if self._now > self.time_max_s:
+                        raise SimulationStuck(f"virtual time passed {self.time_max_s} s; waiting: {self.describe_waiting()}")
+                    limit = min(self.callbacks_max, self.callbacks_run + INSTANT_CALLBACKS_MAX)
             now = self._now
             while timers and timers[0][0] <= now:
                 append(heappop(timers)[2])
             count = len(ready)
             self.callbacks_run += count
-            if self.callbacks_run > self.callbacks_max:
-                raise SimulationStuck(f"{self.callbacks_max} callbacks at {now:.6f} s and no end; busiest: {self._describe_busy()}")
+            if self.callbacks_run > limit:
+                bound = "" if limit == self.callbacks_max else " in this instant"
+                raise SimulationStuck(f"{self.callbacks_run} callbacks at {now:.6f} s and no end{bound}; busiest: {self._describe_busy()}")
             for _ in range(count):
                 handle = popleft()
                 if handle.void:

@@ -88,6 +88,8 @@ def canonical(value: object) -> str:
     """
     if type(value) in PLAIN:
         return repr(value)
+    if isinstance(value, tuple | list | range):
+        return "(" + ", ".join(canonical(item) for item in value) + ")"
     if isinstance(value, enum.Enum):
         return str(value.name)
     if isinstance(value, int):
@@ -100,12 +102,10 @@ def canonical(value: object) -> str:
         return repr(bytes(value))
     if isinstance(value, bytearray | memoryview):
         return repr(bytes(value))
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return "{" + ", ".join(sorted(f"{canonical(key)}: {canonical(item)}" for key, item in value.items())) + "}"
     if isinstance(value, set | frozenset):
         return "{" + ", ".join(sorted(canonical(item) for item in value)) + "}"
-    if isinstance(value, list | tuple | range):
-        return "(" + ", ".join(canonical(item) for item in value) + ")"
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

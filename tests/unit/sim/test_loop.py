@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from triplicate.sim.loop import Life, SimulationStuck, VirtualLoop, context_of
+from triplicate.sim.loop import INSTANT_CALLBACKS_MAX, Life, SimulationStuck, VirtualLoop, context_of
 
 
 def test_time_moves_only_when_nothing_is_ready() -> None:
@@ -63,6 +63,33 @@ def test_a_program_without_end_is_stopped_and_its_busiest_task_named() -> None:
 
     with pytest.raises(SimulationStuck, match="spinner"):
         loop.run_until_complete(main())
+
+
+def test_a_program_that_goes_round_in_circles_in_one_instant_is_stopped_long_before_the_bound_of_all_callbacks() -> None:
+    loop = VirtualLoop()
+
+    async def spins() -> None:
+        await asyncio.sleep(1.0)
+        while True:
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await loop.begin(spins(), name="spinner")
+
+    with pytest.raises(SimulationStuck, match=r"at 1\.000000 s and no end in this instant; busiest: task spinner"):
+        loop.run_until_complete(main())
+    assert loop.callbacks_run < 2 * INSTANT_CALLBACKS_MAX
+
+
+def test_a_program_that_lets_time_pass_may_run_as_many_callbacks_as_it_likes() -> None:
+    loop = VirtualLoop()
+
+    async def main() -> None:
+        for _ in range(INSTANT_CALLBACKS_MAX):
+            await asyncio.sleep(0.0001)
+
+    loop.run_until_complete(main())
+    assert loop.callbacks_run > INSTANT_CALLBACKS_MAX
 
 
 def test_virtual_time_is_bounded() -> None:
