@@ -8,6 +8,8 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from dataclasses import replace
+
     from triplicate.log.core import changes
     from triplicate.log.core.head import Owner, Segment
     from triplicate.log.store import Decision, Stored
@@ -18,10 +20,11 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             head = stored.head
             if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
                 return None
-            closing = closed
-            if head.open is not None and head.open.ledger_id != closed.ledger_id:
-                closing = await self.recover(head.open)
-            return changes.roll(head, closing, opened, self._store.token(), self._store.limits), ()
+            # The segment that it finds open is somebody else's; it is closed as if it were the writer's own, and what follows does
+            # not look where that one ended.
+            closing = closed if head.open is None or head.open.ledger_id == closed.ledger_id else await self.recover(head.open)
+            recent = (*head.recent, closing) if head.open is not None else head.recent
+            return changes.Change(replace(head, open=opened, recent=recent, token=self._store.token())), ()
 
         await self._store.change(self.name, decide)
 
