@@ -122,7 +122,10 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
         print_table((play, "total"), [("seeds", count), *rows, ("CPU seconds a seed", f"{seconds:.2f}")], right=("total",))
     print_table(
         ("fault", "struck", "what it is"),
-        [(name, f"{count:,}", KINDS[name].meaning) for name, count in summary.struck().items()],
+        [
+            (name, f"{count:,}", KINDS[name].meaning if name in KINDS else "a strike of a play's own")
+            for name, count in summary.struck().items()
+        ],
         right=("struck",),
     )
     undecided = summary.undecided()

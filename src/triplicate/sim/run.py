@@ -14,9 +14,6 @@ from triplicate.sim.faults import KINDS
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.scenario import Result, plan_of, run_seed
 
-MISSING = "copies_missing"
-"""In a play's counts: copies that an ack quorum asks for and that were not there when all was over. Counted, not judged."""
-
 
 @dataclass
 class Summary:

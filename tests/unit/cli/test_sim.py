@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
-from triplicate.cli.sim import sim
+from triplicate.cli.sim import show_totals, sim
 from triplicate.sim import PLAYS, Summary, Verdict
+from triplicate.sim import Result as Outcome
 
 
 def call(*arguments: str) -> Result:
@@ -86,6 +87,13 @@ def test_a_violation_is_shown_and_ends_with_code_1(monkeypatch: pytest.MonkeyPat
     assert answer.return_value == 1
     assert "acknowledged_in_order: so it is" in answer.output
     assert answer.output.splitlines()[-1] == "1 seeds, 1 with violations: 1"
+
+
+def test_a_strike_of_a_plays_own_is_in_the_totals_too(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = Summary()
+    summary.add(Outcome(1, "ledgers", "", 1.0, {"acknowledged": 3}, {"cut_off": 2}, [], []))
+    show_totals(summary, 1.0)
+    assert "cut_off" in capsys.readouterr().out
 
 
 def test_a_long_range_that_left_something_out_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
