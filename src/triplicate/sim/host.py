@@ -22,6 +22,7 @@ from triplicate.sim.loop import Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.points import FaultPoints
 from triplicate.sim.record import Recorder
+from triplicate.sim.watchdog import callbacks_bounded
 
 Result = TypeVar("Result")
 
@@ -104,7 +105,7 @@ class World:
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. Does not close it."""
         self.points.install()
-        with collector_held():
+        with collector_held(), callbacks_bounded(self.loop):
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:

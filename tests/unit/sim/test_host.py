@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import time
 
 import pytest
 
@@ -257,6 +259,41 @@ def test_a_world_of_paused_nodes_says_that_they_are_paused() -> None:
 
     with pytest.raises(SimulationStuck, match=r"a: work \(paused\) in "):
         world.run(main())
+    world.close()
+
+
+def test_a_callback_that_never_comes_back_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.sim.watchdog.CALLBACK_CPU_MAX_S", 0.05)
+    before = signal.getsignal(signal.SIGVTALRM)
+    world = World(1)
+
+    async def at_once() -> None: ...
+
+    async def never_waits() -> None:
+        while True:
+            await at_once()
+
+    async def main() -> None:
+        await asyncio.sleep(1.5)
+        await world.start_host("a").call(never_waits())
+
+    with pytest.raises(SimulationStuck, match=r"at 1.500000 s a callback goes on without end: .*never_waits line \d+"):
+        world.run(main())
+    world.close()
+    assert signal.getsignal(signal.SIGVTALRM) == before
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_a_long_run_of_short_callbacks_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.sim.watchdog.CALLBACK_CPU_MAX_S", 0.05)
+    world = World(1)
+
+    async def main() -> None:
+        began = time.process_time()
+        while time.process_time() - began < 0.3:
+            await asyncio.sleep(0.1)
+
+    world.run(main())
     world.close()
 
 

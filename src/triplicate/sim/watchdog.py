@@ -1,0 +1,52 @@
+"""A bound on a single callback: a loop that never waits would hang a simulation for good, for nothing ever comes back to the loop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from triplicate.sim.loop import SimulationStuck, VirtualLoop
+
+CALLBACK_CPU_MAX_S = 5.0
+"""Processor time of one turn of the loop after which it is given up; twice as much at most. Turns take milliseconds."""
+
+FRAMES_SHOWN = 4
+
+
+class CallbackEndless(KeyboardInterrupt):
+    """Raised inside the callback. A KeyboardInterrupt, for tasks and most handlers of errors let that through."""
+
+
+@contextmanager
+def callbacks_bounded(loop: VirtualLoop) -> Iterator[None]:
+    """Watch over the loop while it runs. Elsewhere than in the main thread, where there are no signals, it does nothing.
+
+    Raises:
+        SimulationStuck: a callback went on and on; it says where.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+    seen = -1
+
+    def tick(_: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        if loop.callbacks_run == seen:
+            # The innermost frames last: as a traceback has them.
+            places = [f"{place.name} line {place.lineno}" for place in traceback.extract_stack(frame)[-FRAMES_SHOWN:]]
+            raise CallbackEndless(" > ".join(places))
+        seen = loop.callbacks_run
+
+    before = signal.signal(signal.SIGVTALRM, tick)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CALLBACK_CPU_MAX_S, CALLBACK_CPU_MAX_S)
+    try:
+        yield
+    except CallbackEndless as endless:
+        raise SimulationStuck(f"at {loop.time():.6f} s a callback goes on without end: {endless}") from endless
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
