@@ -18,10 +18,12 @@ class Window:
         self._entries = 0
         self._bytes = 0
         self._waiting: deque[tuple[asyncio.Future[None], int, int]] = deque()
+        self._waking = 0
+        """How many have their room and have not run since: who comes now comes after them."""
 
     def take_nowait(self, entries: int, size_bytes: int) -> bool:
         """Take room if there is some and nobody waits for it."""
-        if self._waiting or not self._fits(entries, size_bytes):
+        if self._waiting or self._waking or not self._fits(entries, size_bytes):
             return False
         self._entries += entries
         self._bytes += size_bytes
@@ -37,11 +39,14 @@ class Window:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self._waking -= 1
                 self.give_back(entries, size_bytes)
             else:
                 self._waiting = deque(item for item in self._waiting if item[0] is not granted)
                 self._grant()
             raise
+        self._waking -= 1
+        self._grant()
 
     def give_back(self, entries: int, size_bytes: int) -> None:
         """Room is free again: let those in who wait longest."""
@@ -72,6 +77,7 @@ class Window:
             self._waiting.popleft()
             self._entries += entries
             self._bytes += size_bytes
+            self._waking += 1
             granted.set_result(None)
 
     def _fits(self, entries: int, size_bytes: int) -> bool:
