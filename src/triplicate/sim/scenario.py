@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplicate.config import ClientSettings
-from triplicate.sim.checkers import Verdict, judge
+from triplicate.sim.checkers import Copy, Verdict, judge
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.faults import KINDS, Targets, draw_faults, play_fault
+from triplicate.sim.faults import KINDS, Targets, draw_ambushes, draw_faults, play_fault
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.plan import Plan, Strike
@@ -105,7 +105,10 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
     rooms = ("bookie", *kind.rooms)
     points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
     targets = Targets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load))
-    return replace(plan, faults=draw_faults(chance, targets, plan.duration_s))
+    faults = draw_faults(chance, targets, plan.duration_s)
+    if kind.ambushed:
+        faults += draw_ambushes(chance, targets, plan.duration_s)
+    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)))
 
 
 def play_of(seed: int) -> str:
@@ -232,5 +235,7 @@ class Scenario:
         counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
         counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())
         counts["callbacks"] = self.world.loop.callbacks_run
+        copies = self.stage.history.of(Copy)
+        counts["copies_missing"] = sum(1 for copy in copies if copy.payload is None and not copy.is_listed)
         counts["bookies_lost"] = len(self.stage.lost_bookies)
         return counts

@@ -49,6 +49,11 @@ STRIKES: dict[str, list[Strike]] = {
         Strike("kill", 1.5, "bookie-2", lasts_s=2.0),
         Strike("kill", 1.5, "bookie-3", lasts_s=2.0),
     ],
+    "ambush": [
+        Strike("kill", 1.0, "bookie-1", lasts_s=2.0),
+        Strike("kill", 1.0, "bookie-2", lasts_s=2.0),
+        Strike("ambush", 0.5, lasts_s=0.5, options={"point": OF_CLIENTS, "bookies": 1, "node": "pause", "stall": True}),
+    ],
     "session_expired": [Strike("session_expired", 1.0, "bookie-1"), Strike("session_expired", 1.0, "writer")],
 }
 

@@ -10,12 +10,13 @@ import asyncio
 import random
 from dataclasses import replace
 
-from triplicate.sim.faults import disks, links, metadata, processes
+from triplicate.sim.faults import ambushes, disks, links, metadata, processes
+from triplicate.sim.faults.ambushes import draw_ambushes
 from triplicate.sim.faults.kind import FaultKind, Targets
 from triplicate.sim.plan import Strike
 from triplicate.sim.stage import Stage
 
-__all__ = ["KINDS", "FaultKind", "Targets", "draw_faults", "play_fault"]
+__all__ = ["KINDS", "FaultKind", "Targets", "draw_ambushes", "draw_faults", "play_fault"]
 
 ON_RATE = 0.3
 """How likely a kind is on in a seed."""
@@ -41,9 +42,13 @@ KINDS: dict[str, FaultKind] = {
     "metadata_slow": FaultKind("metadata operations take many times as long", metadata.draw_slow, metadata.slow),
     "metadata_lost": FaultKind("metadata connections are lost, before or after the change", metadata.draw_lost, metadata.lose),
     "metadata_conflict": FaultKind("somebody else changes a node between read and change", metadata.draw_conflict, metadata.conflict),
+    "ambush": FaultKind("much goes wrong at once where a client comes to a decisive moment", ambushes.draw, ambushes.ambush),
     "session_expired": FaultKind("a living node's metadata session ends", metadata.draw_expired, metadata.expire),
 }
 """All kinds, by the name in a `Strike`."""
+
+DRAWN = tuple(name for name in KINDS if name != "ambush")
+"""Those that `draw_faults` draws; ambushes come on top, where a play wants them."""
 
 
 def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> tuple[Strike, ...]:
@@ -53,7 +58,7 @@ def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> t
         targets: the nodes that may be struck.
         duration_s: when faults stop.
     """
-    kinds = [name for name in KINDS if chance.random() < ON_RATE] or [chance.choice(list(KINDS))]
+    kinds = [name for name in DRAWN if chance.random() < ON_RATE] or [chance.choice(DRAWN)]
     victims = chance.sample(targets.bookies, min(targets.losses_max, len(targets.bookies)))
     strikes: list[Strike] = []
     wanted = chance.randrange(STRIKES_MIN, STRIKES_MAX)
@@ -61,7 +66,7 @@ def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> t
         if len(strikes) >= wanted:
             break
         # Where none of the kinds that are on finds anything to strike, all are on.
-        kind = chance.choice(kinds if number < DRAWS_MAX // 2 else list(KINDS))
+        kind = chance.choice(kinds if number < DRAWS_MAX // 2 else DRAWN)
         strike = KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.85))
         if strike is not None and strike.kind == "bit_rot":
             strike = replace(strike, target=chance.choice(victims))

@@ -21,6 +21,8 @@ class Play(ABC):
     """Names in `counts` that must not be zero over a hundred seeds."""
     rooms: ClassVar[tuple[str, ...]] = ("client",)
     """Rooms of the code that its nodes beside the bookies run: faults may strike at their fault points."""
+    ambushed: ClassVar[bool] = False
+    """Whether ambushes wait at decisive moments of its clients."""
 
     def __init__(self, stage: Stage, load: Any) -> None:
         self.stage = stage

@@ -23,6 +23,7 @@ class LedgerPlay(Play):
     name = "ledgers"
     load_type = LedgerLoad
     checkers = CHECKERS
+    ambushed = True
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
         "tailed",
