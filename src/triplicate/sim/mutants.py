@@ -8,6 +8,7 @@ are played), ``CHECKERS`` (optional: those of which one must report), and ``appl
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib.util
 import multiprocessing
 import time
@@ -26,6 +27,7 @@ CLEAN_SEEDS = 3
 """So many seeds of each play are first seen to be clean on the code as it is."""
 LIMIT_S = 1200.0
 """A mutant that was not judged within this time is no longer waited for."""
+NAMES_SHOWN = 8
 FOLDER = Path("tests") / "mutants" / "sim"
 
 
@@ -89,7 +91,10 @@ def read_mutants(folder: Path, names: Sequence[str] = ()) -> list[Mutant]:
     known = [mutant.name for mutant in mutants]
     for name in names:
         if name not in known:
-            raise ArgumentError(f"there is no mutant {name!r}; there are: {', '.join(known) or 'none'}")
+            near = difflib.get_close_matches(name, known, 4, 0.5)
+            hint = f"meant is perhaps {', '.join(near)}" if near else f"there are: {', '.join(known[:NAMES_SHOWN])}"
+            more = f" and {len(known) - NAMES_SHOWN} more in {FOLDER}" if not near and len(known) > NAMES_SHOWN else ""
+            raise ArgumentError(f"there is no mutant {name!r}; {hint}{more}")
     return [mutant for mutant in mutants if not names or mutant.name in names]
 
 
