@@ -71,7 +71,7 @@ class Evictor:
         for _ in range(times):
             await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
             victim = scene.owner.get(self._log) or chance.choice(self._victims)
-            way = chance.choice(["kill", "kill", "pause", "pause", "pause", "cut", "alone", "bookies", "bookies"])
+            way = chance.choice(["kill", "kill", "pause", "pause", "pause", "cut", "alone"])
             if way in ("kill", "pause") and chance.random() < 0.7:
                 victim = await self._at_moment(victim, way)
             if victim and not scene.is_quiet:
@@ -100,9 +100,7 @@ class Evictor:
         return ""
 
     async def _strike(self, victim: str, way: str) -> None:
-        if way == "bookies":
-            await self._take_bookies()
-        elif way in ("cut", "alone"):
+        if way in ("cut", "alone"):
             await self._cut(victim, way)
         elif self._down(victim, way):
             await self._recover(victim, way)
@@ -134,20 +132,6 @@ class Evictor:
         elif host is not None:
             host.resume()
 
-    async def _take_bookies(self) -> None:
-        """Kill so many bookies that no segment can go on and none can be made: writers must get past that when they are back."""
-        scene, cluster = self._scene, self._scene.stage.cluster
-        bookies = list(cluster.bookies.values())
-        self._chance.shuffle(bookies)
-        struck = [bookie for bookie in bookies if bookie.alive][: max(2, len(bookies) - scene.load.ensemble_size + 1)]
-        for bookie in struck:
-            bookie.crash(silent=False, keep_unsynced=self._chance.random() < 0.5)
-        scene.count("bookies_taken", len(struck))
-        # Writers bear with what is gone for a moment; then their segment is broken.
-        await scene.until_quiet(self._chance.choice([1.0, 5.0, 9.0]))
-        for bookie in struck:
-            await bookie.restart()
-
     async def _until_succeeded(self, name: str) -> None:
         """Wait until somebody else has had the log for a moment, though not for ever."""
         scene, until_s = self._scene, self._scene.time() + SUCCESSION_S
@@ -176,3 +160,22 @@ class Evictor:
         for bookie in lost:
             network.unblock(victim, bookie)
         await scene.stage.cluster.client(victim).restart()
+
+
+async def take_bookies(scene: Scene, times: int) -> None:
+    """So often, kill so many bookies that no segment can go on and none can be made: writers must get past that when they are back."""
+    chance, cluster = scene.chance("bookies"), scene.stage.cluster
+    for _ in range(times):
+        await scene.until_quiet(chance.uniform(0.2, 1.5) * scene.stage.plan.duration_s / (times + 1))
+        bookies = list(cluster.bookies.values())
+        chance.shuffle(bookies)
+        struck = [bookie for bookie in bookies if bookie.alive][: max(2, len(bookies) - scene.load.ensemble_size + 1)]
+        if scene.is_quiet:
+            return
+        for bookie in struck:
+            bookie.crash(silent=False, keep_unsynced=chance.random() < 0.5)
+        scene.count("bookies_taken", len(struck))
+        # Writers bear with what is gone for a moment; then their segment is broken.
+        await scene.until_quiet(chance.choice([2.0, 4.0, 7.0]))
+        for bookie in struck:
+            await bookie.restart()

@@ -45,6 +45,8 @@ class LogLoad:
     """The same for the writer of the third log, which changes between it and a publisher."""
     interruptions: int
     """The same for publishers of the second log."""
+    outages: int
+    """How often so many bookies are killed that nobody can write."""
     lost_answers: int
     """How often a change of some log's head is applied and its answer lost."""
     crowded: bool
@@ -64,8 +66,8 @@ def draw_load(chance: random.Random) -> LogLoad:
         write_quorum=write_quorum,
         ack_quorum=ack_quorum,
         writers=chance.choice([2, 3, 3]),
-        pause_mean_s=chance.choice([0.3, 0.5, 1.0]),
-        burst_high=chance.choice([2, 3, 6]),
+        pause_mean_s=chance.choice([0.2, 0.35, 0.6]),
+        burst_high=chance.choice([2, 3, 5]),
         tenure_mean_s=chance.choice([3.0, 8.0, 20.0]),
         value_high_bytes=chance.choice([20, 200, 800]),
         window_entries=chance.choice([3, 8, 100]),
@@ -82,6 +84,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         tasks=chance.randrange(1, 4),
         deaths=chance.randrange(0, 4),
         interruptions=chance.randrange(0, 3),
+        outages=chance.choice([0, 1, 1, 2]),
         lost_answers=chance.choice([0, 3, 8]),
         crowded=chance.random() < 0.6,
         small_pages=chance.random() < 0.5,

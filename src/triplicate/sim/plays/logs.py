@@ -11,7 +11,7 @@ from typing import ClassVar
 from triplicate.client import Client
 from triplicate.sim.checkers.logs import LOG_CHECKERS, CutAllowed
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, LostAnswers
+from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, LostAnswers, take_bookies
 from triplicate.sim.plays.log_load import LogLoad, draw_load
 from triplicate.sim.plays.log_publishers import Application, Driver
 from triplicate.sim.plays.log_readers import FinalReader, Keeper, Ranger, Tailer
@@ -78,6 +78,7 @@ class LogPlay(Play):
             replace(load, deaths=0),
             replace(load, interruptions=0),
             replace(load, lost_answers=0),
+            replace(load, outages=0),
         ):
             if less != load:
                 yield less
@@ -99,7 +100,7 @@ class LogPlay(Play):
         for number in range(1, load.writers + 1):
             first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
             writer = Writer(
-                scene, f"writer-{number}", WRITTEN, idle_mean_s=3.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
+                scene, f"writer-{number}", WRITTEN, idle_mean_s=2.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
             )
             self._begin(self._working, writer.name, writer)
         clerk = Writer(scene, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
@@ -111,6 +112,7 @@ class LogPlay(Play):
         self._begin(self._endless, "ranger", Ranger(scene, "ranger"))
         self._begin(self._endless, "keeper", Keeper(scene, "keeper"))
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
+        self._striking.append(stage.world.loop.begin(take_bookies(scene, load.outages), name="outages"))
         self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
