@@ -13,13 +13,27 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.leadership import Leadership
     from triplicate.sql.writer import Pending
 
-    original = Leadership._append_and_commit
+    append_and_commit = Leadership._append_and_commit
 
-    async def append_and_commit(self: Leadership, pending: Pending) -> None:
-        await original(self, pending)
-        waiting: list[asyncio.Future[None]] = self._waiting_reads
-        for proof in waiting:
+    def riders(leadership: Leadership) -> list[asyncio.Future[None]]:
+        found: list[asyncio.Future[None]] = vars(leadership).setdefault("_riders", [])
+        return found
+
+    async def and_let_riders_go(self: Leadership, pending: Pending) -> None:
+        await append_and_commit(self, pending)
+        for proof in riders(self):
             if not proof.done():
                 proof.set_result(None)
+        riders(self).clear()
 
-    patch(Leadership, "_append_and_commit", append_and_commit)
+    async def ride(self: Leadership) -> None:
+        self._check()
+        proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting_reads.append(proof)
+        riders(self).append(proof)
+        if self._pump is not None and not self._pump.done():
+            self._pump.set_result(None)
+        await proof
+
+    patch(Leadership, "_append_and_commit", and_let_riders_go)
+    patch(Leadership, "barrier", ride)

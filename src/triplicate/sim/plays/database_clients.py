@@ -30,6 +30,7 @@ CATCH_UP_S = 3.0
 LOOK_PAUSES_S = (0.0003, 0.02)
 """It looks often at first, then more and more rarely."""
 NEWS_S = 2.0
+DOUBT_S = 0.1
 
 
 async def visit(desk: Desk, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
@@ -86,12 +87,15 @@ class Talker(DatabaseClient):
 
     async def _step(self) -> None:
         await self._pause()
+        await asyncio.sleep(max(0.0, self._desk.lull_until_s - self._desk.stage.time()))
         server = self._choose()
         if server is not None:
             await self._converse(server)
 
     def _choose(self) -> DatabaseServer | None:
         candidates = self._desk.leaders()
+        if self._chance.random() < 0.8:
+            del candidates[1:]
         if not candidates or self._chance.random() < 0.1:
             candidates = [server for server in self._desk.servers.values() if server.database is not None]
         return self._chance.choice(candidates) if candidates else None
@@ -162,20 +166,16 @@ async def _look_when_there(talk: Talk, token: str, position: int) -> None:
 
 
 class Doubter(DatabaseClient):
-    """Wherever more than one node believes to lead, asks each for what has just been written at one of them."""
-
-    def __init__(self, desk: Desk, name: str) -> None:
-        super().__init__(desk, name)
-        self._news = desk.listen()
+    """Wherever more than one node believes to lead, writes at the latest of them and asks the others for it."""
 
     async def _step(self) -> None:
-        self._news.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(NEWS_S):
-                await self._news.wait()
+        await asyncio.sleep(DOUBT_S)
         leaders = self._desk.leaders()
-        if len(leaders) > 1:
-            await self._visit(self._chance.choice(leaders), doubt)
+        register = self._chance.choice(self._desk.registers)
+        if len(leaders) > 1 and await self._visit(leaders[0], partial(put, register=register)):
+            patience_s = self._chance.choice([0.5, self._desk.load.patience_s])
+            work = partial(doubt, register=register)
+            await visit(self._desk, self.name, self._chance.choice(leaders[1:]), self._chance, work, patience_s)
 
 
 def clients_of(desk: Desk) -> list[DatabaseClient]:

@@ -45,6 +45,8 @@ class Desk:
         """The transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
         """Tokens acknowledged, and the position at which each can be seen."""
+        self.lull_until_s = 0.0
+        """Talkers begin nothing before this time, so that a leader that was replaced does not hear of it by a write that fails."""
         self.listeners: list[asyncio.Event] = []
         """Each set when one more is acknowledged."""
         self.last_values: dict[str, int] = {}
@@ -85,8 +87,9 @@ class Desk:
         return self.listeners[-1]
 
     def leaders(self) -> list[DatabaseServer]:
-        """The nodes that believe to lead: in bad times more than one."""
-        return [server for server in self.servers.values() if server.leads]
+        """The nodes that believe to lead, the latest first: in bad times more than one."""
+        leading = [server for server in self.servers.values() if server.leads]
+        return sorted(leading, key=lambda server: server.leading_epoch, reverse=True)
 
 
 @dataclass(eq=False)

@@ -188,6 +188,12 @@ class DatabaseServer(Node):
         return database is not None and database.is_leader
 
     @property
+    def leading_epoch(self) -> int:
+        """The epoch in which the node believes to lead; 0 when it does not."""
+        database = self.database
+        return 0 if database is None or database.leadership is None else database.leadership.numbers.epoch
+
+    @property
     def diverged(self) -> str | None:
         """Why the copy is wrong, if the node has found out."""
         hosted = self.node.hosted.get(DATABASE) if self.node is not None else None

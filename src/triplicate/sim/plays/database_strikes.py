@@ -9,6 +9,7 @@ from triplicate.sim.plays.database_nodes import DatabaseServer
 
 MOMENT_S = (0.0002, 0.004)
 """How long after a point a strike "after" it comes."""
+LULL_SHARE, LULL_S = 0.6, 2.0
 WAIT_POINT_S = 6.0
 """Nobody is struck at a fault point to which nobody comes within this time."""
 SESSION_SHARE = 0.4
@@ -65,7 +66,7 @@ async def _strike_at(desk: Desk, kind: str, point: str, delay_s: float, lasts_s:
             return
         await came.wait()
     if kind == "pause":
-        await _hold(met[0], lasts_s)
+        await _hold(desk, met[0], lasts_s)
     else:
         await asyncio.sleep(lasts_s)
         await met[0].restart()
@@ -82,9 +83,9 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
         case "pause":
             assert server.host is not None, "it leads"
             server.host.pause()
-            await _hold(server, lasts_s)
+            await _hold(desk, server, lasts_s)
         case "cut_off":
-            await _cut_off(server, lasts_s)
+            await _cut_off(desk, server, lasts_s)
         case "kill" | "crash":
             server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
             await asyncio.sleep(lasts_s)
@@ -100,23 +101,29 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
             raise ValueError(f"no strike {kind!r} is known")
 
 
-async def _hold(server: DatabaseServer, lasts_s: float) -> None:
+async def _hold(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
     """Let a paused process stand still, mostly for longer than its session lasts: others go on without it, and it does not know."""
     host = server.host
     assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if lasts_s > 1.0 and server.host is host:
-        server.expire_session()
+        _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     host.resume()
 
 
-async def _cut_off(server: DatabaseServer, lasts_s: float) -> None:
+async def _cut_off(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
     """Cut the process off from the metadata, but neither from the bookies nor from its clients."""
     host, reachable = server.host, server.reachable
     reachable.clear()
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if server.host is host:
-        server.expire_session()
+        _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     reachable.set()
+
+
+def _replace(desk: Desk, server: DatabaseServer) -> None:
+    """Have the metadata declare a node dead that is not; often while nobody writes, so that it does not hear of it soon."""
+    if server.expire_session() and desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
+        desk.lull_until_s = desk.stage.time() + LULL_S

@@ -50,9 +50,9 @@ async def prepare_books(talk: Talk) -> None:
 # Registers.
 
 
-async def put(talk: Talk) -> None:
-    """Write one register, blindly."""
-    register, value = talk.chance.choice(talk.desk.registers), talk.desk.value()
+async def put(talk: Talk, register: str = "") -> None:
+    """Write one register, blindly; any when none is named."""
+    register, value = register or talk.chance.choice(talk.desk.registers), talk.desk.value()
     async with talk.attempt(talk.desk.token("put")) as attempt:
         attempt.invoke(register, "write", (value,))
         attempt.values[register] = value
@@ -70,9 +70,9 @@ async def add(talk: Talk) -> None:
         attempt.operations[operation] = attempt.values[register] = value
 
 
-async def swap(talk: Talk) -> None:
+async def swap(talk: Talk, register: str = "") -> None:
     """Set a register if it holds what it is believed to hold; often it does not."""
-    register = talk.chance.choice(talk.desk.registers)
+    register = register or talk.chance.choice(talk.desk.registers)
     expected, value = talk.desk.last_values.get(register, 0), talk.desk.value()
     async with talk.attempt(talk.desk.token("swap")) as attempt:
         operation = attempt.invoke(register, "swap", (expected, value))
@@ -91,12 +91,12 @@ async def get(talk: Talk) -> None:
         await talk.think()
 
 
-async def doubt(talk: Talk) -> None:
-    """Ask a node that may lead no more for every register, and try to set one that, elsewhere, holds something else by now."""
-    if talk.chance.random() < 0.3:
-        await swap(talk)
-    for register in [*talk.desk.registers, *talk.desk.counters]:
-        await talk.read_register(register)
+async def doubt(talk: Talk, register: str) -> None:
+    """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
+    if talk.chance.random() < 0.5:
+        await swap(talk, register)
+    for name in [register, *talk.desk.counters]:
+        await talk.read_register(name)
 
 
 async def change(talk: Talk) -> None:
@@ -209,8 +209,8 @@ async def waste_tickets(talk: Talk) -> None:
 async def family(talk: Talk) -> None:
     """Insert a parent with children, and let the oldest parent take theirs along."""
     async with talk.transaction(talk.desk.token("family"), "begin immediate") as attempt:
-        await talk.rows("insert into parents values (?)", attempt.token)
-        await talk.rows("insert into children values (?, 1), (?, 2)", attempt.token, attempt.token)
+        await talk.rows("insert into parents(name) values (?)", attempt.token)
+        await talk.rows("insert into children(parent, age) values (?, 1), (?, 2)", attempt.token, attempt.token)
         if talk.chance.random() < 0.5:
             await talk.rows("delete from parents where name = (select name from parents order by rowid limit 1)")
         await talk.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")

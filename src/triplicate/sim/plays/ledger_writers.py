@@ -127,7 +127,14 @@ class Pen:
 
     def _append(self, writer: LedgerWriter) -> bool:
         """Append one or a few entries without waiting; false when there is no room for them."""
-        count = self._chance.randrange(2, 6) if self._chance.random() < 0.15 else 1
+        return self.send(writer, self._chance.randrange(2, 6) if self._chance.random() < 0.15 else 1)
+
+    def send(self, writer: LedgerWriter, count: int) -> bool:
+        """Append so many entries at once without waiting; false when there is no room for them.
+
+        Raises:
+            LedgerError, HandleClosed: the ledger takes no more.
+        """
         first = writer.last_add_pushed + 1
         payloads = [self._payload(first + index) for index in range(count)]
         carried = writer.last_add_confirmed
