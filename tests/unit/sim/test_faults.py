@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.unit.sim.tiny import tiny_plan
-from triplicate.sim import KINDS, Plan, Result, Scenario, Strike, points_known, run_seed
+from triplicate.sim import KINDS, PLAYS, Plan, Result, Scenario, Strike, points_known, run_seed
 from triplicate.sim.faults import Targets, draw_faults
 from triplicate.sim.faults.disks import rot_journal
 from triplicate.sim.plan import Value
@@ -163,6 +164,12 @@ def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:
     result = play(*STRIKES["disk_full"])
     kinds = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
     assert "bookie.disks_full" in kinds or "bookie.failed" in kinds or "bookie.flush_without_space" in kinds
+
+
+def test_the_page_of_the_simulator_names_every_fault_checker_and_play() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
+    names = [*KINDS, *PLAYS, *(checker for play in PLAYS.values() for checker in play.checkers)]
+    assert [name for name in names if name not in ("tiny", "nothing_is_found") and f"`{name}`" not in text] == []
 
 
 def test_draws_keep_to_the_targets() -> None:
