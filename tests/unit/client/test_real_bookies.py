@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.client.cluster import run
 from tests.unit.client.real_cluster import real_cluster
+from triplicate.bookie import Bookie
 from triplicate.config import ClientSettings
 from triplicate.errors import LedgerFenced, NoSuchEntry
 from triplicate.ledger import DigestType
@@ -99,5 +100,38 @@ def test_an_explicit_record_shows_the_last_entry_of_a_writer_that_pauses(wire: s
             async with reader.tail() as tail:
                 assert [(await anext(tail)).payload, (await anext(tail)).payload] == [b"a", b"b"]
             assert await reader.read_explicit_last_confirmed() == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("settings", WIRES)
+def test_three_bookies_survive_the_restart_of_one_under_a_writer(settings: ClientSettings) -> None:
+    async def main() -> None:
+        async with real_cluster() as cluster, cluster.client(settings) as client:
+            writer = await client.create()
+            await writer.append_many([b"before"] * 100)
+            gone = cluster.bookies["b"]
+            await gone.stop()
+            await writer.append_many([b"without"] * 100)
+            while not writer.missing_bookies:
+                await writer.append(b"without")
+            hole = writer.last_add_confirmed
+            again = Bookie(cluster.host, gone.settings, cluster.metadata)
+            await again.start()
+            try:
+                while writer.missing_bookies:
+                    await writer.append(b"without")
+                    await asyncio.sleep(0.01)
+                await writer.append_many([b"behind"] * 100)
+                last = await writer.close()
+                reader = await client.open(writer.ledger_id)
+                assert len(await reader.read(0, last)) == last + 1
+                while last not in (held := await reader.entries_on("b")):
+                    await asyncio.sleep(0.01)
+                assert 0 in held
+                assert hole not in held, "what was confirmed without it stays missing"
+                assert writer.ensemble_changes == 0
+            finally:
+                await again.stop()
 
     run(main())
