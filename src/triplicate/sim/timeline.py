@@ -1,12 +1,13 @@
 """A run told in sentences: facts of the nodes and what clients saw, in one order, each with its time and node.
 
-What repeats is told once: the entries 12 to 40 of a ledger are acknowledged in one line, as long as nothing else of note happens.
+What repeats is told once: the entries 12 to 40 of a ledger are acknowledged in one line, as long as no fault strikes in between.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +113,8 @@ def timeline(facts: Sequence[Fact], events: Sequence[Any], node: str | None = No
     Args:
         node: only what this node did or saw, and what happened to the world.
     """
-    lines = [*_lines_of_facts(facts), *_lines_of_events(events)]
+    strikes = [fact.time_s for fact in facts if fact.kind.startswith("fault.")]
+    lines = [*_lines_of_facts(facts), *_lines_of_events(events, strikes)]
     lines.sort(key=lambda line: line.time_s)
     return [line for line in lines if node is None or line.node in (node, WORLD)]
 
@@ -185,7 +187,8 @@ class _Run:
         return Line(self.began_s, self.node, text + lasted)
 
 
-def _lines_of_events(events: Iterable[Any]) -> Iterator[Line]:
+def _lines_of_events(events: Iterable[Any], strikes: Sequence[float]) -> Iterator[Line]:
+    """A run of events does not reach over any of the moments when faults struck."""
     runs: dict[tuple[object, ...], _Run] = {}
     for event in events:
         kind, time_s = _kind(event), _time(event)
@@ -200,7 +203,8 @@ def _lines_of_events(events: Iterable[Any]) -> Iterator[Line]:
         entries = _entries(fields)
         key = (kind, node, fields.get("ledger_id"), fields.get("log"), fields.get("epoch"))
         run = runs.get(key)
-        if run is not None and _continues(run, kind, entries, time_s):
+        goes_on = run is not None and bisect_left(strikes, run.ended_s) == bisect_left(strikes, time_s)
+        if run is not None and goes_on and _continues(run, kind, entries, time_s):
             run.ended_s = time_s
             run.entries += entries
             run.fields = fields

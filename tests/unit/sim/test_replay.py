@@ -36,6 +36,16 @@ def test_a_gap_in_entries_or_in_time_begins_a_line() -> None:
     assert [line.partition(" of")[0].removeprefix("is told that ") for line in lines(*far)] == ["entries 1–2", "entry 4", "entry 5"]
 
 
+def test_a_fault_ends_a_run() -> None:
+    events = [Acknowledged(float(number), "writer", 3, number) for number in range(4)]
+    struck = fact("fault.kill", "world", 1.5, node="bookie-1")
+    assert [line.partition(" (")[0] for line in lines(*events, facts=(struck,))] == [
+        "is told that entries 0–1 of ledger 3 are safe",
+        "*** fault: kill  node bookie-1",
+        "is told that entries 2–3 of ledger 3 are safe",
+    ]
+
+
 def test_runs_of_several_writers_are_told_apart() -> None:
     events = [
         kind(float(number), writer, 1, number, *rest) for number in range(3) for writer in ("a", "b") for kind, rest in ((Sent, (b"x",)),)
