@@ -1,0 +1,207 @@
+"""Losses that take a certain order of events, which is forced here step by step: by slow and broken links, and at fault points."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from tests.simulation.schedule import Schedule
+from triplicate.sim import NodeDied
+from triplicate.sim.checkers import Acknowledged, MetadataWritten
+
+RECOVERY_POINTS = (
+    "client.recovery.marked",
+    "client.recovery.fenced",
+    "client.recovery.read_on",
+    "client.recovery.copying",
+    "client.recovery.copied",
+    "client.recovery.closing",
+)
+
+
+def test_a_recovery_whose_first_fence_was_lost_fences_with_every_read() -> None:
+    """BookKeeper issue 2614: the first fence to one bookie was lost, the reads behind it did not fence, and the writer reached its ack
+    quorum there after the ledger had been closed without its entry."""
+    schedule = Schedule()
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        silent, unfenced, holder = hand.ensemble
+        # Entry 0 reaches the last bookie of its write set only.
+        schedule.network.block("writer", silent)
+        schedule.network.block("writer", unfenced)
+        await schedule.on("writer", hand.send)
+        await asyncio.sleep(0.2)
+        # What the recovery says first to the second bookie is lost; the answers of the first come late, so it is back by then.
+        schedule.network.reset_at_next_write("recoverer", unfenced)
+        schedule.network.slow(silent, "recoverer", 200.0)
+        schedule.network.slow(holder, "recoverer", 20.0)
+        last = await schedule.recovering(hand.ledger_id)
+        assert last == -1, "two of three say no before the third is asked"
+        schedule.network.unblock("writer", unfenced)
+        await asyncio.sleep(1.0)
+        schedule.network.unblock("writer", silent)
+        await asyncio.sleep(1.0)
+        assert hand.writer.failure is not None, "the writer was not told that it is fenced"
+
+    schedule.play(script)
+
+
+@pytest.mark.parametrize("point", ["client.ensemble_change.chosen", "client.ensemble_change.written"])
+def test_a_writer_that_dies_in_a_change_of_its_ensemble_leaves_what_it_acknowledged(point: str) -> None:
+    """BookKeeper issue 1591: while the metadata stalled, the writer went on with an ensemble that only it knew."""
+    schedule = Schedule(bookies=5, add_timeout_s=0.5)
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        await schedule.on("writer", lambda: hand.send(5))
+        await hand.settled()
+        barrier = schedule.points.hold(point, node="writer")
+        gone = hand.ensemble[:2]
+        for name in gone:
+            schedule.cluster.bookies[name].crash()
+        await schedule.on("writer", lambda: hand.send(5))
+        await barrier.reached
+        await schedule.on("writer", lambda: hand.send(5))
+        await asyncio.sleep(0.4)
+        assert hand.writer.last_add_confirmed == 4, "acknowledged by bookies that the metadata do not name"
+        schedule.cluster.node("writer").crash()
+        barrier.release()
+        # The bookie that stayed is the only one that has the tail, if the change was written, or one of three.
+        for name in gone:
+            await schedule.cluster.bookies[name].restart()
+        await schedule.recovering(hand.ledger_id)
+
+    schedule.play(script)
+
+
+def test_an_ensemble_that_the_metadata_do_not_name_yet_confirms_nothing() -> None:
+    """BookKeeper issue 1591, the other half: the change takes its time, and the new bookies would answer long before."""
+    schedule = Schedule(bookies=5, add_timeout_s=0.5)
+
+    async def script() -> None:
+        hand = await schedule.writing(is_known=True)
+        await schedule.on("writer", lambda: hand.send(5))
+        await hand.settled()
+        schedule.delay_changes(2.0)
+        gone = hand.ensemble[:2]
+        for name in gone:
+            schedule.cluster.bookies[name].crash()
+        await schedule.on("writer", lambda: hand.send(20))
+        before = len(list(schedule.stage.history.of(MetadataWritten)))
+        while len(list(schedule.stage.history.of(MetadataWritten))) == before:
+            await asyncio.sleep(0.01)
+            assert hand.writer.last_add_confirmed == 4, "acknowledged by bookies that the metadata do not name"
+        schedule.cluster.node("writer").crash()
+        schedule.delay_changes(0.0)
+        for name in gone:
+            await schedule.cluster.bookies[name].restart()
+        await schedule.recovering(hand.ledger_id)
+
+    schedule.play(script)
+
+
+@pytest.mark.parametrize("point", RECOVERY_POINTS)
+def test_a_recovery_is_taken_up_by_another_wherever_the_first_was_struck_down(point: str) -> None:
+    """Each recovery begins anew from what bookies and metadata say; what the first copied, and where, must not mislead the second."""
+    for skip in (0, 1):
+        schedule = Schedule(bookies=5)
+
+        async def script(schedule: Schedule = schedule, skip: int = skip) -> None:
+            hand = await schedule.writing()
+            await schedule.on("writer", lambda: hand.send(3))
+            await hand.settled()
+            for name in hand.ensemble[1:]:
+                schedule.network.block("writer", name)
+            await schedule.on("writer", lambda: hand.send(20))
+            await asyncio.sleep(0.2)
+            schedule.cluster.node("writer").crash()
+            schedule.points.strike(point, lambda node: schedule.cluster.node(node).crash(), node="first", skip=skip)
+            first = schedule.recovering(hand.ledger_id, "first")
+            with suppress(NodeDied):
+                await first
+            assert skip or first.exception() is not None, f"the recovery never came to {point}"
+            await schedule.recovering(hand.ledger_id, "second")
+
+        schedule.play(script)
+
+
+@pytest.mark.parametrize("point", RECOVERY_POINTS)
+def test_recoveries_at_the_same_time_close_at_the_same_end(point: str) -> None:
+    """One stands still at some moment while another goes through and closes; then it goes on with what it believed before."""
+    schedule = Schedule(bookies=5)
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        # The tail is on one bookie, which the second recoverer hears late.
+        for name in hand.ensemble[1:]:
+            schedule.network.block("writer", name)
+        await schedule.on("writer", lambda: hand.send(10))
+        await asyncio.sleep(0.2)
+        schedule.cluster.node("writer").crash()
+        schedule.network.slow(hand.ensemble[0], "second", 100.0)
+        barrier = schedule.points.hold(point, node="first")
+        first = schedule.recovering(hand.ledger_id, "first")
+        await barrier.reached
+        second = await schedule.recovering(hand.ledger_id, "second")
+        barrier.release()
+        assert await first == second
+
+    schedule.play(script)
+
+
+def test_a_recovery_proposes_no_segment_before_the_last() -> None:
+    """The defect of the published specification of 4.13: all bookies of the last segment are empty and say -1; the recovery then read from
+    the first entry on, and where a bookie failed while it copied those, it proposed a segment in the midst of an older one."""
+    schedule = Schedule(bookies=8, add_timeout_s=0.5)
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        await schedule.on("writer", lambda: hand.send(10))
+        await hand.settled()
+        before = hand.ensemble
+        for name in before:
+            schedule.cluster.bookies[name].crash(keep_unsynced=True)
+        barrier = schedule.points.hold("client.ensemble_change.written", node="writer")
+        await schedule.on("writer", hand.send)
+        await barrier.reached
+        schedule.cluster.node("writer").crash()
+        barrier.release()
+        for name in before:
+            await schedule.cluster.bookies[name].restart()
+        # Should anything be copied, a bookie of the last segment fails, and is replaced.
+        newest = list(schedule.stage.history.of(MetadataWritten))[-1].segments[-1][1]
+        schedule.points.strike("client.recovery.copying", lambda _: schedule.cluster.bookies[newest[0]].crash())
+        assert await schedule.recovering(hand.ledger_id) == 9
+
+    history = schedule.play(script)
+    written = list(history.of(MetadataWritten))
+    assert [first for first, _ in written[-1].segments] == [0, 10], "the circumstances are not those that were meant"
+
+
+def test_fence_and_adds_that_arrive_together_leave_no_acknowledgement_unseen() -> None:
+    """BookKeeper issue 4701: a bookie checked for the fence, was fenced and read, and then stored the add and acknowledged it. Here the
+    fence leaves a little later in each round than adds that are on their way, and the writer says nothing more until all is over."""
+    acknowledged = 0
+    for step in range(24):
+        schedule = Schedule(seed=step)
+
+        async def script(schedule: Schedule = schedule, step: int = step) -> None:
+            hand = await schedule.writing()
+            await schedule.on("writer", lambda: hand.send(2))
+            await hand.settled()
+            barrier = schedule.points.hold("client.recovery.marked", node="recoverer")
+            recovery = schedule.recovering(hand.ledger_id)
+            await barrier.reached
+            await schedule.on("writer", lambda: hand.send(3))
+            await asyncio.sleep(0.0002 * (step % 8))
+            barrier.release()
+            await recovery
+            await asyncio.sleep(0.3)
+
+        acknowledged += sum(1 for _ in schedule.play(script).of(Acknowledged)) - 2
+    assert 0 < acknowledged < 3 * 24, "the fence was always the first, or always the last"
