@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
+from triplicate.sim.databases import OpenDatabases
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
 from triplicate.sim.loop import Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
@@ -69,6 +70,7 @@ class World:
         self.points = FaultPoints(self.recorder)
         self.points.install()
         self._disk_timing = disk
+        self._databases = OpenDatabases()
         self._clocks: dict[str, SimulatedClock] = {}
         self._lives: dict[str, int] = {}
 
@@ -105,7 +107,7 @@ class World:
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. Does not close it."""
         self.points.install()
-        with collector_held(), callbacks_bounded(self.loop):
+        with collector_held(), callbacks_bounded(self.loop), self._databases.gathered():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
@@ -114,6 +116,7 @@ class World:
         for host in self.hosts:
             self.loop.kill(host.life)
         self.loop.close()
+        self._databases.close()
 
 
 class SimulatedHost:

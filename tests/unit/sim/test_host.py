@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import time
+import weakref
 
+import apsw
 import pytest
 
+from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
 
@@ -260,6 +264,38 @@ def test_a_world_of_paused_nodes_says_that_they_are_paused() -> None:
     with pytest.raises(SimulationStuck, match=r"a: work \(paused\) in "):
         world.run(main())
     world.close()
+
+
+def kill_with_databases_open(opened: list[apsw.Connection]) -> weakref.ref[World]:
+    """Play a world in which a bookie and another node die; returns it closed and out of hands."""
+    world = World(1)
+    cluster = SimulatedCluster(world, ClusterOptions(bookies=1))
+
+    async def main() -> None:
+        await cluster.start()
+        cluster.bookies["bookie-1"].crash()
+        host = world.start_host("other")
+
+        async def node() -> None:
+            opened.append(apsw.Connection(":memory:"))
+            assert opened[0].execute("SELECT 1").get == 1
+
+        await host.call(node())
+        host.crash()
+
+    world.run(main())
+    world.close()
+    return weakref.ref(world)
+
+
+def test_a_world_is_freed_though_nodes_were_killed_with_their_databases_open() -> None:
+    opened: list[apsw.Connection] = []
+    freed = kill_with_databases_open(opened)
+    with pytest.raises(apsw.ConnectionClosedError):
+        opened[0].execute("SELECT 1")
+    assert apsw.connection_hooks == []
+    gc.collect()
+    assert freed() is None
 
 
 def test_a_callback_that_never_comes_back_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
