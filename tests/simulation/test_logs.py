@@ -142,6 +142,8 @@ def test_of_two_take_overs_on_the_same_list_one_starts_over() -> None:
                 await writer.close()
             except LogFenced:
                 await writer.abandon()
+            assert isinstance(logs.client, Client)
+            assert all(handle.is_finished for handle in logs.client._writers.values()), "the ledger of the lost attempt is given up"
             return writer.epoch, writer.start_offset
 
         await desk.at("founder", founder)

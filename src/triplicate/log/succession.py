@@ -64,23 +64,38 @@ async def take_over(
             custom = {"component": "log", "log": name, "epoch": str(head.epoch + 1)}
             ledger = await create_ledger(client, settings, head.settings, custom)
             opened = Segment(ledger.ledger_id, head.closed_end if closed is None else closed.end_offset)
+        taken = None
         try:
-            return await store.commit(name, stored, changes.take_over(head, closed, opened, owner, store.limits)), ledger
-        except BadVersion:
-            await discard(client, ledger)
-        except ConnectionLost:
-            current = await store.read(name)
-            if current.head.owner == owner:
-                return current, ledger
-            # Not ours any more, if it ever was. A ledger that the list knows belongs to the list; the sweep finds the others.
+            taken = await _list_take_over(client, store, name, stored, changes.take_over(head, closed, opened, owner, store.limits), ledger)
+        finally:
+            if taken is None and ledger is not None:
+                ledger.abandon()
+        if taken is not None:
+            return taken, ledger
         await sleep(client.host.clock, backoff.next_s())
     raise LogFenced(f"log {name!r}: {settings.take_over_attempts} take-overs lost against others; let one writer have it")
+
+
+async def _list_take_over(
+    client: LedgerClient, store: HeadStore, name: str, stored: Stored, change: changes.Change, ledger: LedgerAppender | None
+) -> Stored | None:
+    """The head as the take-over left it, or None if others came first."""
+    try:
+        return await store.commit(name, stored, change)
+    except BadVersion:
+        await discard(client, ledger)
+        return None
+    except ConnectionLost:
+        current = await store.read(name)
+        # If it is not ours it may have been. A ledger that the list knows belongs to the list; the sweep finds the others.
+        return current if current.head.owner == change.head.owner else None
 
 
 async def discard(client: LedgerClient, ledger: LedgerAppender | None) -> None:
     """Delete a ledger that lost its place in the list; what cannot be deleted now is found by the sweep of orphans."""
     if ledger is None:
         return
+    ledger.abandon()
     try:
         await client.delete(ledger.ledger_id)
     except TriplicateError as error:
@@ -140,6 +155,10 @@ class Succession:
             await self._replace_open(closed, opened, epoch, owner)
         except LogError:
             await discard(self.client, ledger)
+            raise
+        except BaseException:
+            # The list has it or not: the next attempt finds out, and will not use it.
+            ledger.abandon()
             raise
         return ledger, opened
 
