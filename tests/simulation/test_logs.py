@@ -266,6 +266,39 @@ def test_a_writer_is_not_handed_out_after_it_was_deposed() -> None:
         play(scene, seed)
 
 
+def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_writer_behind() -> None:
+    """Its bookies fall silent and somebody loses patience; the ledger stays listed, and the next take-over closes it."""
+
+    async def scene(desk: Desk) -> None:
+        bookies = list(desk.cluster.bookies)
+
+        def cut(node: str) -> None:
+            for bookie in bookies:
+                desk.world.network.block(node, bookie)
+
+        async def impatient(logs: Logs) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await logs.writer(LOG, owner="impatient")
+            assert isinstance(logs.client, Client)
+            assert [handle.ledger_id for handle in logs.client._writers.values() if not handle.is_finished] == []
+            for bookie in bookies:
+                desk.world.network.unblock("impatient", bookie)
+
+        async def heir(logs: Logs) -> None:
+            async with await logs.writer(LOG, owner="heir") as writer:
+                assert (writer.epoch, writer.start_offset) == (2, 0)
+                await writer.append(b"heir")
+
+        desk.world.points.strike("log.segment_header", cut, node="impatient")
+        await desk.at("impatient", impatient)
+        await desk.at("heir", heir)
+        assert await desk.read_all() == [b"heir"]
+
+    for seed in SEEDS:
+        play(scene, seed)
+
+
 # Publishing.
 
 

@@ -162,6 +162,14 @@ class Succession:
             raise
         return ledger, opened
 
+    async def begin(self, ledger: LedgerAppender, header: bytes) -> None:
+        """Write the header of a segment and wait for it. A ledger that does not take it is given up."""
+        try:
+            await ledger.append(header)
+        except BaseException:
+            ledger.abandon()
+            raise
+
     async def leave(self, closed: Segment, epoch: int, owner: Owner) -> None:
         """List the closed segment and none after it. Raises LogFenced."""
         await self._replace_open(closed, None, epoch, owner)

@@ -495,7 +495,7 @@ class LogWriter:
             "log": self._succession.log_id,
         }
         payload = encode_control("segment", fields).payload(0, self._wall_time_us)
-        await ledger.append(payload)
+        await self._succession.begin(ledger, payload)
         self._acknowledged_entry = 0
         self._segment_entries = 1
         self._segment_bytes = len(payload)
