@@ -116,17 +116,18 @@ class Schedule:
         async def write(client: Client) -> None:
             if is_known:
                 everybody = len(self.cluster.bookies)
-                before = await self._begin(client, name, {"ensemble_size": everybody, "write_quorum": everybody})
+                before = await self.pen(client, name, ensemble_size=everybody, write_quorum=everybody)
                 before.send()
                 await before.settled()
                 await before.pen.close()
-            made.set_result(await self._begin(client, name, sizes))
+            made.set_result(await self.pen(client, name, **sizes))
             await asyncio.Event().wait()
 
         self.begin(name, write)
         return await made
 
-    async def _begin(self, client: Client, name: str, sizes: dict[str, Any]) -> Hand:
+    async def pen(self, client: Client, name: str, **sizes: Any) -> Hand:
+        """Make a ledger; called from the program that runs on the node."""
         writer = await client.create(password=PASSWORD, **sizes)
         host = self.cluster.client(name).host
         assert host is not None

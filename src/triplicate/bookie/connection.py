@@ -229,6 +229,10 @@ class Connection(asyncio.Protocol):
             self._unreadable = None
             return False
         self._hold("ledger is loaded")
+        if self._scope.closing:
+            # The bookie is about to stop, and nobody would go on with this frame.
+            self.close()
+            return True
         self._scope.spawn(self._load_and_go_on(ledger_id), name="load")
         return True
 
