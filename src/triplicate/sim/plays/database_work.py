@@ -93,6 +93,8 @@ async def get(talk: Talk) -> None:
 
 async def doubt(talk: Talk, register: str) -> None:
     """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
+    if not talk.leads:
+        return  # It has learned meanwhile that it does not, and says so to whoever asks it.
     if talk.chance.random() < 0.5:
         await swap(talk, register)
     for name in [register, *talk.desk.counters]:
