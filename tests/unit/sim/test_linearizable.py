@@ -175,6 +175,25 @@ def test_registers_are_judged_apart_and_refused_operations_count_for_nothing() -
     assert "register y" in verdict.violations[0]
 
 
+def test_events_of_one_instant_happened_in_the_order_of_the_history() -> None:
+    def violations(events: list[object]) -> int:
+        verdict = Verdict("registers")
+        registers_are_linearizable(History(events), verdict)
+        return len(verdict.violations)
+
+    write_1 = [Invoked(0.0, 1, "a", "x", "write", (1,)), Returned(1.0, 1)]
+    assert violations([*write_1, Invoked(1.0, 2, "a", "x", "read"), Returned(1.0, 2, 0)]) == 1
+    assert violations([write_1[0], Invoked(1.0, 2, "b", "x", "read"), write_1[1], Returned(1.0, 2, 0)]) == 0
+    entered_late = [
+        *write_1,
+        Invoked(5.0, 3, "c", "y", "read"),
+        Returned(5.0, 3, 0),
+        Invoked(1.0, 2, "b", "x", "read"),
+        Returned(6.0, 2, 0),
+    ]
+    assert violations(entered_late) == 0
+
+
 def test_what_is_not_decided_is_counted_and_not_passed_over() -> None:
     history = History([Invoked(0.0, number, "a", "x", "write", (number,)) for number in range(9)])
     history.events += [Returned(50.0, number) for number in range(9)]

@@ -58,6 +58,13 @@ class Refused:
     operation: int
 
 
+NEVER = (float("inf"), 0)
+Instant = tuple[float, int]
+"""A time, and the place of what happened among all that happened at that very time."""
+AT_ONCE = 1 << 62
+"""The place after every other: what returns at the instant at which something begins is beside it, unless their order is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation on one register, with what became of it."""
@@ -69,6 +76,18 @@ class Operation:
     """None: unknown."""
     result: Any = None
     client: str = ""
+    invoked_place: int = 0
+    returned_place: int = AT_ONCE
+
+    @property
+    def begin(self) -> Instant:
+        """When it was invoked."""
+        return self.invoked_s, self.invoked_place
+
+    @property
+    def end(self) -> Instant:
+        """When it returned; never, where that is unknown."""
+        return NEVER if self.returned_s is None else (self.returned_s, self.returned_place)
 
     def __str__(self) -> str:
         arguments = ", ".join(str(argument) for argument in self.arguments)
@@ -122,7 +141,7 @@ class _Search:
     """One register's search. Operations are numbered: those that returned by their invocation, then the unknown ones."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        ordered = sorted(operations, key=lambda operation: operation.invoked_s)
+        ordered = sorted(operations, key=lambda operation: operation.begin)
         self.known = [operation for operation in ordered if operation.returned_s is not None]
         # An unknown read changes nothing and says nothing.
         unknown = [operation for operation in ordered if operation.returned_s is None and operation.kind != "read"]
@@ -131,22 +150,21 @@ class _Search:
 
     def candidates(self, picked: int) -> Iterator[int]:
         """What may be next: nothing that is not picked returned before it was invoked. What is known comes first."""
-        horizon = float("inf")
+        horizon = NEVER
         possible: list[int] = []
         index = (~picked & (picked + 1)).bit_length() - 1  # the first that is not picked
         for number in range(index, len(self.known)):
             operation = self.known[number]
-            if operation.invoked_s > horizon:
+            if operation.begin > horizon:
                 break
             if not picked >> number & 1:
                 possible.append(number)
-                assert operation.returned_s is not None, "it is known"
-                horizon = min(horizon, operation.returned_s)
+                horizon = min(horizon, operation.end)
         for number in possible:
-            if self.all[number].invoked_s <= horizon:
+            if self.all[number].begin <= horizon:
                 yield number
         for number in range(len(self.known), len(self.all)):
-            if not picked >> number & 1 and self.all[number].invoked_s <= horizon:
+            if not picked >> number & 1 and self.all[number].begin <= horizon:
                 yield number
 
     def run(self, initial: Hashable, steps_max: int) -> Finding:
@@ -179,7 +197,7 @@ class _Search:
 
     def _failure(self, decision: Decision, steps: int, best: Sequence[int]) -> Finding:
         left = [operation for number, operation in enumerate(self.known) if number not in best]
-        stuck_at = min(left, key=lambda operation: operation.returned_s or 0.0, default=None)
+        stuck_at = min(left, key=lambda operation: operation.end, default=None)
         return Finding(decision, steps, tuple(self.all[number] for number in best), stuck_at)
 
 
@@ -189,21 +207,26 @@ def decide(operations: Sequence[Operation], initial: Hashable, steps_max: int = 
 
 
 def operations_of(history: History) -> dict[str, list[Operation]]:
-    """The operations in a history by register, refused ones left out."""
-    invoked: dict[int, Invoked] = {}
-    ends: dict[int, Returned | Refused] = {}
-    for event in history.of(Invoked, Returned, Refused):
+    """The operations in a history by register, refused ones left out. Events of one instant happened in the order of the history; an
+    invocation that was entered later than it happened comes first in its instant.
+    """
+    invoked: dict[int, tuple[Invoked, int]] = {}
+    ends: dict[int, tuple[Returned | Refused, int]] = {}
+    now_s = 0.0
+    for place, event in enumerate(history.of(Invoked, Returned, Refused), 1):
         if isinstance(event, Invoked):
-            invoked[event.operation] = event
+            invoked[event.operation] = event, place if event.time_s >= now_s else 0
+            now_s = max(now_s, event.time_s)
         elif isinstance(event, Returned | Refused):
-            ends.setdefault(event.operation, event)
+            ends.setdefault(event.operation, (event, place))
+            now_s = max(now_s, event.time_s)
     found: dict[str, list[Operation]] = {}
-    for number, begin in invoked.items():
-        end = ends.get(number)
+    for number, (begin, begin_place) in invoked.items():
+        end, end_place = ends.get(number, (None, 0))
         if isinstance(end, Refused):
             continue
         returned_s, result = (None, None) if end is None else (end.time_s, end.result)
-        operation = Operation(begin.kind, begin.arguments, begin.time_s, returned_s, result, begin.client)
+        operation = Operation(begin.kind, begin.arguments, begin.time_s, returned_s, result, begin.client, begin_place, end_place)
         found.setdefault(begin.register, []).append(operation)
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from triplicate.sim.checkers import Checker
+from triplicate.sim.cluster import ClusterOptions
 from triplicate.sim.stage import Stage
 
 
@@ -45,8 +46,12 @@ class Play(ABC):
 
     @classmethod
     def losses_max(cls, load: Any) -> int:
-        """How many bookies may lose data which they had synced: the smallest ack quorum of this load's ledgers, less one."""
-        return max(0, int(getattr(load, "ack_quorum", 2)) - 1)
+        """How many bookies may lose data which they had synced: the smallest ack quorum of this load's ledgers, less one.
+
+        None where ledgers need every bookie that there is, since one that has lost data may stay down.
+        """
+        spare = int(getattr(load, "ensemble_size", 3)) < ClusterOptions.bookies
+        return max(0, int(getattr(load, "ack_quorum", 2)) - 1) if spare else 0
 
     @abstractmethod
     async def begin(self) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import random
 import re
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +45,8 @@ class Desk:
         """The transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
         """Tokens acknowledged, and the position at which each can be seen."""
+        self.fates: dict[int, tuple[str, str]] = {}
+        """Token and kind of each register operation that is part of a transaction whose outcome is not known (yet)."""
         self.lull_until_s = 0.0
         """Talkers begin nothing before this time, so that a leader that was replaced does not hear of it by a write that fails."""
         self.listeners: list[asyncio.Event] = []
@@ -68,6 +70,17 @@ class Desk:
         """A token that no other transaction has."""
         self._tokens += 1
         return f"{kind}:{self._tokens}"
+
+    def settle(self, journal: Collection[str]) -> None:
+        """Note what became of the register operations whose outcome nobody was told: those whose token is in the journal were done, at
+        some time, the others were not.
+        """
+        for operation, (token, kind) in self.fates.items():
+            if token in journal:
+                self.note(Returned(self.stage.time(), operation, True if kind == "swap" else None))
+            else:
+                self.note(Refused(self.stage.time(), operation))
+        self.fates.clear()
 
     def value(self) -> int:
         """A value that no other operation writes into a register."""
@@ -136,6 +149,7 @@ class Attempt:
         """Begin a register operation that is part of it."""
         operation = self._talk.desk.invoke(self._talk.name, register, kind, arguments)
         self.operations[operation] = None
+        self._talk.desk.fates[operation] = (self.token, kind)
         return operation
 
 
@@ -229,6 +243,7 @@ class Talk:
         else:
             desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
         for operation, result in attempt.operations.items():
+            desk.fates.pop(operation, None)
             desk.note(Returned(self.time(), operation, result), self.node)
         desk.last_values.update(attempt.values)
 
@@ -247,6 +262,7 @@ class Talk:
         self.desk.counts["refused"] += 1
         self.desk.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
         for operation in attempt.operations:
+            self.desk.fates.pop(operation, None)
             self.desk.note(Refused(self.time(), operation), self.node)
 
     async def resolve(self, token: str) -> None:

@@ -9,7 +9,9 @@ from triplicate.sim.plays.database_nodes import DatabaseServer
 
 MOMENT_S = (0.0002, 0.004)
 """How long after a point a strike "after" it comes."""
-LULL_SHARE, LULL_S = 0.6, 2.0
+LULL_SHARE, LULL_S = 0.6, 2.5
+LULL_BEFORE_S = 0.4
+"""What was being written when the lull began is done after this time."""
 WAIT_POINT_S = 6.0
 """Nobody is struck at a fault point to which nobody comes within this time."""
 SESSION_SHARE = 0.4
@@ -107,7 +109,7 @@ async def _hold(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
     assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if lasts_s > 1.0 and server.host is host:
-        _replace(desk, server)
+        await _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     host.resume()
 
@@ -118,12 +120,16 @@ async def _cut_off(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
     reachable.clear()
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if server.host is host:
-        _replace(desk, server)
+        await _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     reachable.set()
 
 
-def _replace(desk: Desk, server: DatabaseServer) -> None:
+async def _replace(desk: Desk, server: DatabaseServer) -> None:
     """Have the metadata declare a node dead that is not; often while nobody writes, so that it does not hear of it soon."""
-    if server.expire_session() and desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
+    host = server.host
+    if desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
         desk.lull_until_s = desk.stage.time() + LULL_S
+        await asyncio.sleep(LULL_BEFORE_S)
+    if server.host is host:
+        server.expire_session()

@@ -13,7 +13,7 @@ import apsw
 from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogSettings
-from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row
+from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row, journal_of
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.database_clients import clients_of, visit
 from triplicate.sim.plays.database_desk import Desk, Talk
@@ -123,6 +123,9 @@ class DatabasePlay(Play):
             stage.problems.append(f"leak: {left} connections to copies are open")
         for server in self.servers.values():
             self._read_copy(server)
+        held = list(stage.history.of(CopyHeld))
+        if held:
+            self.desk.settle(journal_of(held[0]))
         self.copies.remove()
 
     async def _settle(self) -> None:
