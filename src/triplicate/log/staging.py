@@ -55,7 +55,7 @@ class StagingOrigin:
 class StagingWriter:
     """Writes one staging ledger. Made by `Logs.staging`. Entries are sent while the next is made, within the window of the settings.
 
-    Leaving ``async with`` by an error deletes the ledger; `seal` it to keep it.
+    Leaving ``async with`` by an error, or without all entries acknowledged, deletes the ledger; `seal` it to keep it.
     """
 
     def __init__(self, client: LedgerClient, settings: LogClientSettings, ledger: LedgerAppender, compression: str) -> None:
@@ -184,7 +184,9 @@ class StagingWriter:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            await self.seal()
-        else:
+        try:
+            if error is None:
+                await self.seal()
+        finally:
+            # Harmless once it is sealed.
             await self.abandon()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.metadata.lagging import LaggingTree
-from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchLedger, NoSuchLog, RecordTooLarge
+from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, LedgerFenced, NoSuchLedger, NoSuchLog, RecordTooLarge
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
 from triplicate.metadata import Fault
 
@@ -213,6 +213,23 @@ def test_a_staging_ledger_left_by_an_error_is_deleted() -> None:
         with pytest.raises(RecordTooLarge):
             async with await logs.staging(StagingOrigin("l")) as writer:
                 await writer.append_many([b"x" * (5 * 1024 * 1024)])
+        assert stage.bookies.ledgers == {}
+
+    play(scene)
+
+
+def test_a_staging_ledger_whose_entries_are_not_acknowledged_is_deleted() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+
+        async def stage_into_a_fenced_ledger() -> None:
+            async with await logs.staging(StagingOrigin("l")) as writer:
+                stage.bookies.ledger(writer.ledger_id).fenced = True
+                await writer.append_many([b"a"])
+
+        with pytest.raises(LedgerFenced):
+            await stage_into_a_fenced_ledger()
         assert stage.bookies.ledgers == {}
 
     play(scene)
