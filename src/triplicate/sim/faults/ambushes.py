@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from triplicate.sim.faults import metadata, processes
@@ -27,9 +28,11 @@ MOMENTS = (
     "client.ensemble_change.chosen",
     "client.ensemble_change.chosen",
     "client.ensemble_change.written",
+    "client.ensemble_change.written",
     "client.close.writing",
 )
 AMBUSHES_MAX = 4
+LURES_MAX = 8
 WAIT_S = 8.0
 """Nobody is struck where nobody comes within this time."""
 LATER_S = (0.0, 0.0005, 0.003, 0.02)
@@ -38,9 +41,26 @@ STALL_FACTOR = 100.0
 
 
 def draw_ambushes(chance: random.Random, targets: Targets, duration_s: float) -> tuple[Strike, ...]:
-    """None, one, or a few for one run, where its nodes come to such moments."""
-    drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(AMBUSHES_MAX + 1))]
+    """None, one, or a few for one run, where its nodes come to such moments; and what brings them there: bookies that fail writers."""
+    count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
+    drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
+    if targets.clients:
+        drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
     return tuple(strike for strike in drawn if strike is not None)
+
+
+def _draw_lure(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """A bookie that is gone, or silent, for a moment."""
+    bookie = chance.choice(targets.bookies)
+    match chance.choice(["kill", "crash", "pause", "link_block"]):
+        case "kill":
+            return Strike("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
+        case "crash":
+            return Strike("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
+        case "pause":
+            return Strike("pause", at_s, bookie, lasts_s=1.5)
+        case _:
+            return Strike("link_block", at_s, bookie, chance.choice(targets.clients), lasts_s=2.0)
 
 
 def draw(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
@@ -48,16 +68,20 @@ def draw(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
     moments = [name for name in MOMENTS if name in targets.points]
     if not moments:
         return None
+    point = chance.choice(moments)
+    is_change = point.startswith("client.ensemble_change")
     options: dict[str, Value] = {
-        "point": chance.choice(moments),
+        "point": point,
         "skip": chance.choice([0, 0, 1, 3]),
         "later_s": chance.choice(LATER_S),
         # All of them, where that is more than there are.
         "bookies": chance.choice([0, 1, 1, 2, 2, 99]),
         "of_bookies": chance.choice(["kill", "crash"]),
-        "node": chance.choice(["", "", "kill", "pause"]),
+        "node": chance.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),
         "stall": chance.random() < 0.3,
         "silent": chance.random() < 0.3,
+        # What was struck is found by a recovery, which has its own ambush.
+        "then": chance.choice([0, 1, 2] if is_change else [0, 0, 0, 1]),
     }
     return Strike("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
 
@@ -67,11 +91,15 @@ async def ambush(stage: Stage, strike: Strike) -> None:
     came = asyncio.Event()
     who: list[str] = []
 
+    options = strike.options
+
     def come(node: str) -> None:
         who.append(node)
         came.set()
+        if options.get("stall"):
+            # Now: what the node is about to write is to be slow already.
+            stage.cluster.options.metadata_slowness = STALL_FACTOR
 
-    options = strike.options
     trap = stage.world.points.strike(str(options["point"]), come, skip=int(options.get("skip", 0)))
     with undone(trap.cancel):
         try:
@@ -82,6 +110,9 @@ async def ambush(stage: Stage, strike: Strike) -> None:
     await asyncio.sleep(float(options.get("later_s", 0.0)))
     stage.strike("ambush", node=who[0], point=str(options["point"]))
     struck = [stage.world.loop.begin(part, name=str(strike)) for part in _parts(stage, strike, who[0])]
+    if options.get("then"):
+        following: dict[str, Value] = {"point": "client.recovery.copying", "bookies": options["then"], "silent": options["silent"]}
+        await ambush(stage, replace(strike, options=following))
     for part in struck:
         await part
 
