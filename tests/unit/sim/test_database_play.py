@@ -1,0 +1,180 @@
+"""The parts of the play of databases: loads as plain data, copies that a crash takes and a kill leaves, nodes cut off from the metadata."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+
+from triplicate.errors import SessionExpired
+from triplicate.metadata import MemoryStore
+from triplicate.sim import PLAYS, Plan, SimulatedCluster, Stage, World, plan_from_json, plan_of, run_seed
+from triplicate.sim.checkers import History
+from triplicate.sim.checkers.databases import CopyHeld, journal_of
+from triplicate.sim.checkers.linearizable import Invoked, Refused, Returned, operations_of
+from triplicate.sim.host import SimulatedClock
+from triplicate.sim.plays import DatabasePlay
+from triplicate.sim.plays.database_desk import Desk
+from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
+from triplicate.sim.plays.database_nodes import DATABASE, Copies, CutTree, DatabaseServer
+from triplicate.sim.plays.databases import read_copy
+from triplicate.sql import database_file
+
+SEED = 7
+
+
+def test_a_plan_of_databases_survives_json() -> None:
+    for seed in range(7, 400, 10):
+        plan = plan_of(seed)
+        assert plan.play == "databases"
+        assert plan_from_json(plan.to_json()) == plan
+
+
+def test_every_smaller_load_asks_for_less_and_shrinking_ends() -> None:
+    load: DatabaseLoad | None = draw_load(random.Random(1))
+    steps = 0
+    while load is not None:
+        smaller = list(smaller_loads(load))
+        assert load not in smaller
+        load = smaller[-1] if smaller else None
+        steps += 1
+        assert steps < 100
+
+
+def test_seeds_differ_in_what_befalls_the_leader() -> None:
+    kinds = {strike[0] for seed in range(7, 600, 10) for strike in plan_of(seed).load.leader_strikes}
+    assert len(kinds) > 12
+
+
+def test_copies_lie_in_one_folder_that_goes_with_them() -> None:
+    copies = Copies()
+    one, other = copies.new(), copies.new()
+    assert one != other
+    one.mkdir()
+    connection = apsw.Connection(str(one / "a.db"))
+    assert copies.connections() == [connection]
+    assert copies.connections(other) == []
+    connection.close()
+    folder = copies.folder
+    copies.remove()
+    copies.remove()
+    assert not folder.exists()
+
+
+def test_a_session_that_is_cut_off_hears_nothing_until_it_is_reachable_again() -> None:
+    world = World(SEED)
+
+    async def body() -> None:
+        store = MemoryStore(SimulatedClock(world.loop, 0.0))
+        reachable = asyncio.Event()
+        reachable.set()
+        tree = CutTree(store, reachable)
+        watch = tree.watch("/a")
+        reachable.clear()
+        store.expire(tree.session_id)
+        for silent in (tree.exists("/a"), watch.changed()):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(silent, 0.01)
+        reachable.set()
+        with pytest.raises(SessionExpired):
+            await tree.exists("/a")
+        with pytest.raises(SessionExpired):
+            await watch.changed()
+
+    asyncio.run(body())
+    world.close()
+
+
+def play_scene(monkeypatch: pytest.MonkeyPatch, scene: Callable[[DatabasePlay], Awaitable[None]]) -> None:
+    class ScenePlay(DatabasePlay):
+        async def begin(self) -> None:
+            await super().begin()
+            await scene(self)
+
+    monkeypatch.setitem(PLAYS, "databases", ScenePlay)
+    load = replace(draw_load(random.Random(SEED)), talkers=0, watchers=0, leader_strikes=())
+    result = run_seed(SEED, Plan("databases", load, duration_s=0.5))
+    assert result.ok, str(result)
+
+
+def rows_at(server: DatabaseServer) -> int:
+    path = database_file(server.folder, DATABASE)
+    if not path.exists():
+        return -1
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        (count,) = connection.execute("select count(*) from accounts").fetchone() or (0,)
+    finally:
+        connection.close()
+    return int(count)
+
+
+def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        server = of.desk.leaders()[0]
+        before = server.folder
+        server.crash(keep_unsynced=True)
+        await asyncio.sleep(0)
+        assert server.folder != before
+        assert not Path(before).exists()
+        assert rows_at(server) == 4
+        await server.restart()
+        while server.database is None:
+            await asyncio.sleep(0.1)
+        server.crash()
+        await asyncio.sleep(0)
+        assert rows_at(server) == -1
+        assert of.copies.connections(server.folder) == []
+        await server.restart()
+
+    play_scene(monkeypatch, scene)
+
+
+def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        server = of.desk.leaders()[0]
+        folder, starts = server.folder, server.starts
+        await server.stop()
+        assert server.database is None
+        assert of.copies.connections(folder) == []
+        assert rows_at(server) == 4
+        while server.database is None:
+            await asyncio.sleep(0.1)
+        assert (server.folder, server.starts) == (folder, starts + 1)
+
+    play_scene(monkeypatch, scene)
+
+
+def test_what_nobody_was_told_is_settled_by_the_copies() -> None:
+    world = World(SEED)
+    load = draw_load(random.Random(SEED))
+    stage = Stage(world, SimulatedCluster(world), Plan("databases", load))
+    desk = Desk(stage, load, {})
+    done, lost = desk.invoke("a", "x", "swap", (0, 1)), desk.invoke("a", "x", "write", (2,))
+    desk.fates = {done: ("there", "swap"), lost: ("not there", "write")}
+    desk.settle({"there": 1})
+    assert [type(event) for event in stage.history.events] == [Invoked, Invoked, Returned, Refused]
+    (operation,) = operations_of(History(stage.history.events))["x"]
+    assert operation.result is True
+    world.close()
+
+
+def test_a_copy_is_read_with_its_rowids_counters_and_schema(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "copy.db"))
+    connection.execute("create table triplicate_state(position, epoch, batch, schema_version, pruned_through, diverged)")
+    connection.execute("insert into triplicate_state values (5, 9, 1, 2, 0, null)")
+    connection.execute("create table journal(number integer primary key autoincrement, token text, register text)")
+    connection.execute("insert into journal(token) values ('a'), ('b')")
+    copy = read_copy("n1", connection)
+    connection.close()
+    assert isinstance(copy, CopyHeld)
+    assert copy.position == 5
+    assert journal_of(copy) == {"a": 1, "b": 1}
+    assert list(copy.tables["sqlite_sequence"]) == [("journal", 2)]
+    assert copy.tables["check"] == [("ok",)]
+    assert {row[1] for row in copy.tables["schema"]} >= {"journal", "triplicate_state"}
