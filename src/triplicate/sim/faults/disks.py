@@ -9,7 +9,7 @@ from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.faults.kind import Targets, undone
 from triplicate.sim.image import Inode
-from triplicate.sim.plan import Strike
+from triplicate.sim.plan import Strike, Value
 from triplicate.sim.stage import Stage
 
 KIB = 1024
@@ -82,7 +82,9 @@ def draw_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | N
     if targets.losses_max < 1:
         return None
     place = chance.choice(["journal", "ledgers", "ledgers"])
-    return Strike("bit_rot", at_s, targets.bookies[0], lasts_s=0.0, options={"place": place, "bits": chance.choice([1, 1, 3])})
+    # What a bookie has in memory it does not read again: only a restart finds out.
+    options: dict[str, Value] = {"place": place, "bits": chance.choice([1, 1, 3]), "restarts": chance.random() < 0.6}
+    return Strike("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
 async def rot(stage: Stage, strike: Strike) -> None:
@@ -98,6 +100,10 @@ async def rot(stage: Stage, strike: Strike) -> None:
         node.let_fail()
         node.rotten = node.rotten or f"bit rot at {places[0]}"
         stage.strike("bit_rot", node=strike.target, places=" ".join(places))
+        if strike.options.get("restarts") and node.alive:
+            node.crash(keep_unsynced=True)
+            await asyncio.sleep(strike.lasts_s)
+            await node.restart()
 
 
 def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
