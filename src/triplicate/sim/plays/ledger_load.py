@@ -39,6 +39,8 @@ class LedgerLoad:
     explicit_lac_s: float = 0.0
     """How often an idle writer tells its last-add-confirmed; 0: never."""
     delay_ensemble_change: bool = False
+    break_share: float = 0.0
+    """After this share of its bursts a writer's connections to some bookies of its ensemble break."""
     close_share: float = 0.5
     """Of its ledgers a writer closes this share in order; it leaves the others open."""
     dormant_share: float = 0.2
@@ -100,6 +102,7 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         window_bytes=window[1],
         explicit_lac_s=chance.choice([0.0, 0.0, 0.2]),
         delay_ensemble_change=chance.random() < 0.3,
+        break_share=chance.choice([0.0, 0.05, 0.2]),
         close_share=chance.choice([0.2, 0.5, 0.8]),
         dormant_share=chance.choice([0.0, 0.3, 0.6]),
         long_poll=chance.random() < 0.6,
@@ -136,8 +139,9 @@ def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
         if (value > now[name]) if name == "probe_pause_s" else (value < now[name] and (value > 0 or name == "tailers")):
             yield replace(load, **{name: value})
     plainest: dict[str, Any] = dataclasses.asdict(LedgerLoad(payload_high_bytes=100, dormant_share=0.0, zombie_share=0.0))
-    words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes dormant_share zombie_share skew_share delete_share"
-    for name in words.split():
+    words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes"
+    shares = "dormant_share zombie_share skew_share break_share delete_share"
+    for name in f"{words} {shares}".split():
         if now[name] not in (plainest[name], 1.0):
             yield replace(load, **{name: plainest[name]})
     if load.writers != ("plain",) * len(load.writers):

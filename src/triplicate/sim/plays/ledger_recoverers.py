@@ -16,6 +16,9 @@ ATTEMPTS = 4
 LATER_S = 3.0
 SKEW_S = 2.0
 STEP_S = 0.005
+WRITER_FACTORS = (1.0, 300.0, 600.0, 600.0)
+"""How far the writer is from bookies in a skewed recovery: an add takes less than its timeout all the same, mostly."""
+RECOVERER_FACTORS = (1.0, 100.0, 100.0)
 
 
 class Recoverer:
@@ -88,15 +91,15 @@ class Recoverer:
         ensemble = list(writer.metadata.last_segment.ensemble)
         chance.shuffle(ensemble)
         near, unheard, *others = ensemble
-        links = [(book.writer_name, name) for name in (unheard, *others)] + [(name, self._name) for name in (near, *others)]
-        factors = [chance.choice([1.0, 30.0, 300.0]) for _ in links]
-        for link, factor in zip(links, factors, strict=True):
-            network.slow(*link, factor)
+        links = {(book.writer_name, name): chance.choice(WRITER_FACTORS) for name in (unheard, *others)}
+        links |= {(name, self._name): chance.choice(RECOVERER_FACTORS) for name in (near, *others)}
+        for (source, target), factor in links.items():
+            network.slow(source, target, factor)
 
         def straighten() -> None:
             network.tears.pop((self._name, unheard), None)
-            for link in links:
-                network.slow(*link, 1.0)
+            for source, target in links:
+                network.slow(source, target, 1.0)
 
         loop = self._stage.world.loop
         # The world's hand, not the recoverer's: it must be taken back although the recoverer may be struck down meanwhile.

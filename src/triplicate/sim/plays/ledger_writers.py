@@ -23,6 +23,7 @@ from triplicate.errors import (
     NotEnoughBookies,
     WindowFull,
 )
+from triplicate.sim.loop import context_of
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, pause
 
 PROOF_ENTRIES = 3
@@ -291,6 +292,8 @@ class Writer:
         try:
             while pen.appended < wanted and not self._stage.quiet.is_set():
                 await pen.burst()
+                if not self._stage.quiet.is_set() and chance.random() < load.break_share:
+                    self._break(pen.book)
                 await pause(self._stage, chance.expovariate(1.0 / load.pause_mean_s))
                 await self._wake()
         except (LedgerError, HandleClosed) as error:
@@ -301,6 +304,18 @@ class Writer:
                 pen.leave()
                 return
         await self._part(pen)
+
+    def _break(self, book: Book) -> None:
+        """Break connections to bookies of the ensemble with what has just been sent on them, several at once in some cases, and in some
+        cases have the ledger recovered while the ensemble changes."""
+        chance, world = self._chance, self._stage.world
+        ensemble = list(book.writer.metadata.last_segment.ensemble)
+        for bookie_id in chance.sample(ensemble, min(len(ensemble), chance.choice([1, 1, 2, 3]))):
+            # The world's hand, not the writer's.
+            world.loop.call_later(chance.choice([0.0, 0.001, 0.01]), world.network.reset, self._name, bookie_id, context=context_of(None))
+        self._shelf.count("breaks")
+        if chance.random() < self._shelf.load.zombie_share:
+            self._shelf.hurry(book)
 
     async def _part(self, pen: Pen) -> None:
         chance, load = self._chance, self._shelf.load

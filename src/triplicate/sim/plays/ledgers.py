@@ -44,6 +44,7 @@ class LedgerPlay(Play):
         "recoveries_of_living",
         "recoveries_restarted",
         "recoveries_skewed",
+        "breaks",
         "ensemble_changes",
     )
 
