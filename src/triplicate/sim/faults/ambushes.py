@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from triplicate.sim.faults import metadata, processes
+from triplicate.sim.faults import disks, metadata, processes
 from triplicate.sim.faults.kind import Targets, undone
 from triplicate.sim.plan import Strike, Value
 from triplicate.sim.stage import Stage
@@ -33,6 +34,11 @@ MOMENTS = (
 )
 AMBUSHES_MAX = 4
 LURES_MAX = 8
+LONES_MAX = 3
+LONE_POINT = "bookie.journal.synced"
+LONE_S = 2.0
+LONE_SETTLES_S = 0.1
+"""Within this time the other bookies have finished what they were syncing at their old pace."""
 WAIT_S = 8.0
 """Nobody is struck where nobody comes within this time."""
 LATER_S = (0.0, 0.0005, 0.003, 0.02)
@@ -44,6 +50,7 @@ def draw_ambushes(chance: random.Random, targets: Targets, duration_s: float) ->
     """None, one, or a few for one run, where its nodes come to such moments; and what brings them there: bookies that fail writers."""
     count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
     drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
+    drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
     if targets.clients:
         drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
     return tuple(strike for strike in drawn if strike is not None)
@@ -86,8 +93,17 @@ def draw(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
     return Strike("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
 
 
+def _draw_lone(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """A bookie that alone has what was written last, and goes."""
+    options: dict[str, Value] = {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004]), "factor": chance.choice([30.0, 100.0])}
+    return Strike("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
+
+
 async def ambush(stage: Stage, strike: Strike) -> None:
     """Wait until somebody comes to the point, then strike, and undo everything."""
+    if strike.target:
+        await _lone(stage, strike)
+        return
     came = asyncio.Event()
     who: list[str] = []
 
@@ -115,6 +131,28 @@ async def ambush(stage: Stage, strike: Strike) -> None:
         await ambush(stage, replace(strike, options=following))
     for part in struck:
         await part
+
+
+async def _lone(stage: Stage, strike: Strike) -> None:
+    """Slow all disks but one; the bookie that goes on alone acknowledges something, and is struck down before the others have it."""
+    came, options = asyncio.Event(), strike.options
+    others = [name for name in stage.cluster.bookies if name != strike.target]
+    slowness = {"factor": float(options["factor"])}
+    slow: list[asyncio.Task[None]] = []
+    for name in others:
+        one = Strike("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
+        slow.append(stage.world.loop.begin(disks.slow(stage, one), name=str(one)))
+    await asyncio.sleep(LONE_SETTLES_S)
+    trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
+    with undone(trap.cancel), suppress(TimeoutError):
+        async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
+            await came.wait()
+    if came.is_set():
+        await asyncio.sleep(float(options["later_s"]))
+        stage.strike("ambush", node=strike.target, point=str(options["point"]))
+        await processes.take_down(stage, Strike("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False}))
+    for disk in slow:
+        await disk
 
 
 def _parts(stage: Stage, strike: Strike, node: str) -> list[Coroutine[Any, Any, None]]:

@@ -29,6 +29,10 @@ from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, holders, pa
 
 Result = TypeVar("Result")
 
+HASTY_SHARE = 0.5
+"""Of the questions so many wait for an acknowledgement, and are asked at once then."""
+LOOKS, LOOK_S = 100, 0.003
+
 
 class Tailer:
     """Follows the ledgers of one writer, one after the other, each to its end. Never fences."""
@@ -104,13 +108,26 @@ class Prober:
                 if books:
                     # Mostly what is being written.
                     recent = min(len(books), len(self._shelf.load.writers) + 1)
-                    await self._probe(reader, self._chance.choice(books[-recent:] if self._chance.random() < 0.8 else books))
+                    book = self._chance.choice(books[-recent:] if self._chance.random() < 0.8 else books)
+                    is_hasty = self._chance.random() < HASTY_SHARE and await self._see_acknowledged(book)
+                    await self._probe(reader, book, is_hasty)
 
-    async def _probe(self, client: Client, book: Book) -> None:
+    async def _see_acknowledged(self, book: Book) -> bool:
+        """Wait a little for an acknowledgement: what was acknowledged this very moment must be known."""
+        before = book.acknowledged_to
+        for _ in range(LOOKS):
+            if book.acknowledged_to > before or self._stage.quiet.is_set():
+                break
+            await asyncio.sleep(LOOK_S)
+        return book.acknowledged_to > before
+
+    async def _probe(self, client: Client, book: Book, is_hasty: bool) -> None:
         self._handles += 1
         handle = f"{self._name}#{self._handles}"
         try:
             async with await client.open(book.ledger_id, password=PASSWORD) as reader:
+                if is_hasty:
+                    await self._read_confirmed(reader, book)
                 for _ in range(self._chance.randrange(1, 4)):
                     self._note_confirmed(handle, reader)
                     await self._chance.choice(self._questions)(reader, book)
