@@ -1,0 +1,20 @@
+"""A bookie that failed and comes back counts as one that has what was sent while it was away, and is not sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.ledger import WriteTracker
+
+    readmit = WriteTracker.readmit
+
+    def with_a_gap(self: WriteTracker, position: int) -> list[int]:
+        readmit(self, position)
+        self._reaches[position] = self.last_add_pushed
+        return []
+
+    patch(WriteTracker, "readmit", with_a_gap)

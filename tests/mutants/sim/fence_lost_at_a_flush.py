@@ -1,0 +1,20 @@
+"""A flush writes the state of ledgers without their fences, and the journal that has them goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.core.state import LedgerState
+    from triplicate.bookie.ledgers import LedgerTable
+
+    take_dirty = LedgerTable.take_dirty
+
+    def without_fences(self: LedgerTable) -> list[LedgerState]:
+        return [replace(state, fenced=False) for state in take_dirty(self)]
+
+    patch(LedgerTable, "take_dirty", without_fences)
