@@ -109,9 +109,9 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         probe_pause_s=chance.choice([0.5, 1.0]),
         recoverers=chance.choice([1, 2, 2]),
         recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
-        zombie_share=chance.choice([0.0, 0.2, 0.5]),
+        zombie_share=chance.choice([0.0, 0.3, 0.6]),
         zombie_delay_s=chance.choice([0.5, 3.0]),
-        skew_share=chance.choice([0.0, 0.7]),
+        skew_share=chance.choice([0.0, 0.9]),
         delete_share=chance.choice([0.0, 0.0, 0.3]),
     )
 
