@@ -64,6 +64,11 @@ def fault_point(name: str) -> Callable[[Function], Function]:
         # The same function again is its module being loaded again.
         if known is not None and (known.module, known.qualified_name) != (point.module, point.qualified_name):
             raise ArgumentError(f"fault point {name} is {known.module}.{known.qualified_name} already")
+        others = [
+            other.name for other in _REGISTER.values() if (other.module, other.qualified_name) == (point.module, point.qualified_name)
+        ]
+        if others not in ([], [name]):
+            raise ArgumentError(f"fault point {name}: {function.__qualname__} is {others[0]} already, and a moment has one name")
         _REGISTER[name] = point
         return function
 

@@ -22,7 +22,7 @@ WORLD = "world"
 """The node name of what runs outside every node."""
 
 _MARK = "__fault_point__"
-"""Set on wrappers, so that none is ever wrapped again."""
+"""Set on a wrapper, to itself, so that none is ever wrapped again; `functools.wraps` copies it to what is none."""
 
 
 def points_known() -> tuple[str, ...]:
@@ -216,16 +216,18 @@ class FaultPoints:
         owner: Any = sys.modules[point.module]
         for part in path:
             owner = vars(owner)[part]
-        original = vars(owner)[attribute]
+        found = original = vars(owner)[attribute]
         kind = type(original) if isinstance(original, staticmethod | classmethod) else None
         function = original if kind is None else original.__func__
         if not callable(function):
             raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
-        while hasattr(function, _MARK):
-            # Left over from a world that somebody else's patch has outlived.
-            function = function.__wrapped__
+        if getattr(function, _MARK, None) is function:
+            # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
+            while getattr(function, _MARK, None) is function:
+                function = function.__wrapped__
+            original = function if kind is None else kind(function)
         wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
-        setattr(wrapper, _MARK, point.name)
+        setattr(wrapper, _MARK, wrapper)
         wrapper = wrapper if kind is None else kind(wrapper)
         replaced = [(owner, attribute, original, wrapper)]
         if not path:
@@ -233,7 +235,9 @@ class FaultPoints:
             package = point.module.partition(".")[0]
             for name, module in sorted(sys.modules.items()):
                 if name.partition(".")[0] == package and module is not owner:
-                    replaced += [(module, held, original, wrapper) for held, value in vars(module).items() if value is original]
+                    replaced += [
+                        (module, held, original, wrapper) for held, value in vars(module).items() if value is found or value is original
+                    ]
         for holder, held, _, _ in replaced:
             setattr(holder, held, wrapper)
         return replaced

@@ -14,6 +14,14 @@ def plain() -> int:
     return 1
 
 
+def plain_too() -> int:
+    return 1
+
+
+def named() -> int:
+    return 1
+
+
 async def waits() -> int:
     return 2
 
@@ -36,18 +44,25 @@ def test_the_function_is_handed_back_as_it_is() -> None:
 
 def test_a_point_is_registered_with_the_place_of_its_function() -> None:
     fault_point("test.method")(Owner.method)
-    fault_point("test.waits")(waits)
+    fault_point("test.handed_back_async")(waits)
     point = fault_points()["test.method"]
     assert (point.name, point.module, point.qualified_name, point.is_async) == ("test.method", __name__, "Owner.method", False)
-    assert fault_points()["test.waits"].is_async
+    assert fault_points()["test.handed_back_async"].is_async
 
 
 def test_a_name_taken_by_another_function_is_refused_and_the_same_function_again_is_not() -> None:
-    fault_point("test.taken")(plain)
-    fault_point("test.taken")(plain)
-    with pytest.raises(ArgumentError, match=r"test\.taken is .*plain already"):
+    fault_point("test.taken")(plain_too)
+    fault_point("test.taken")(plain_too)
+    with pytest.raises(ArgumentError, match=r"test\.taken is .*plain_too already"):
         fault_point("test.taken")(Owner.method)
-    assert fault_points()["test.taken"].qualified_name == "plain"
+    assert fault_points()["test.taken"].qualified_name == "plain_too"
+
+
+def test_a_second_name_for_one_function_is_refused() -> None:
+    fault_point("test.named")(named)
+    with pytest.raises(ArgumentError, match=r"named is test\.named already"):
+        fault_point("test.named_again")(named)
+    assert "test.named_again" not in fault_points()
 
 
 @pytest.mark.parametrize("name", ["", "client", "Client.write", "client.", "client.before write", "client..x"])
