@@ -218,12 +218,12 @@ class FaultPoints:
             owner = vars(owner)[part]
         found = original = vars(owner)[attribute]
         kind = type(original) if isinstance(original, staticmethod | classmethod) else None
-        function = original if kind is None else original.__func__
+        function: Any = original if kind is None else original.__func__
         if not callable(function):
             raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
         if getattr(function, _MARK, None) is function:
             # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
-            while getattr(function, _MARK, None) is function:
+            while vars(function).get(_MARK) is function:
                 function = function.__wrapped__
             original = function if kind is None else kind(function)
         wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
