@@ -109,7 +109,7 @@ class Driver:
         # Ids alone make the publisher read the ledgers, as one that lost what its tasks had said.
         ledgers: list[int | StagedLedger] = [item if self._chance.random() < 0.8 else item.ledger_id for item in staged]
         # Who runs drivers interrupts them when it pleases; then nobody knows what became of the batch.
-        patience_s = self._chance.choice([None, None, None, self._chance.uniform(0.0, 0.3)])
+        patience_s = self._chance.uniform(0.0, 16 * self._scene.stage.plan.metadata_high_s) if self._chance.random() < 0.35 else None
         async with asyncio.timeout(None if self._scene.is_quiet else patience_s):
             published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
         self._note(batch, attempt, published)

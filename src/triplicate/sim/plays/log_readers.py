@@ -171,11 +171,26 @@ class Keeper:
         scene = self._scene
         end = await scene.ask_end(logs, WRITTEN, self._name)
         first = (await logs.head(WRITTEN)).first_offset
-        # Anywhere, and often right at the end.
-        offset = max(first, self._chance.choice([end, end - 5, self._chance.randrange(first, end + 1)]))
+        # Anywhere, and sometimes right at the end.
+        offset = max(first, self._chance.choice([end, self._chance.randrange(first, end + 1), self._chance.randrange(first, end + 1)]))
         scene.add(CutAllowed(scene.time(), WRITTEN, offset))
-        await logs.truncate(WRITTEN, offset)
+        first = await logs.truncate(WRITTEN, offset)
         scene.count("truncations")
+        await self._look_behind(logs, first)
+
+    async def _look_behind(self, logs: Logs, first: int) -> None:
+        """Read what lies behind a cut: all of it is still there."""
+        scene = self._scene
+        async with await logs.reader(WRITTEN, first) as reader:
+            reading = scene.begin_reading(WRITTEN, self._name, first)
+            try:
+                for _ in range(3):
+                    entry = await reader.next_entry(1.0)
+                    if entry is None:
+                        return
+                    scene.note_read(WRITTEN, reading, entry)
+            except (OffsetGap, NoSuchLedger) as error:
+                scene.refused(WRITTEN, reading, error)
 
 
 class FinalReader:
