@@ -218,13 +218,12 @@ class FaultPoints:
             owner = vars(owner)[part]
         found = original = vars(owner)[attribute]
         kind = type(original) if isinstance(original, staticmethod | classmethod) else None
-        function: Any = original if kind is None else original.__func__
+        function = original if kind is None else original.__func__
         if not callable(function):
             raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
         if getattr(function, _MARK, None) is function:
             # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
-            while vars(function).get(_MARK) is function:
-                function = function.__wrapped__
+            function = _unwrapped(function)
             original = function if kind is None else kind(function)
         wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
         setattr(wrapper, _MARK, wrapper)
@@ -285,3 +284,10 @@ class FaultPoints:
                 watch.spring(node, life)
                 if life is not None and life.paused:
                     await asyncio.sleep(0)
+
+
+def _unwrapped(function: Any) -> Any:
+    """The function inside any wrappers of ours."""
+    while getattr(function, _MARK, None) is function:
+        function = function.__wrapped__
+    return function
