@@ -221,7 +221,7 @@ class FaultPoints:
         function = original if kind is None else original.__func__
         if not callable(function):
             raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
-        if getattr(function, _MARK, None) is function:
+        if _is_wrapper(function):
             # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
             function = _unwrapped(function)
             original = function if kind is None else kind(function)
@@ -288,6 +288,10 @@ class FaultPoints:
 
 def _unwrapped(function: Any) -> Any:
     """The function inside any wrappers of ours."""
-    while getattr(function, _MARK, None) is function:
+    while _is_wrapper(function):
         function = function.__wrapped__
     return function
+
+
+def _is_wrapper(function: Any) -> bool:
+    return getattr(function, _MARK, None) is function
