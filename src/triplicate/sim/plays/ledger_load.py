@@ -84,8 +84,8 @@ def draw_load(chance: random.Random) -> LedgerLoad:
     # Mostly the default; sometimes striped over all five bookies (which leaves none to replace one that fails), or with other quorums.
     sizes = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
     kinds = ["plain"] * 6 + ["adv"] * 2 + ["deferred", "adv deferred"]
-    pace = chance.choice([(0.5, 3), (1.0, 6), (2.0, 12)])
-    window = chance.choice([(1000, 1024 * KIB)] * 3 + [(4, 64 * KIB), (50, 4 * KIB)])
+    pace = chance.choice([(0.5, 4), (1.0, 8), (2.0, 16)])
+    window = chance.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
     return LedgerLoad(
         # One plain writer at least: what the others write has weaker promises.
         writers=("plain", *(chance.choice(kinds) for _ in range(chance.choice([1, 1, 2])))),
