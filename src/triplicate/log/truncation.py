@@ -16,7 +16,8 @@ from triplicate.log.ledgers import LedgerClient
 from triplicate.log.ownership import await_no_owner
 from triplicate.log.segments import password_of
 from triplicate.log.store import Decision, HeadStore, Stored
-from triplicate.metadata import Delete, own
+from triplicate.metadata import Check, Delete, own
+from triplicate.runtime import sleep
 
 
 async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int) -> int:
@@ -143,20 +144,36 @@ async def _delete_nodes(store: HeadStore, name: str) -> None:
 
 async def sweep_pages(store: HeadStore, name: str) -> int:
     """Delete pages that nothing refers to and that are older than the sweep's age; returns how many."""
-    stored = await store.read(name)
+    backoff = store.backoff()
+    swept = 0
+    while True:
+        stored = await store.read(name)
+        try:
+            for path in await _idle_pages(store, name, stored):
+                # Their age is told by clocks that may be wrong. A page may be referred to by the next change of the head, so it goes
+                # only while the head is the one that was looked at; that change in turn insists on the page's being there.
+                await store.tree.multi([Check(store.path(name), stored.version), Delete(path)])
+                swept += 1
+        except (BadVersion, NoNode):
+            if backoff.attempts >= store.settings.change_attempts:
+                return swept  # The log changes all the time; what is left is swept another time.
+            await sleep(store.host.clock, backoff.next_s())
+        else:
+            return swept
+
+
+async def _idle_pages(store: HeadStore, name: str, stored: Stored) -> list[str]:
+    """Paths of old pages that a head does not refer to. Raises NoNode when the head is out of date."""
     referred = await store.pages(name, stored.head)
     folder = own.pages_path(store.own_root, name)
     oldest_ms = store.host.clock.wall_us() // 1000 - int(store.settings.page_sweep_age_s * 1000)
     children, _ = await store.persist(lambda: store.tree.children(folder))
-    swept = 0
+    idle: list[str] = []
     for child in children:
         stat = await store.tree.exists(f"{folder}/{child}")
-        if int(child) in referred or stat is None or stat.mtime_ms > oldest_ms:
-            continue
-        # A change that is just about to refer to it checks that it is still there.
-        await _delete_node(store, f"{folder}/{child}")
-        swept += 1
-    return swept
+        if int(child) not in referred and stat is not None and stat.mtime_ms <= oldest_ms:
+            idle.append(f"{folder}/{child}")
+    return idle
 
 
 async def sweep_publishers(store: HeadStore, name: str) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
@@ -9,6 +12,7 @@ from triplicate.errors import ArgumentError, NotEnoughBookies, OffsetTruncated
 from triplicate.log import Logs, LogSettings, StagingOrigin
 from triplicate.log.core.changes import RECENT_LIMIT
 from triplicate.log.core.head import Page, encode_page
+from triplicate.metadata import Check, Delete, Operation
 
 ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
 
@@ -152,6 +156,41 @@ def test_sweeping_spares_pages_that_are_young_or_referred_to() -> None:
         assert (await logs.sweep("l"))["pages"] == 0
         stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
         assert (await logs.sweep("l"))["pages"] == 1
+        assert len(await stage.logs().segments("l")) == RECENT_LIMIT + 2
+
+    play(scene)
+
+
+def test_sweeping_spares_a_page_that_a_change_refers_to_meanwhile() -> None:
+    """The sweeper's clock is an hour ahead; it looks at the head before a change and deletes after it."""
+
+    async def scene(stage: Stage) -> None:
+        logs, sweeper = stage.logs(), stage.logs()
+        await logs.create("l", ROLLING)
+        writing, sweeping = stage.client_of(logs).metadata.tree, stage.client_of(sweeper).metadata.tree
+        change, delete = writing.multi, sweeping.multi
+        about_to_delete, may_delete = asyncio.Event(), asyncio.Event()
+        sweeps: list[asyncio.Task[dict[str, int]]] = []
+
+        async def hold_deletion(operations: Sequence[Operation]) -> None:
+            if any(isinstance(operation, Delete) for operation in operations):
+                about_to_delete.set()
+                await may_delete.wait()
+            await delete(operations)
+
+        async def sweep_before_change(operations: Sequence[Operation]) -> None:
+            if not sweeps and any(isinstance(operation, Check) and "/pages/" in operation.path for operation in operations):
+                stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
+                sweeps.append(asyncio.create_task(sweeper.sweep("l")))
+                await about_to_delete.wait()
+            await change(operations)
+
+        writing.multi, sweeping.multi = sweep_before_change, hold_deletion  # type: ignore[method-assign]
+        async with await logs.writer("l", owner="w") as writer:
+            for number in range(RECENT_LIMIT + 2):
+                await writer.append_entry([b"%04d" % number + b"." * 1000])
+        may_delete.set()
+        assert (await sweeps[0])["pages"] == 0
         assert len(await stage.logs().segments("l")) == RECENT_LIMIT + 2
 
     play(scene)
