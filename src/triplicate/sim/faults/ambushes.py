@@ -33,7 +33,7 @@ MOMENTS = (
     "client.close.writing",
 )
 AMBUSHES_MAX = 4
-LURES_MAX = 8
+LURES_MAX = 9
 LONES_MAX = 3
 LONE_POINT = "bookie.journal.synced"
 LONE_S = 2.0
@@ -59,11 +59,14 @@ def draw_ambushes(chance: random.Random, targets: Targets, duration_s: float) ->
 def _draw_lure(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     """A bookie that is gone, or silent, for a moment."""
     bookie = chance.choice(targets.bookies)
-    match chance.choice(["kill", "crash", "pause", "link_block"]):
+    match chance.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
         case "kill":
             return Strike("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
         case "crash":
             return Strike("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
+        case "crash_at":
+            in_a_flush: dict[str, Value] = {"operation": "flush", "after": chance.randrange(14), "silent": True}
+            return Strike("crash_at", at_s, bookie, lasts_s=0.5, options=in_a_flush)
         case "pause":
             return Strike("pause", at_s, bookie, lasts_s=1.5)
         case _:
