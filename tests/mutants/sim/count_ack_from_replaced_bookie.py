@@ -1,0 +1,27 @@
+"""What a replaced bookie acknowledged still counts at its place, and the bookie that stands there now is not sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.ledger import WriteTracker
+
+    replace, pending_of = WriteTracker.replace, WriteTracker.pending_of
+
+    def still_counting(self: WriteTracker, ensemble: Sequence[str]) -> list[int]:
+        reaches, ahead = list(self._reaches), [set(stragglers) for stragglers in self._ahead]
+        changed = replace(self, ensemble)
+        for position in changed:
+            self._reaches[position], self._ahead[position] = reaches[position], ahead[position]
+        return changed
+
+    def unacknowledged_of(self: WriteTracker, position: int) -> list[int]:
+        reach, ahead = self._reaches[position], self._ahead[position]
+        return [entry_id for entry_id in pending_of(self, position) if entry_id > reach and entry_id not in ahead]
+
+    patch(WriteTracker, "replace", still_counting)
+    patch(WriteTracker, "pending_of", unacknowledged_of)

@@ -1,0 +1,21 @@
+"""A bookie that fails a ledger with deferred sync is replaced, and with it goes what it alone acknowledged and others have not synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.adds import LedgerAdds
+    from triplicate.errors import BookieError
+
+    failed = LedgerAdds.bookie_failed
+
+    def broken(self: LedgerAdds, bookie_id: str, error: BookieError) -> None:
+        self.deferred_sync, kept = False, self.deferred_sync
+        failed(self, bookie_id, error)
+        self.deferred_sync = kept
+
+    patch(LedgerAdds, "bookie_failed", broken)

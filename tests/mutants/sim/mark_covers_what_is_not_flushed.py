@@ -1,0 +1,29 @@
+"""The journal's mark is moved a moment after a flush, to where the journal is by then, not to where it was when the flush began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+MOMENT_S = 0.3
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.ledgers import Frozen
+    from triplicate.bookie.storage import Storage
+
+    flushed = Storage._flushed
+
+    def and_mark_later(self: Storage, frozen: Frozen) -> None:
+        flushed(self, frozen)
+        clock = self._host.clock
+
+        def mark() -> None:
+            for journal in self.journals:
+                if journal._device is not None:
+                    journal.write_mark(journal.synced, self.flush_number)
+
+        clock.call_at(clock.monotonic() + MOMENT_S, mark)
+
+    patch(Storage, "_flushed", and_mark_later)

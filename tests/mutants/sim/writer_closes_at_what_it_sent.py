@@ -1,0 +1,20 @@
+"""Closing a ledger without waiting ends it behind the last entry that was sent, not the last confirmed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.adds import LedgerAdds
+
+    close = LedgerAdds._close
+
+    async def at_what_was_sent(self: LedgerAdds, wait: bool) -> int:
+        if not wait and self.failure is None:
+            self.last_add_confirmed = self.last_add_pushed
+        return await close(self, wait)
+
+    patch(LedgerAdds, "_close", at_what_was_sent)
