@@ -71,6 +71,7 @@ class Shelf:
         self.writing: dict[str, None] = {}
         """Writers that are not done."""
         self.counts: dict[str, int] = {}
+        self.acknowledged_count = 0
         self._seen: dict[str, bytes] = {}
         rot = any(strike.kind == "bit_rot" for strike in stage.plan.faults)
         # Without a digest nobody can see that bits have rotted.
@@ -119,6 +120,7 @@ class Shelf:
     def acknowledged(self, book: Book, entry_id: int, confirmed_told: int) -> None:
         """Its writer was told that an entry is safe, which carries what was confirmed when it was sent."""
         self.stage.history.add(Acknowledged(self.stage.time(), book.writer_name, book.ledger_id, entry_id))
+        self.acknowledged_count += 1
         book.acknowledged_to = max(book.acknowledged_to, entry_id)
         book.confirmed_told = max(book.confirmed_told, confirmed_told)
 
