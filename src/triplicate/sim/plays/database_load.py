@@ -44,13 +44,14 @@ class DatabaseLoad:
 
 def draw_load(chance: random.Random) -> DatabaseLoad:
     """Draw a load."""
-    all_kinds = [*STRIKES, *STRIKES_AT, *MOMENT]
+    # A leader that lives on after it was replaced is the rarest and the most dangerous, so it is drawn more often.
+    all_kinds = [*STRIKES, "cut_off", "cut_off", *STRIKES_AT, *MOMENT]
     kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
     at_s = chance.uniform(2.0, 9.0)
     strikes = []
     while at_s < 36.0:
-        lasts_s = chance.choice([0.3, 2.0, 4.0])
         kind = chance.choice(kinds)
+        lasts_s = chance.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
         strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in STRIKES_AT else kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + chance.uniform(3.0, 14.0)
     return DatabaseLoad(

@@ -95,7 +95,7 @@ async def doubt(talk: Talk, register: str) -> None:
     """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
     if not talk.leads:
         return  # It has learned meanwhile that it does not, and says so to whoever asks it.
-    if talk.chance.random() < 0.5:
+    if talk.chance.random() < 0.7:
         await swap(talk, register)
     for name in [register, *talk.desk.counters]:
         await talk.read_register(name)
