@@ -13,7 +13,6 @@ from triplicate.errors import (
     LedgerError,
     LogError,
     MetadataError,
-    OffsetGap,
     SessionExpired,
 )
 from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits
@@ -186,8 +185,3 @@ async def wait_for(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def is_gap(error: BaseException) -> bool:
-    """Whether a reader says that records are missing."""
-    return isinstance(error, OffsetGap)
