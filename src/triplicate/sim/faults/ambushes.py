@@ -98,7 +98,12 @@ def draw(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
 
 def _draw_lone(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     """A bookie that alone has what was written last, and goes."""
-    options: dict[str, Value] = {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004]), "factor": chance.choice([30.0, 100.0])}
+    options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
+    if chance.random() < 0.4:
+        # Or nobody has it, and the power goes for all.
+        options["power_after_s"] = chance.uniform(0.02, 1.0)
+    else:
+        options |= {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004])}
     return Strike("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
 
 
@@ -137,15 +142,27 @@ async def ambush(stage: Stage, strike: Strike) -> None:
 
 
 async def _lone(stage: Stage, strike: Strike) -> None:
-    """Slow all disks but one; the bookie that goes on alone acknowledges something, and is struck down before the others have it."""
+    """Slow all disks but one; the bookie that goes on alone acknowledges something, and is struck down before the others have it.
+
+    Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
+    """
     came, options = asyncio.Event(), strike.options
-    others = [name for name in stage.cluster.bookies if name != strike.target]
+    everybody = "power_after_s" in options
+    others = [name for name in stage.cluster.bookies if everybody or name != strike.target]
     slowness = {"factor": float(options["factor"])}
     slow: list[asyncio.Task[None]] = []
     for name in others:
         one = Strike("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
         slow.append(stage.world.loop.begin(disks.slow(stage, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
+    if everybody:
+        await asyncio.sleep(float(options["power_after_s"]))
+        stage.strike("ambush", node=strike.target)
+        off = Strike("power_loss", strike.at_s, strike.target, lasts_s=min(strike.lasts_s, 0.5), options={"clients": False, "after": 0})
+        await processes.power_loss(stage, off)
+        for disk in slow:
+            await disk
+        return
     trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
     with undone(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
