@@ -8,6 +8,7 @@ from triplicate.sim.checkers.formal import (
     metadata_moves_forward,
     read_order_is_write_order,
 )
+from triplicate.sim.checkers.databases import DATABASE_CHECKERS
 from triplicate.sim.checkers.history import Checker, History, Verdict, judge
 from triplicate.sim.checkers.logs import LOG_CHECKERS
 from triplicate.sim.checkers.promises import (
@@ -46,6 +47,7 @@ CHECKERS: dict[str, Checker] = {
 
 __all__ = [
     "CHECKERS",
+    "DATABASE_CHECKERS",
     "LOG_CHECKERS",
     "Acknowledged",
     "Checker",
