@@ -1,0 +1,24 @@
+"""A batch whose first entry fails its digest is not asked of another replica, and nobody hears of it (BookKeeper issue 4789)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+CHECKERS = ("progress",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.batch_read import BatchRead
+    from triplicate.errors import BookieError
+    from triplicate.wire import BatchReadResponse, Status
+
+    answered = BatchRead._answered
+
+    def forgetful(self: BatchRead, _: None, response: BatchReadResponse | None, error: BookieError | None) -> None:
+        if response is not None and response.status is Status.OK and self._take(response.bodies) is not None and not self.entries:
+            return
+        self.entries.clear()
+        answered(self, _, response, error)
+
+    patch(BatchRead, "_answered", forgetful)
