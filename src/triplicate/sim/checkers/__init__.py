@@ -1,5 +1,6 @@
 """The judges of what clients saw. They know nothing of the code that they judge, and each is held to written histories, good and bad."""
 
+from triplicate.sim.checkers.databases import DATABASE_CHECKERS
 from triplicate.sim.checkers.formal import (
     clients_and_metadata_agree,
     closed_entries_have_their_copies,
@@ -8,7 +9,6 @@ from triplicate.sim.checkers.formal import (
     metadata_moves_forward,
     read_order_is_write_order,
 )
-from triplicate.sim.checkers.databases import DATABASE_CHECKERS
 from triplicate.sim.checkers.history import Checker, History, Verdict, judge
 from triplicate.sim.checkers.logs import LOG_CHECKERS
 from triplicate.sim.checkers.promises import (
