@@ -115,6 +115,8 @@ class Request:
     operation: int = 0
     """Of the register, once the first try has begun."""
     accounts: tuple[str, str] = ("", "")
+    first_asked_s: float | None = None
+    """When it was first sent: from then on it may be done."""
     done: bool = False
 
 

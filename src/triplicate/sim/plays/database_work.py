@@ -311,7 +311,8 @@ def new_request(talk: Talk) -> Request:
 
 async def send_request(talk: Talk, request: Request) -> None:
     """Send a request, perhaps again: it is done once, and every answer to it is the same."""
-    desk, token, started_s = talk.desk, request.token, talk.time()
+    desk, token = talk.desk, request.token
+    started_s = request.first_asked_s = talk.time() if request.first_asked_s is None else request.first_asked_s
     await talk.session.set_request_id(token)
     if request.kind == "add" and not request.operation:
         request.operation = desk.invoke(talk.name, request.register, "add", (1,))
