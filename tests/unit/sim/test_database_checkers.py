@@ -71,6 +71,12 @@ GOOD: dict[str, list[Any]] = {
         Answered(5.0, 6.0, "t", 1),
         *copies(tickets=[(1, 1, "t", None), (4, 4, "u", None)], journal=journal("t", "u")),
     ],
+    "a ticket that nobody heard of is told to who asks again": [
+        CommitAsked(0.0, "client", "t"),
+        Answered(1.0, 2.0, "u", 2),
+        CommitAsked(3.0, "client", "t"),
+        Answered(3.0, 4.0, "t", 1),
+    ],
     "tickets asked for at once come in any order": [Answered(0.0, 5.0, "t", 2), Answered(0.5, 4.0, "u", 1)],
     "a table and its token": [*acked("table:1"), *copies(schema=[("table", "made_table:1", "", "")], journal=journal("table:1"))],
     "a counter after two steps": [

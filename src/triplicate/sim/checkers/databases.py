@@ -309,15 +309,19 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
         before = first.setdefault(answer.token, answer)
         if before.number != answer.number:
             verdict.violations.append(f"{answer.token} was given ticket {before.number}, and {answer.number} when it asked again")
+    # The number may have been given when the ticket was first asked for, to somebody who never heard the answer.
+    asked = {answer.token: answer.started_s for answer in first.values()}
+    for event in history.of(CommitAsked):
+        if event.token in asked:
+            asked[event.token] = min(asked[event.token], event.time_s)
     highest, index = (-1, ""), 0
-    for answer in sorted(first.values(), key=lambda event: event.started_s):
-        while index < len(answers) and answers[index].ended_s < answer.started_s:
+    for answer in sorted(first.values(), key=lambda event: asked[event.token]):
+        asked_s = asked[answer.token]
+        while index < len(answers) and answers[index].ended_s < asked_s:
             highest = max(highest, (answers[index].number, answers[index].token))
             index += 1
         if answer.token != highest[1] and answer.number <= highest[0]:
-            verdict.violations.append(
-                f"{answer.token} asked at {answer.started_s:.6f}, when ticket {highest[0]} was given, and got {answer.number}"
-            )
+            verdict.violations.append(f"{answer.token} asked at {asked_s:.6f}, when ticket {highest[0]} was given, and got {answer.number}")
     for copy in history.of(CopyHeld):
         for row in copy.tables.get("tickets", ()):
             given = first.get(str(row[TOKEN]))
