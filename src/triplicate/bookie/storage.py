@@ -184,6 +184,7 @@ class Storage:
         self.ledgers.touch_state(handle)
         self.journal_of(handle.ledger_id).submit(JournalItem(GroupType.STATES, [body], len(body), 1, then=then))
 
+    @fault_point("bookie.force")
     def journal_barrier(self, ledger_id: int, then: Callable[[bool], None]) -> None:
         """Call `then` after a sync that covers everything submitted for the ledger before. Raises OSError."""
         self.journal_of(ledger_id).barrier(then)

@@ -101,7 +101,8 @@ def _draw_lone(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
     if chance.random() < 0.4:
         # Or nobody has it, and the power goes for all.
-        options["power_after_s"] = chance.uniform(0.02, 1.0)
+        options["power_after_s"] = chance.choice([0.004, 0.02, 0.2])
+        options["point"] = chance.choice(["bookie.force", "bookie.force", "bookie.fence"])
     else:
         options |= {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004])}
     return Strike("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
@@ -156,12 +157,17 @@ async def _lone(stage: Stage, strike: Strike) -> None:
         slow.append(stage.world.loop.begin(disks.slow(stage, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
     if everybody:
+        trap = stage.world.points.strike(str(options["point"]), lambda _: came.set())
+        with undone(trap.cancel), suppress(TimeoutError):
+            async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
+                await came.wait()
         await asyncio.sleep(float(options["power_after_s"]))
         stage.strike("ambush", node=strike.target)
-        off = Strike("power_loss", strike.at_s, strike.target, lasts_s=min(strike.lasts_s, 0.5), options={"clients": False, "after": 0})
-        await processes.power_loss(stage, off)
-        for disk in slow:
-            await disk
+        # Not right before a sync, as other losses of power: in the midst of one, when clients have heard of what is written.
+        off = [Strike("crash", strike.at_s, name, lasts_s=min(strike.lasts_s, 0.5), options={"silent": True}) for name in others]
+        slow += [stage.world.loop.begin(processes.take_down(stage, one), name=str(one)) for one in off]
+        for part in slow:
+            await part
         return
     trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
     with undone(trap.cancel), suppress(TimeoutError):
