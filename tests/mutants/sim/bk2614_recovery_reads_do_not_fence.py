@@ -1,0 +1,14 @@
+"""Recovery fences with its first read only, so a bookie whose fence was lost goes on taking adds (BookKeeper issues 2614, 2616)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client.recovery import _Attempt
+    from triplicate.wire import LAST_ENTRY
+
+    patch(_Attempt, "must_fence", lambda self, entry_id: entry_id == LAST_ENTRY)
