@@ -45,6 +45,7 @@ GOOD: dict[str, list[Event]] = {
     "acknowledgements of one instant": [sent(0, A), sent(1, B), acked(0, 1.0), acked(1, 1.0)],
     "two tails at their own pace": [sent(0, A), sent(1, B), tailed(0, A, 1.0), tailed(0, A, 2.0, "other"), tailed(1, B, 3.0)],
     "a tail from the middle": [sent(0, A), sent(1, B), sent(2, C), tailed(1, B, 1.0), tailed(2, C, 1.0)],
+    "a tail goes on to the end": [sent(0, A), sent(1, B), tailed(0, A, 1.0), tailed(1, B, 2.0), ended(1, 3.0, "tailer")],
     "all agree on the end": [sent(0, A), ended(0, 1.0), ended(0, 2.0, "tailer")],
     "one of three copies is missing": [sent(0, A), Copy("b1", 1, 0, A), Copy("b2", 1, 0, None), Copy("b3", 1, 0, A)],
     "an unconfirmed entry is read and then gone": [
@@ -108,6 +109,14 @@ BAD: dict[str, tuple[str, list[Event]]] = {
     "a tail repeats": (
         "same_order_for_all",
         [sent(0, A), tailed(0, A, 1.0), tailed(0, A, 2.0)],
+    ),
+    "a tail ends before its ledger does": (
+        "same_order_for_all",
+        [sent(0, A), sent(1, B), tailed(0, A, 1.0), ended(1, 2.0, "tailer")],
+    ),
+    "a tail is given nothing of a ledger": (
+        "same_order_for_all",
+        [sent(0, A), sent(0, B, ledger_id=2), tailed(0, A, 1.0), ended(0, 2.0, "tailer"), Ended(3.0, "tailer", 2, 0)],
     ),
     "two observers see different ends": (
         "same_order_for_all",

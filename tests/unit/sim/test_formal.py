@@ -146,6 +146,10 @@ BAD: dict[str, tuple[str, list[Event]]] = {
     ),
     "history is written anew": ("metadata_moves_forward", [OPEN, CHANGED, version(2, segments=((0, SECOND), (1, SECOND)))]),
     "a client believes in another end": ("clients_and_metadata_agree", [OPEN, CLOSED, ended(0, 1)]),
+    "a recovery says that the ledger has ended, and leaves it in recovery": (
+        "clients_and_metadata_agree",
+        [OPEN, RECOVERING, ended(1, 2, "recoverer"), version(2, "closed", last=1)],
+    ),
     "a writer believes that it closed, and a recovery did": (
         "clients_and_metadata_agree",
         [OPEN, RECOVERING, version(2, "closed", last=0), ended(1, 2, "writer")],
@@ -191,7 +195,9 @@ def test_a_bad_history_is_blamed_on_the_invariant_it_breaks(name: str) -> None:
 
 def test_copies_on_a_destroyed_disk_are_not_asked_for() -> None:
     assert blamed(copies(A, None, None), ("b3",)) == []
+    assert blamed(copies(A, None, A), ("b3",)) == []
     assert blamed(copies(A, None, None), ("b4",)) == ["closed_entries_have_their_copies"]
+    assert blamed(copies(A, None, None), ("b1",)) == ["closed_entries_have_their_copies"]
     assert blamed(copies(None, None, None), ("b3",)) == ["closed_entries_have_their_copies"]
 
 

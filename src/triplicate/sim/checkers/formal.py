@@ -104,15 +104,20 @@ def _wrong_steps(before: MetadataWritten, after: MetadataWritten, reach: int) ->
 
 
 def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
-    """Whoever says where a ledger ended, says what its metadata say, from the moment on in which they do; so do all observers."""
+    """Whoever says where a ledger ended, says what its metadata say, and not before they do; so do all observers."""
     closed: dict[int, MetadataWritten] = {}
+    watched: dict[int, None] = {}
     first_told: dict[int, Ended] = {}
     for event in history.events:
-        if isinstance(event, MetadataWritten) and event.state == "closed":
-            closed.setdefault(event.ledger_id, event)
+        if isinstance(event, MetadataWritten):
+            watched[event.ledger_id] = None
+            if event.state == "closed":
+                closed.setdefault(event.ledger_id, event)
         elif isinstance(event, Ended):
             written, other = closed.get(event.ledger_id), first_told.setdefault(event.ledger_id, event)
             verdict.decided += 1
+            if written is None and event.ledger_id in watched:
+                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata do not say that it has ended")
             if written is not None and written.last_entry_id != event.last_entry_id:
                 verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata say {written.last_entry_id}")
             lengths = [length for length in (written.length if written else None, other.length) if length is not None]
@@ -123,19 +128,20 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
 def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
     """Each entry of a closed ledger is held by its ack quorum, less those of its bookies whose disks were destroyed.
 
-    Judged where copies were counted, as they are when all is over.
+    Judged where copies were counted, as they are when all is over. A copy on a destroyed disk stands in for none that a sound one lacks.
     """
     copies: dict[Place, int] = {}
     destroyed: dict[Place, int] = {}
     for event in history.of(Copy):
-        place = (event.ledger_id, event.entry_id)
-        copies[place] = copies.get(place, 0) + (event.payload is not None or event.is_listed)
-        destroyed[place] = destroyed.get(place, 0) + (event.bookie_id in history.destroyed)
+        place, is_destroyed = (event.ledger_id, event.entry_id), event.bookie_id in history.destroyed
+        copies[place] = copies.get(place, 0) + (not is_destroyed and (event.payload is not None or event.is_listed))
+        destroyed[place] = destroyed.get(place, 0) + is_destroyed
     for place, count in copies.items():
         needed = history.ack_quorums[place[0]]
         verdict.decided += 1
         if count < needed - destroyed[place]:
-            verdict.violations.append(f"{name_of(place)} of a closed ledger has {count} copies, its ack quorum is {needed}")
+            lost = f", and {destroyed[place]} of its bookies lost what they had" if destroyed[place] else ""
+            verdict.violations.append(f"{name_of(place)} of a closed ledger has {count} copies, its ack quorum is {needed}{lost}")
 
 
 def read_order_is_write_order(history: History, verdict: Verdict) -> None:

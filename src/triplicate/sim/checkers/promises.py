@@ -241,13 +241,16 @@ def acknowledged_in_order(history: History, verdict: Verdict) -> None:
 
 
 def same_order_for_all(history: History, verdict: Verdict) -> None:
-    """Promise 4: one payload for each place, whoever looks; a tail misses and repeats nothing; ends agree; no bytes that nobody sent."""
+    """Promise 4: one payload for each place, whoever looks; a tail misses and repeats nothing, and ends where its ledger does; ends agree;
+    no bytes that nobody sent.
+    """
     payloads: dict[Place, tuple[bytes, str]] = {}
     sent: set[tuple[int, bytes]] = set()
     for event in history.events:
         if isinstance(event, Sent):
             sent.add((event.ledger_id, event.payload))
     next_of_tail: dict[tuple[str, int], int] = {}
+    tails: dict[str, None] = {}
     for event in history.events:
         if isinstance(event, Read | Tailed | Copy) and event.payload is not None:
             place, who = (event.ledger_id, event.entry_id), _who(event)
@@ -259,10 +262,16 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
                 verdict.violations.append(f"{name_of(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
         if isinstance(event, Tailed):
             tail = (event.reader, event.ledger_id)
+            tails[event.reader] = None
             expected = next_of_tail.get(tail, event.entry_id)
             next_of_tail[tail] = event.entry_id + 1
             if event.entry_id != expected:
                 verdict.violations.append(f"{event.reader} was given {name_of(event)} where entry {expected} was next")
+        elif isinstance(event, Ended) and event.observer in tails:
+            verdict.decided += 1
+            reached = next_of_tail.get((event.observer, event.ledger_id), 0) - 1
+            if reached != event.last_entry_id:
+                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)} and was given entries up to {reached} only")
     for ledger_id, mine in ends(history).items():
         verdict.decided += len(mine) - 1
         for end in mine[1:]:

@@ -158,6 +158,9 @@ class Shelf:
                 continue
             if self.stage.cluster.store.exists(path) is None:
                 self.stage.history.add(Deleted(self.stage.time(), ledger_id))
+                # Nothing of a deleted ledger need be readable, so this must not be how a loss looks.
+                if any(book.ledger_id == ledger_id and not book.deleted for book in self.books):
+                    self.stage.problems.append(f"ledger {ledger_id} was deleted at {self.stage.time():.6f}, and nobody had asked for that")
                 continue
             data, stat = self.stage.cluster.store.get(path)
             if self._seen.get(path) == data:
