@@ -87,7 +87,8 @@ def sim() -> None:
 def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
     """Run seeds, and show violations and totals.
 
-    Ends with exit code 1 when a seed shows a violation, or when a range of 100 seeds or more has left out a fault or a checker.
+    Ends with exit code 1 when a seed shows a violation, or when a range of 100 seeds or more has left out a fault, a checker, or
+    anything else that the plays count.
     """
     began = last_remark = time.monotonic()
     done = 0
@@ -202,17 +203,23 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
         def report(hunt: Hunt) -> None:
             bar.advance()
             if not sys.stderr.isatty():
-                remarks.print(
-                    f"{hunt.mutant.name}: {f'seed {hunt.seed}, {hunt.checker}' if hunt.caught else 'SURVIVED'}, {hunt.seconds:.0f} s"
-                )
+                found = f"seed {hunt.seed}, {hunt.checker}" if hunt.caught else uncaught(hunt)
+                remarks.print(f"{hunt.mutant.name}: {found}, {hunt.seconds:.0f} s")
 
         hunts = hunt_all(mutants, jobs=jobs, seeds_max=seeds_max, report=report)
     show_hunts(hunts)
-    survivors = [hunt for hunt in hunts if not hunt.caught]
-    for hunt in survivors:
-        click.echo(f"{hunt.mutant.name} survived: {hunt.note}")
-    click.echo(f"{len(hunts) - len(survivors)} caught, {len(survivors)} survived, in {time.monotonic() - began:.0f} s")
-    return 1 if survivors else 0
+    left = [hunt for hunt in hunts if not hunt.caught]
+    for hunt in left:
+        click.echo(f"{hunt.mutant.name} {uncaught(hunt).lower()}: {hunt.note}")
+    unjudged = sum(not hunt.judged for hunt in left)
+    words = [f"{len(hunts) - len(left)} caught", f"{len(left) - unjudged} survived", *([f"{unjudged} not judged"] if unjudged else [])]
+    click.echo(f"{', '.join(words)}, in {time.monotonic() - began:.0f} s")
+    return 1 if left else 0
+
+
+def uncaught(hunt: Hunt) -> str:
+    """What became of a mutant that no seed caught, in capitals."""
+    return "SURVIVED" if hunt.judged else "NOT JUDGED"
 
 
 def show_hunts(hunts: list[Hunt]) -> None:
@@ -222,7 +229,7 @@ def show_hunts(hunts: list[Hunt]) -> None:
             hunt.mutant.name,
             hunt.mutant.broken,
             hunt.mutant.kind,
-            hunt.seed if hunt.caught else "SURVIVED",
+            hunt.seed if hunt.caught else uncaught(hunt),
             hunt.checker,
             f"{hunt.seconds:.0f}",
         )

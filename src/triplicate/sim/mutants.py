@@ -64,6 +64,8 @@ class Hunt:
     seconds: float = 0.0
     note: str = ""
     """Why it was not caught, or what the checker said."""
+    judged: bool = True
+    """False where its target has moved, or its process gave no verdict: then it is neither caught nor a survivor."""
 
 
 def mutants_folder() -> Path:
@@ -176,7 +178,7 @@ def hunt(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Hunt:
     try:
         apply_mutant(mutant)
     except MutantMisfit as misfit:
-        return Hunt(mutant, False, note=str(misfit))
+        return Hunt(mutant, False, note=str(misfit), judged=False)
     for seed in seeds_of(mutant.kind, seeds_max):
         result = run_seed(seed)
         found = caught_by(mutant, result)
@@ -220,14 +222,14 @@ def _elsewhere(mutant: Mutant, seeds_max: int) -> Hunt:
     theirs.close()
     try:
         if not ours.poll(LIMIT_S):
-            return Hunt(mutant, False, seconds=time.monotonic() - began, note=f"no verdict within {LIMIT_S:.0f} s")
+            return Hunt(mutant, False, seconds=time.monotonic() - began, note=f"no verdict within {LIMIT_S:.0f} s", judged=False)
         found = ours.recv()
         assert isinstance(found, Hunt)
         return found
     except EOFError:
         process.join()
         note = f"its process ended with code {process.exitcode} and no verdict"
-        return Hunt(mutant, False, seconds=time.monotonic() - began, note=note)
+        return Hunt(mutant, False, seconds=time.monotonic() - began, note=note, judged=False)
     finally:
         ours.close()
         process.kill()

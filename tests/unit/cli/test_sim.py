@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
 from triplicate.cli.sim import show_totals, sim
-from triplicate.sim import PLAYS, Summary, Verdict
+from triplicate.sim import PLAYS, Hunt, Mutant, Summary, Verdict
 from triplicate.sim import Result as Outcome
 
 
@@ -71,6 +71,16 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
 def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("triplicate.sim.mutants.FOLDER", tmp_path / "nowhere")
     assert "part of a checkout" in refused("mutants")
+
+
+def test_a_mutant_that_no_longer_fits_is_told_from_a_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, moved = Hunt(Mutant("lost", "", "x"), False, 9, note="no seed"), Hunt(Mutant("moved", "", "y"), False, note="gone", judged=False)
+    monkeypatch.setattr("triplicate.cli.sim.unclean", lambda kinds: [])
+    monkeypatch.setattr("triplicate.cli.sim.hunt_all", lambda mutants, **_: [lost, moved])
+    answer = call("mutants")
+    assert answer.return_value == 1
+    assert "moved not judged: gone" in answer.output
+    assert "0 caught, 1 survived, 1 not judged" in answer.output
 
 
 def test_a_good_range_ends_with_totals_and_code_0() -> None:

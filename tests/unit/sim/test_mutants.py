@@ -60,6 +60,7 @@ def test_a_mutant_is_caught_at_its_seed_and_a_survivor_and_a_misfit_are_not(tmp_
     assert "no seed up to 1 noticed" in survivor.note
     assert not misfit.caught
     assert "no_such_method" in misfit.note
+    assert (survivor.judged, misfit.judged) == (True, False)
 
 
 def test_a_mutant_says_what_it_is(tmp_path: Path) -> None:
