@@ -120,7 +120,8 @@ class Danger:
     """How long an ack quorum has been in danger.
 
     Args:
-        calm_s: a danger that is back within this time had never been over: a bookie may answer, and fail the next entry again.
+        calm_s: a danger that is back within this time, and before anything was confirmed, had never been over: a bookie may answer, and
+            fail the next entry again.
     """
 
     def __init__(self, calm_s: float) -> None:
@@ -128,9 +129,10 @@ class Danger:
         """When it began; means nothing while there is none."""
         self._calm_s = calm_s
         self._seen_at: float | None = None
+        self._confirmed = -1
 
-    def seen(self, now: float) -> None:
+    def seen(self, now: float, last_add_confirmed: int) -> None:
         """An ack quorum is in danger now."""
-        if self._seen_at is None or now > self._seen_at + self._calm_s:
+        if self._seen_at is None or now > self._seen_at + self._calm_s or last_add_confirmed > self._confirmed:
             self.since = now
-        self._seen_at = now
+        self._seen_at, self._confirmed = now, last_add_confirmed

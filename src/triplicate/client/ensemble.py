@@ -43,10 +43,8 @@ from triplicate.runtime import Backoff, fault_point, first_of, sleep, sleep_unti
 
 LOOK_AGAIN_S = 10.0
 """The longest pause of a writer that found no bookie to replace a failed one. It looks at once when bookies come or go."""
-
-
 CALM_TIMEOUTS = 2.0
-"""An ack quorum that is in danger again within so many add timeouts has been all the time."""
+"""An ack quorum that is in danger again within so many add timeouts, with nothing confirmed between, has been all the time."""
 LOOK_LIMIT_S = 5.0
 """How long one look at the metadata may take; entries that find their ack quorums are not confirmed while a first look goes on."""
 
@@ -111,7 +109,7 @@ class EnsembleChanger:
         self._absentees.failed(bookie_id, error)
         self._look_at = 0.0
         if self._tracker.is_endangered:
-            self._danger.seen(self._clock.monotonic())
+            self._danger.seen(self._clock.monotonic(), self._tracker.last_add_confirmed)
         if not self._tracker.changing and self._is_change_wanted():
             self._tracker.begin_change()
         if self._task is not None:
@@ -157,7 +155,7 @@ class EnsembleChanger:
 
     async def _do_what_is_due(self) -> None:
         if self._tracker.is_endangered:
-            self._danger.seen(self._clock.monotonic())
+            self._danger.seen(self._clock.monotonic(), self._tracker.last_add_confirmed)
         if self._is_change_due():
             await self._replace_absent()
             return

@@ -147,6 +147,24 @@ def test_ack_quorums_in_danger_wait_a_moment_for_a_bookie() -> None:
     run(main())
 
 
+def test_a_second_danger_waits_for_a_bookie_as_long_as_the_first() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client(replace(QUICK, add_timeout_s=1.5)) as client:
+            writer = await client.create()
+            await cluster["b"].stop()
+            for entry_id in (0, 2):
+                await cluster["c"].stop()
+                future = writer.append_nowait(b"x")
+                await eventually(lambda: len(writer.missing_bookies) == 2)
+                await cluster.restart("c")
+                assert await future == entry_id
+                # Longer than one danger may last, and shorter than it takes to forget one.
+                await asyncio.sleep(1.6)
+                assert await writer.append(b"x") == entry_id + 1
+
+    run(main())
+
+
 def test_an_adv_writer_goes_on_without_a_spare_bookie_too() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:

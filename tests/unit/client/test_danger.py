@@ -16,13 +16,21 @@ class Middle:
 
 def test_a_danger_that_comes_back_soon_was_never_over() -> None:
     danger = Danger(10.0)
-    danger.seen(100.0)
+    danger.seen(100.0, 7)
     assert danger.since == 100.0
-    danger.seen(105.0)
-    danger.seen(114.9)
+    danger.seen(105.0, 7)
+    danger.seen(114.9, 7)
     assert danger.since == 100.0
-    danger.seen(125.0)
+    danger.seen(125.0, 7)
     assert danger.since == 125.0
+
+
+def test_a_danger_that_comes_back_after_something_was_confirmed_is_a_new_one() -> None:
+    danger = Danger(10.0)
+    danger.seen(100.0, 7)
+    danger.seen(105.0, 8)
+    danger.seen(106.0, 8)
+    assert danger.since == 105.0
 
 
 def test_a_bookie_is_left_alone_longer_each_time_it_fails_until_that_is_long_ago() -> None:
