@@ -135,6 +135,7 @@ class Journal:
         files = numbered_files(self._disk, self.directory, SUFFIX)
         # Without a mark (none was written yet, or an operator deleted a damaged one) everything that is there is replayed.
         sequence = mark.sequence if mark is not None else None
+        newest: tuple[str, JournalGroup] | None = None
         if mark is not None and mark.file_number not in files:
             raise CorruptionError(
                 f"{self.directory}: journal file {mark.file_number}, at which replay must begin, is missing: restore it, or replace this "
@@ -146,8 +147,11 @@ class Journal:
             start = mark.offset if mark is not None and number == mark.file_number else HEADER_BYTES
             for group in self._groups_of(number, path, sequence, start):
                 sequence = group.sequence
+                newest = (path, group)
                 self.groups_replayed += 1
                 yield group
+        if newest is not None:
+            self._write_again(*newest)
         self._sequence = sequence or 0
         self._number = max([*files, mark.file_number if mark is not None else 0])
 
@@ -169,8 +173,19 @@ class Journal:
             yield from scanner.groups(sequence, start)
             if scanner.torn is not None:
                 self.torn = scanner.torn
-            # Of a process that was killed the last group may stand in the operating system's memory only. The next group's number builds
-            # on it: were it lost later, it would be missing between others.
+        finally:
+            file.close()
+
+    def _write_again(self, path: str, group: JournalGroup) -> None:
+        """Make sure of the newest group, the only one whose sync may not be done: the next one's number builds on it.
+
+        Of a process that was killed it may stand in the operating system's memory only. A sync alone would do then, but not where that
+        process ended because a sync had failed: the system has reported that once, and takes the bytes for written ever since.
+        """
+        file = self._disk.open(path)
+        try:
+            size = group.end.offset - group.offset
+            file.pwrite([file.pread(size, group.offset)], group.offset)
             file.sync()
         finally:
             file.close()

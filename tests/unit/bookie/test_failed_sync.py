@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from triplicate.sim.cluster import LEDGER_DIRECTORY
-from triplicate.wire import Status
+from triplicate.ledger import DigestType, EntryCodec
+from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
+from triplicate.wire import AddRequest, Status
 
 
 async def flushed_ledger(rig: Rig) -> None:
@@ -43,3 +44,27 @@ def test_a_failed_sync_of_a_deletion_ends_the_bookie() -> None:
             assert "sync failed" in str(await rig.bookie.wait_failed())
 
     run_rig(body, gc_interval_s=3.0)
+
+
+def test_what_a_failed_sync_of_the_journal_left_in_memory_is_written_again_before_anything_builds_on_it() -> None:
+    """The next process still sees the group, and no sync of its own would ever save it; then the power goes."""
+
+    async def body(rig: Rig) -> None:
+        codec = EntryCodec(5, DigestType.CRC32C, b"")
+        client = await rig.connect()
+        assert await client.add(codec, 0) is Status.OK
+        rig.disk.failing_syncs.append(JOURNAL_DIRECTORY)
+        client.send(AddRequest(5, 1, codec.master_key, codec.encode(1, 0, 2, b"x")))
+        async with asyncio.timeout(20):
+            assert "sync failed" in str(await rig.bookie.wait_failed())
+        await rig.restart(keep_unsynced=True)
+        client = await rig.connect()
+        assert (await client.read(5, 1)).status is Status.OK
+        assert await client.add(codec, 2) is Status.OK
+        await rig.restart(keep_unsynced=False)
+        client = await rig.connect()
+        assert (await client.read(5, 1)).status is Status.OK
+        assert (await client.read(5, 2)).status is Status.OK
+
+    # No flush comes in between, so all of it must come from the journal.
+    run_rig(body, flush_interval_s=3600.0)

@@ -1,0 +1,22 @@
+"""After a failed sync the next process only syncs the journal's newest group again, which saves nothing, and builds on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.core.journal import JournalGroup
+from triplicate.bookie.journal import Journal
+
+TESTS = [
+    "tests/unit/bookie/test_failed_sync.py::"
+    "test_what_a_failed_sync_of_the_journal_left_in_memory_is_written_again_before_anything_builds_on_it"
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def sync_only(self: Journal, path: str, group: JournalGroup) -> None:
+        file = self._disk.open(path)
+        file.sync()
+        file.close()
+
+    patch(Journal, "_write_again", sync_only)
