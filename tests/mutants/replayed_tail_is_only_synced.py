@@ -7,10 +7,7 @@ from collections.abc import Callable
 from triplicate.bookie.core.journal import JournalGroup
 from triplicate.bookie.journal import Journal
 
-TESTS = [
-    "tests/unit/bookie/test_failed_sync.py::"
-    "test_what_a_failed_sync_of_the_journal_left_in_memory_is_written_again_before_anything_builds_on_it"
-]
+TESTS = ["tests/unit/bookie/test_failed_sync.py::test_a_journal_group_whose_sync_failed_is_written_again_before_the_next"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

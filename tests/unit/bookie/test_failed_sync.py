@@ -46,7 +46,7 @@ def test_a_failed_sync_of_a_deletion_ends_the_bookie() -> None:
     run_rig(body, gc_interval_s=3.0)
 
 
-def test_what_a_failed_sync_of_the_journal_left_in_memory_is_written_again_before_anything_builds_on_it() -> None:
+def test_a_journal_group_whose_sync_failed_is_written_again_before_the_next() -> None:
     """The next process still sees the group, and no sync of its own would ever save it; then the power goes."""
 
     async def body(rig: Rig) -> None:
