@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from triplicate.sim.checkers.history import History, Verdict
 
@@ -121,6 +122,14 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class BookieStarted:
+    """A bookie began a new life. Of deleted ledgers that were fenced it remembers nothing any more."""
+
+    time_s: float
+    bookie_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
 
@@ -132,7 +141,7 @@ class Copy:
     """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Copy
+Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | BookieStarted | Copy
 
 
 def acknowledged(history: History) -> dict[Place, float]:
@@ -159,11 +168,20 @@ def deleted(history: History) -> dict[int, float]:
     return {event.ledger_id: event.time_s for event in history.of(Deleted)}
 
 
+def brought_back(history: History) -> dict[int, float]:
+    """From when on the old writer of a deleted ledger may make it anew: a bookie that has forgotten its fence started then.
+
+    The fence of a deleted ledger lives in the bookies' memory. What is acknowledged of it later is no loss of what anybody can still read.
+    """
+    starts = [event.time_s for event in history.of(BookieStarted)]
+    return {ledger_id: min((start for start in starts if start > when), default=inf) for ledger_id, when in deleted(history).items()}
+
+
 def denied(history: History) -> Iterator[Read]:
     """Reads that said "no such entry", of ledgers that were there at the time."""
     gone = deleted(history)
     for event in history.of(Read):
-        if event.payload is None and event.ended_s < gone.get(event.ledger_id, float("inf")):
+        if event.payload is None and event.ended_s < gone.get(event.ledger_id, inf):
             yield event
 
 
@@ -193,10 +211,11 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
             verdict.violations.append(
                 f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
             )
+    anew = brought_back(history)
     for place, when in confirmed.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
-            if place[1] > end.last_entry_id:
+            if place[1] > end.last_entry_id and when < anew.get(place[0], inf):
                 verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f}, but {described(end)}")
         if history.final_reader is not None and place[0] not in gone:
             verdict.decided += 1
