@@ -345,8 +345,9 @@ class _Attempt:
         self._step(machine.AddFailed(bookie_id, str(error)))
 
     async def _replace(self, command: machine.ReplaceBookies) -> None:
+        patience = Patience(self._services, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
         try:
-            writable = await self._services.metadata.bookies.writable()
+            writable = await patience.read(self._services.metadata.bookies.writable)
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
             suspects = self._services.suspects.names(self._now())

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import Client, LedgerWriter
-from triplicate.errors import ConnectionLost, LedgerFenced, NoSuchLedger, RecoveryFailed, Unauthorized
+from triplicate.errors import ConnectionLost, LedgerFenced, NoSuchLedger, OutcomeUnknown, RecoveryFailed, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerState
 from triplicate.metadata import Fault
 from triplicate.wire import LAST_ENTRY, AddRequest, ReadRequest, Status
@@ -164,6 +164,21 @@ def test_a_bookie_that_fails_during_recovery_is_replaced_with_the_close_only() -
             reader = await recovering
             assert reader.last_add_confirmed == 4
             assert failing not in reader.metadata.last_segment.ensemble
+
+    run(main())
+
+
+def test_a_recovery_that_cannot_learn_of_other_bookies_has_an_unknown_outcome() -> None:
+    async def main() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client() as client, cluster.client() as other:
+            writer = await written(cluster, client, entries=5)
+            cluster[writer.metadata.last_segment.ensemble[0]].when(AddRequest, Status.IO_ERROR)
+            away = Fault(raise_before=ConnectionLost("the store is away"))
+            cluster.store.fault = lambda session, name, path: away if name == "children" else None
+            with pytest.raises(OutcomeUnknown, match="the replacement of bookies in the recovery of ledger"):
+                await other.recover(writer.ledger_id)
+            cluster.store.fault = None
+            assert (await other.recover(writer.ledger_id)).last_add_confirmed == 4
 
     run(main())
 
