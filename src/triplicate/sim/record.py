@@ -49,6 +49,8 @@ class Recorder:
     def __init__(self, time: Callable[[], float], *, facts_max: int = 100_000) -> None:
         self.facts: list[Fact] = []
         self.counts: dict[str, int] = {}
+        self.dropped = 0
+        """Facts beyond those that are kept. Some findings are looked for among the facts, so a run that dropped any is not judged."""
         self._time = time
         self._facts_max = facts_max
         self._hash = hashlib.blake2b(digest_size=16)
@@ -68,6 +70,8 @@ class Recorder:
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if len(self.facts) < self._facts_max:
             self.facts.append(Fact(self._time(), node, kind, tuple((name, _frozen(value)) for name, value in facts.items())))
+        else:
+            self.dropped += 1
 
     def hexdigest(self) -> str:
         """The identity of the run so far."""

@@ -189,6 +189,8 @@ class Scenario:
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
         violations += problems
+        if self.world.recorder.dropped:
+            violations.append(f"failed: {self.world.recorder.dropped} facts were dropped, in which findings may have been")
         # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
         failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
         violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]

@@ -113,3 +113,12 @@ def test_types_that_write_themselves_otherwise_are_written_as_what_they_are() ->
     assert digest(Number(5)) == digest(Number(5))
     with pytest.raises(TypeError, match="plain values"):
         digest(PurePosixPath("/"))
+
+
+def test_facts_beyond_the_bound_are_counted_and_still_part_of_the_digest() -> None:
+    short, long = Recorder(lambda: 0.0, facts_max=1), Recorder(lambda: 0.0)
+    for recorder in (short, long):
+        recorder.fact("node", "first", {})
+        recorder.fact("node", "second", {})
+    assert ([fact.kind for fact in short.facts], short.dropped, long.dropped) == (["first"], 1, 0)
+    assert short.hexdigest() == long.hexdigest()

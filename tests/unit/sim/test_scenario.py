@@ -76,6 +76,12 @@ def test_what_is_left_behind_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "leaks" in [found_by(violation) for violation in result.violations]
 
 
+def test_a_run_whose_facts_were_not_all_kept_is_a_finding() -> None:
+    scenario = Scenario(1, tiny_plan())
+    scenario.world.recorder._facts_max = 1
+    assert [found_by(violation) for violation in scenario.run().violations] == ["failed"]
+
+
 def test_the_checkers_findings_are_violations_under_their_name() -> None:
     result = run_seed(1, tiny_plan(complains=True))
     assert result.violations == ["nothing_is_found: 60 entries were acknowledged"]
