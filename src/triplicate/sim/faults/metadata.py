@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from triplicate.sim.faults.kind import Targets, undone
 from triplicate.sim.plan import Strike
 from triplicate.sim.stage import Stage
+
+
+async def _turn(stage: Stage, strike: Strike, word: str, option: str, normal: float, met: Callable[[], int]) -> None:
+    """Turn an option of the cluster to what the strike says, and back when its time is over; it counts if any operation has met it."""
+    before, value = met(), float(strike.options[word])
+    stage.announce(strike.kind, **{word: value})
+    setattr(stage.cluster.options, option, value)
+    with undone(lambda: setattr(stage.cluster.options, option, normal)):
+        await asyncio.sleep(strike.lasts_s)
+    if met() > before:
+        stage.count_strike(strike.kind)
 
 
 def draw_slow(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -17,14 +29,7 @@ def draw_slow(chance: random.Random, targets: Targets, at_s: float) -> Strike:
 
 async def slow(stage: Stage, strike: Strike) -> None:
     """Slow the store down for a while."""
-    cluster = stage.cluster
-    before = cluster.metadata_operations
-    stage.announce("metadata_slow", factor=float(strike.options["factor"]))
-    cluster.options.metadata_slowness = float(strike.options["factor"])
-    with undone(lambda: setattr(cluster.options, "metadata_slowness", 1.0)):
-        await asyncio.sleep(strike.lasts_s)
-    if cluster.metadata_operations > before:
-        stage.count_strike("metadata_slow")
+    await _turn(stage, strike, "factor", "metadata_slowness", 1.0, lambda: stage.cluster.metadata_operations)
 
 
 def draw_lost(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -34,14 +39,7 @@ def draw_lost(chance: random.Random, targets: Targets, at_s: float) -> Strike:
 
 async def lose(stage: Stage, strike: Strike) -> None:
     """Lose connections for a while; who asked cannot know what became of it."""
-    cluster = stage.cluster
-    before = cluster.connections_lost
-    stage.announce("metadata_lost", rate=float(strike.options["rate"]))
-    cluster.options.metadata_loss_rate = float(strike.options["rate"])
-    with undone(lambda: setattr(cluster.options, "metadata_loss_rate", 0.0)):
-        await asyncio.sleep(strike.lasts_s)
-    if cluster.connections_lost > before:
-        stage.count_strike("metadata_lost")
+    await _turn(stage, strike, "rate", "metadata_loss_rate", 0.0, lambda: stage.cluster.connections_lost)
 
 
 def draw_conflict(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -51,14 +49,7 @@ def draw_conflict(chance: random.Random, targets: Targets, at_s: float) -> Strik
 
 async def conflict(stage: Stage, strike: Strike) -> None:
     """Write nodes of ledgers and logs again, as they are, right before somebody's change arrives: it meets another version."""
-    cluster = stage.cluster
-    before = cluster.conflicts
-    stage.announce("metadata_conflict", rate=float(strike.options["rate"]))
-    cluster.options.metadata_conflict_rate = float(strike.options["rate"])
-    with undone(lambda: setattr(cluster.options, "metadata_conflict_rate", 0.0)):
-        await asyncio.sleep(strike.lasts_s)
-    if cluster.conflicts > before:
-        stage.count_strike("metadata_conflict")
+    await _turn(stage, strike, "rate", "metadata_conflict_rate", 0.0, lambda: stage.cluster.conflicts)
 
 
 def draw_expired(chance: random.Random, targets: Targets, at_s: float) -> Strike:

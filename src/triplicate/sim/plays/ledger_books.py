@@ -212,4 +212,4 @@ async def pause(stage: Stage, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             await stage.quiet.wait()
     except TimeoutError:
-        pass
+        pass  # The pause is over, and faults go on.
