@@ -192,10 +192,9 @@ class ReaderPool:
         """A reader of one's own until `release`.
 
         Raises:
-            SqlError: 53300 when none becomes free in time.
+            SqlError: 53300 when none becomes free in time; 57P01, the database has been closed.
         """
-        if self._closed:
-            raise _closing()
+        self._check_open()
         if self._free:
             reader = self._free.pop()
         elif len(self._all) < self._limit:
@@ -236,8 +235,9 @@ class ReaderPool:
         """What the gate says about a statement, remembered while the schema stays.
 
         Raises:
-            SqlError: as `Gate.examine`.
+            SqlError: as `Gate.examine`; 57P01, the database has been closed.
         """
+        self._check_open()
         if schema_version != self._examined_version:
             self._examined.clear()
             self._examined_version = schema_version
@@ -253,8 +253,18 @@ class ReaderPool:
         return prepared
 
     async def columns_of(self, table: str) -> list[tuple[str, str]] | None:
-        """Columns of a table as of now."""
+        """Columns of a table as of now.
+
+        Raises:
+            SqlError: 57P01, the database has been closed.
+        """
+        self._check_open()
         return await self._workers[0].run(self._examiner.columns_of, table)
+
+    def _check_open(self) -> None:
+        # The examiner opens its connection when it is first asked: after the end that would leave one behind.
+        if self._closed:
+            raise _closing()
 
     async def close(self) -> None:
         """Close all connections; those in use when their work is done. Idempotent."""

@@ -1,0 +1,38 @@
+"""The pool of reading connections: what it does at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+
+from triplicate.errors import SqlError
+from triplicate.runtime import real_host
+from triplicate.sql.readers import ReaderPool
+
+
+def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "copy.db")
+    connection = apsw.Connection(path)
+    connection.execute("create table t (a integer)")
+    connection.close()
+
+    def opened() -> int:
+        return sum(found.filename.startswith(str(tmp_path)) for found in apsw.connections())
+
+    async def body() -> None:
+        pool = ReaderPool(real_host("test"), "db", path, limit=2, threads=1, wait_s=1.0)
+        assert (await pool.examine("select a from t", 1)).tag == "SELECT"
+        columns = await pool.columns_of("t")
+        assert columns is not None
+        assert [name for name, _ in columns] == ["a"]
+        await pool.close()
+        for late in (pool.examine("select a from t", 1), pool.examine("select 1", 2), pool.columns_of("t"), pool.acquire()):
+            with pytest.raises(SqlError, match="closed") as refused:
+                await late
+            assert refused.value.sqlstate == "57P01"
+        assert opened() == 0
+
+    asyncio.run(body())
