@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 
 from triplicate.client.adv_writer import AdvLedgerWriter
@@ -11,6 +12,7 @@ from triplicate.client.answers import about_bookie
 from triplicate.client.asking import asked
 from triplicate.client.authentication import Authenticator
 from triplicate.client.metrics import ClientMetrics
+from triplicate.client.patience import Patience
 from triplicate.client.pool import ChannelPool, Services, Suspects
 from triplicate.client.reader import LedgerReader
 from triplicate.client.recovery import recover_ledger
@@ -25,6 +27,9 @@ from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
 CREATE_ATTEMPTS = 16
 """How many fresh ids are tried when each turns out to be taken."""
+
+CREATOR_TOKENS_END = 2**63 - 1
+"""Creator tokens are smaller: the metadata keeps them as signed 64-bit numbers."""
 
 DEFAULT_SETTINGS = ClientSettings()
 NO_CUSTOM: Mapping[str, bytes] = {}
@@ -76,6 +81,7 @@ class Client:
             authenticate,
         )
         self._rng = host.entropy.stream("placement")
+        self._tokens = host.entropy.stream("metadata.creator_token")
         self._writers: dict[int, WriteHandle] = {}
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
@@ -107,6 +113,7 @@ class Client:
         Raises:
             NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
             ArgumentError: sizes that cannot be. LedgerExists: `ledger_id` is taken.
+            ConnectionLost: the metadata could not be reached within ``metadata_timeout_s``. Perhaps there is a ledger, but it is empty.
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
         ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
@@ -149,7 +156,8 @@ class Client:
         services, (ensemble_size, write_quorum, ack_quorum) = self._services, sizes
         if ledger_id is not None and not 0 <= ledger_id < 2**63:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        writable = await services.metadata.bookies.writable()
+        patience = Patience(services, None, "the creation of a ledger")
+        writable = await patience.read(services.metadata.bookies.writable)
         suspects = services.suspects.names(services.host.clock.monotonic())
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
         now_ms = services.host.clock.wall_us() // 1000
@@ -163,8 +171,10 @@ class Client:
             password=bytes(password),
             custom={**ours, **custom},
             ctime_ms=now_ms,
+            # Drawn here, not by the store, so that a repetition after all the store's own attempts still knows what it made before.
+            creator_token=self._tokens.randrange(CREATOR_TOKENS_END),
         )
-        ledger_id, created = await self._store(ledger_id, wanted)
+        ledger_id, created = await self._store(ledger_id, wanted, patience)
         self._check_usable()
         services.metrics.ledgers_created.inc()
         services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
@@ -200,14 +210,14 @@ class Client:
         self._remember(writer)
         return writer
 
-    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata) -> tuple[int, Versioned]:
+    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: Patience) -> tuple[int, Versioned]:
         ledgers = self._services.metadata.ledgers
         if ledger_id is not None:
-            return ledger_id, await ledgers.create(ledger_id, metadata)
+            return ledger_id, await patience.read(partial(ledgers.create, ledger_id, metadata))
         for attempt in range(1, CREATE_ATTEMPTS + 1):
-            fresh = await ledgers.new_id()
+            fresh = await patience.read(ledgers.new_id)
             try:
-                return fresh, await ledgers.create(fresh, metadata)
+                return fresh, await patience.read(partial(ledgers.create, fresh, metadata))
             except LedgerExists:
                 if attempt == CREATE_ATTEMPTS:
                     raise
@@ -234,12 +244,13 @@ class Client:
 
         Raises:
             NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered or store; the message names the others.
-            OutcomeUnknown: the metadata could not be reached.
+            OutcomeUnknown: the metadata could not be reached within ``metadata_timeout_s``.
         """
         self._check_usable()
-        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        patience = Patience(self._services, ledger_id, f"the recovery of ledger {ledger_id}")
+        found = self._admit(ledger_id, await patience.read(lambda: self._services.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
-        reader = self._reader(ledger_id, await recover_ledger(self._services, ledger_id, found))
+        reader = self._reader(ledger_id, await recover_ledger(self._services, ledger_id, found, patience))
         if not was_closed:
             self._services.metrics.ledgers_recovered.inc()
         return reader

@@ -21,10 +21,11 @@ class Patience:
     """Asks the metadata store again while it is away, up to one deadline for the whole operation.
 
     Args:
+        ledger_id: None where there is no ledger yet whose outcome could be in doubt; then the end is a ConnectionLost.
         purpose: what the operation is, for the error message; for example ``the change of ensemble of ledger 7``.
     """
 
-    def __init__(self, services: Services, ledger_id: int, purpose: str) -> None:
+    def __init__(self, services: Services, ledger_id: int | None, purpose: str) -> None:
         self._services = services
         self._ledger_id = ledger_id
         self._purpose = purpose
@@ -37,7 +38,7 @@ class Patience:
         """Run something that may be repeated freely until the store answers.
 
         Raises:
-            OutcomeUnknown: the store stayed away until the deadline.
+            OutcomeUnknown, ConnectionLost: the store stayed away until the deadline.
         """
         while True:
             try:
@@ -49,11 +50,14 @@ class Patience:
         """Wait a little before the next attempt.
 
         Raises:
-            OutcomeUnknown: the deadline is reached; `cause` says why nothing worked.
+            OutcomeUnknown, ConnectionLost: the deadline is reached; `cause` says why nothing worked.
         """
         now = self._clock.monotonic()
         if now >= self._deadline:
-            error = OutcomeUnknown(f"the metadata could not be reached within {self._timeout_s:g} s for {self._purpose}: {cause}")
+            text = f"the metadata could not be reached within {self._timeout_s:g} s for {self._purpose}: {cause}"
+            if self._ledger_id is None:
+                raise ConnectionLost(f"{text}; try again when the store is back") from cause
+            error = OutcomeUnknown(text)
             error.ledger_id = self._ledger_id
             raise error from cause
         await sleep_until(self._clock, min(now + self._backoff.next_s(), self._deadline))
@@ -73,16 +77,17 @@ class Patience:
         Raises:
             OutcomeUnknown: the store stayed away until the deadline. NoSuchLedger: the ledger was deleted.
         """
-        ledgers = self._services.metadata.ledgers
+        assert self._ledger_id is not None, "only a ledger that is there can change"
+        ledger_id, ledgers = self._ledger_id, self._services.metadata.ledgers
         while True:
             try:
-                return await ledgers.update(self._ledger_id, propose(current.value), current.version)
+                return await ledgers.update(ledger_id, propose(current.value), current.version)
             except BadVersion as error:
                 lost: Exception = error
             except ConnectionLost as error:
                 lost = error
                 await self.pause(error)
-            found = await self.read(lambda: ledgers.get(self._ledger_id))
+            found = await self.read(lambda: ledgers.get(ledger_id))
             done = settled(found)
             if done is not None:
                 return done

@@ -36,17 +36,19 @@ class MetadataMoved(Exception):
     """The ledger's segments were changed by somebody else while it was being recovered; start over on what is there now."""
 
 
-async def recover_ledger(services: Services, ledger_id: int, found: Versioned) -> Versioned:
+async def recover_ledger(services: Services, ledger_id: int, found: Versioned, patience: Patience) -> Versioned:
     """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
 
     Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
+
+    Args:
+        found: the ledger's metadata. patience: with the metadata, in all.
 
     Raises:
         RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
         Unauthorized: the password is not the ledger's.
         OutcomeUnknown: the metadata could not be reached. NoSuchLedger: the ledger was deleted meanwhile.
     """
-    patience = Patience(services, ledger_id, f"the recovery of ledger {ledger_id}")
     for _ in range(RESTARTS_MAX):
         marked = await _mark(services, ledger_id, found, patience)
         if marked.value.is_closed:

@@ -83,7 +83,7 @@ class ClientSettings:
     )
     metadata_timeout_s: float = setting(
         60.0,
-        "How long a change of ensemble, a close or a recovery tries to reach the metadata before it gives up.",
+        "How long a creation, a change of ensemble, a close or a recovery tries to reach the metadata before it gives up.",
         unit="seconds",
         low=0.01,
         high=3600,
