@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from triplicate.client.pool import Services
-from triplicate.errors import BookieError, HandleClosed, RequestTimeout
+from triplicate.errors import BookieError, RequestTimeout
 from triplicate.runtime import Backoff
 from triplicate.wire import LAST_ENTRY, ReadResponse
 
@@ -86,14 +86,15 @@ class Absentees:
         self._known = {name: known for name, known in self._known.items() if name in kept or not known.is_forgiven(now)}
 
     def ask(self, bookie_id: str) -> None:
-        """Put the question, if the pause is over and it is not on its way."""
+        """Put the question, if the pause is over and it is not on its way.
+
+        Raises:
+            HandleClosed: the client is closing, and nobody will ever answer.
+        """
         known = self._known[bookie_id]
         if known.is_asked or known.is_back or self._services.host.clock.monotonic() < known.until:
             return
-        try:
-            channel = self._services.pool.channel(bookie_id)
-        except HandleClosed:
-            return  # The client is closing, and the writer about to end.
+        channel = self._services.pool.channel(bookie_id)
         known.is_asked = True
         channel.read(self._ledger_id, LAST_ENTRY, self._answered, known)
 

@@ -207,6 +207,9 @@ class EnsembleChanger:
     async def _look(self) -> Exception | None:
         """Learn which bookies are writable; the return value says why that was not possible."""
         try:
+            if self._watch is None:
+                # Before the first look: what changes behind it is then seen at once, and not only by the next look.
+                self._watch = self._services.metadata.bookies.watch()
             async with timeout_at(self._clock.monotonic() + LOOK_LIMIT_S):
                 self._writable = tuple(await self._services.metadata.bookies.writable())
         except (ConnectionLost, TimeoutError) as error:
@@ -215,8 +218,8 @@ class EnsembleChanger:
         return None
 
     def _check_patience(self, now: float, limit_s: float, error: TriplicateError) -> None:
-        """Raise the error when an ack quorum has been in danger for so long."""
-        if self._tracker.is_endangered and now >= self._danger.since + limit_s:
+        """Raise the error when an ack quorum has been in danger for so long, and no absent bookie is back, as it may be since the look."""
+        if self._tracker.is_endangered and now >= self._danger.since + limit_s and not self._is_anyone_back():
             raise error
 
     def _go_on_without(self, now: float) -> None:
@@ -326,6 +329,10 @@ class EnsembleChanger:
                 "client.bookie_back", ledger=self._writer.ledger_id, bookie=bookie_id, first=tracker.last_add_confirmed + 1
             )
             self._writer.readmit(position)
+
+    def _is_anyone_back(self) -> bool:
+        """Whether an absent bookie has answered and is about to be taken in again."""
+        return any(self._absentees[bookie_id].is_back and self._may_come_back(bookie_id) for bookie_id in self._absent())
 
     def _may_come_back(self, bookie_id: str) -> bool:
         """A read-only bookie would answer the question, and refuse the next entry all the same."""

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import AdvLedgerWriter, LedgerWriter
-from triplicate.errors import ConnectionLost, LedgerFenced, NotEnoughBookies
+from triplicate.errors import ConnectionLost, HandleClosed, LedgerFenced, NotEnoughBookies
 from triplicate.ledger import LedgerState, Segment
-from triplicate.metadata import Fault
+from triplicate.metadata import BookieServiceInfo, Fault
 from triplicate.runtime import Metrics
 from triplicate.wire import AddRequest, ReadRequest, Status, v3
 
@@ -161,6 +161,70 @@ def test_a_second_danger_waits_for_a_bookie_as_long_as_the_first() -> None:
                 # Longer than one danger may last, and shorter than it takes to forget one.
                 await asyncio.sleep(1.6)
                 assert await writer.append(b"x") == entry_id + 1
+
+    run(main())
+
+
+def test_a_bookie_that_joins_right_behind_a_look_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next look would be seconds away."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client(replace(QUICK, reconnect_first_s=8.0)) as client:
+            writer = await client.create()
+            await writer.append(b"0")
+            usual = cluster.metadata.bookies.writable
+
+            async def look() -> dict[str, BookieServiceInfo]:
+                found = await usual()
+                if "d" not in cluster.bookies:
+                    await cluster.add("d")
+                return found
+
+            monkeypatch.setattr(cluster.metadata.bookies, "writable", look)
+            await cluster["b"].stop()
+            await writer.append(b"1")
+            async with asyncio.timeout(3.0):
+                await eventually(lambda: writer.ensemble_changes == 1)
+            assert "d" in members(writer)
+
+    run(main())
+
+
+def test_a_bookie_that_comes_back_during_the_last_look_is_taken_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look finds no other bookie, and the time of the danger is up when it is done; but the absent one has answered meanwhile."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            writer = await client.create()
+            await writer.append(b"0")
+            usual, late = cluster.metadata.bookies.writable, list[float]()
+
+            async def look() -> dict[str, BookieServiceInfo]:
+                if cluster["c"].held and not late:
+                    late.append(QUICK.add_timeout_s)
+                    cluster["c"].obey()
+                    await asyncio.sleep(1.1 * QUICK.add_timeout_s)
+                return await usual()
+
+            monkeypatch.setattr(cluster.metadata.bookies, "writable", look)
+            await cluster["b"].stop()
+            cluster["c"].when(AddRequest, Status.IO_ERROR)
+            cluster["c"].when(ReadRequest, "hold")
+            assert await writer.append(b"1") == 1
+            assert late
+            assert writer.missing_bookies == ("b",)
+
+    run(main())
+
+
+def test_a_writer_whose_connections_were_all_dropped_ends_instead_of_asking_for_ever() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client(replace(QUICK, add_timeout_s=10.0)) as client:
+            writer = await client.create()
+            await do_without(cluster, writer, "b")
+            client._services.pool.close()
+            async with asyncio.timeout(3.0):
+                await eventually(lambda: isinstance(writer._adds.failure, HandleClosed))
 
     run(main())
 
