@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import heapq
 import sys
 from asyncio import events as asyncio_events
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 Result = TypeVar("Result")
@@ -85,20 +85,27 @@ def context_of(life: Life | None) -> contextvars.Context:
     return context
 
 
-class VirtualHandle(asyncio.TimerHandle):
-    """What `call_soon` and `call_at` return. Own fields throughout, so that nothing private of asyncio is relied on."""
+if TYPE_CHECKING:
+    HandleInterface = asyncio.TimerHandle
+else:
+    # Asyncio's own carries ten fields that nobody here would fill in, and half of all objects of a run are handles.
+    HandleInterface = object
 
-    __slots__ = ("arguments", "callback", "due", "life", "surroundings", "void")
 
-    def __init__(
-        self, callback: Callable[..., Any], arguments: tuple[Any, ...], surroundings: contextvars.Context, life: Life | None, due: float
-    ) -> None:
-        self.callback = callback
-        self.arguments = arguments
-        self.surroundings = surroundings
-        self.life = life
-        self.due = due
-        self.void = False
+class VirtualHandle(HandleInterface):
+    """What `call_soon` and `call_at` return. Own fields throughout, so that nothing private of asyncio is relied on.
+
+    The loop fills the fields in itself: a constructor would cost more than all of them.
+    """
+
+    __slots__ = ("__weakref__", "arguments", "callback", "due", "life", "surroundings", "void")
+
+    callback: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    surroundings: contextvars.Context
+    life: Life | None
+    due: float
+    void: bool
 
     def cancel(self) -> None:
         self.void = True
@@ -112,12 +119,8 @@ class VirtualHandle(asyncio.TimerHandle):
     def __repr__(self) -> str:
         return f"<{getattr(self.callback, '__qualname__', self.callback)!s} at {self.due:.6f} of {self.life}>"
 
-    # TimerHandle compares and hashes by its own fields, which are not filled in here.
-    def __hash__(self) -> int:
-        return id(self)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+new_handle = VirtualHandle.__new__
 
 
 class LivingFuture(asyncio.Future[Result]):
@@ -164,11 +167,13 @@ class VirtualLoop(LoopInterface):
         if context is None:
             context = contextvars.copy_context()
         life = context.get(LIFE)
-        handle = VirtualHandle(callback, args, context, life, self._now)
-        if life is not None and not life.alive:
-            handle.void = True
-        else:
+        handle = new_handle(VirtualHandle)
+        handle.callback, handle.arguments, handle.surroundings, handle.life, handle.due = callback, args, context, life, self._now
+        if life is None or life.alive:
+            handle.void = False
             self._ready.append(handle)
+        else:
+            handle.void = True
         return handle
 
     def call_soon_threadsafe(
@@ -182,12 +187,14 @@ class VirtualLoop(LoopInterface):
         if context is None:
             context = contextvars.copy_context()
         life = context.get(LIFE)
-        handle = VirtualHandle(callback, args, context, life, when)
-        if life is not None and not life.alive:
-            handle.void = True
+        handle = new_handle(VirtualHandle)
+        handle.callback, handle.arguments, handle.surroundings, handle.life, handle.due = callback, args, context, life, when
+        if life is None or life.alive:
+            handle.void = False
+            self._sequence = sequence = self._sequence + 1
+            heappush(self._timers, (when, sequence, handle))
         else:
-            self._sequence += 1
-            heapq.heappush(self._timers, (when, self._sequence, handle))
+            handle.void = True
         return handle
 
     def call_later(
@@ -198,12 +205,14 @@ class VirtualLoop(LoopInterface):
             context = contextvars.copy_context()
         life = context.get(LIFE)
         when = self._now + delay
-        handle = VirtualHandle(callback, args, context, life, when)
-        if life is not None and not life.alive:
-            handle.void = True
+        handle = new_handle(VirtualHandle)
+        handle.callback, handle.arguments, handle.surroundings, handle.life, handle.due = callback, args, context, life, when
+        if life is None or life.alive:
+            handle.void = False
+            self._sequence = sequence = self._sequence + 1
+            heappush(self._timers, (when, sequence, handle))
         else:
-            self._sequence += 1
-            heapq.heappush(self._timers, (when, self._sequence, handle))
+            handle.void = True
         return handle
 
     # Futures and tasks.
@@ -320,7 +329,7 @@ class VirtualLoop(LoopInterface):
         Most of a simulation's callbacks pass through here one or two to a turn, hence the local names.
         """
         ready, timers = self._ready, self._timers
-        append, popleft, heappop = ready.append, ready.popleft, heapq.heappop
+        append, popleft = ready.append, ready.popleft
         limit = min(self.callbacks_max, self.callbacks_run + INSTANT_CALLBACKS_MAX)
         while not self._stopping and (main is None or not main.done()):
             if not ready:
