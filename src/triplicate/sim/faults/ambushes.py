@@ -16,6 +16,7 @@ from typing import Any
 from triplicate.sim.faults import disks, metadata, processes
 from triplicate.sim.faults.kind import Targets, undone
 from triplicate.sim.plan import Strike, Value
+from triplicate.sim.points import Trap
 from triplicate.sim.stage import Stage
 
 MOMENTS = (
@@ -39,6 +40,13 @@ LONE_POINT = "bookie.journal.synced"
 LONE_S = 2.0
 LONE_SETTLES_S = 0.1
 """Within this time the other bookies have finished what they were syncing at their old pace."""
+UNSYNCED_MAX = 4
+UNSYNCED_POINTS = ("play.accepted", "play.forced")
+"""Moments of a writer with deferred sync; after `DEFERRING_POINT` it sends what it is about to force."""
+DEFERRING_POINT = "play.deferring"
+UNSYNCED_S = 0.4
+"""A sync takes up to so long, which is far more than an answer takes, and less than a force has time for."""
+UNSYNCED_WAIT_S = 3.0
 WAIT_S = 8.0
 """Nobody is struck where nobody comes within this time."""
 LATER_S = (0.0, 0.0005, 0.003, 0.02)
@@ -53,6 +61,8 @@ def draw_ambushes(chance: random.Random, targets: Targets, duration_s: float) ->
     drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
     if targets.clients:
         drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
+    # Where no writer defers, nobody comes by.
+    drawn += [_draw_unsynced(chance, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))]
     return tuple(strike for strike in drawn if strike is not None)
 
 
@@ -108,8 +118,21 @@ def _draw_lone(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     return Strike("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
 
 
+def _draw_unsynced(chance: random.Random, at_s: float) -> Strike:
+    """The power goes for all bookies where what a writer was told is only written, or has just been forced."""
+    options: dict[str, Value] = {
+        "point": chance.choice(UNSYNCED_POINTS),
+        "later_s": chance.choice([0.0, 0.0, 0.001, 0.01]),
+        "silent": chance.random() < 0.5,
+    }
+    return Strike("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
+
+
 async def ambush(stage: Stage, strike: Strike) -> None:
     """Wait until somebody comes to the point, then strike, and undo everything."""
+    if strike.options.get("point") in UNSYNCED_POINTS:
+        await _unsynced(stage, strike)
+        return
     if strike.target:
         await _lone(stage, strike)
         return
@@ -179,6 +202,53 @@ async def _lone(stage: Stage, strike: Strike) -> None:
         await processes.take_down(stage, Strike("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False}))
     for disk in slow:
         await disk
+
+
+async def _unsynced(stage: Stage, strike: Strike) -> None:
+    """Slow all disks when a writer begins to send what it will force, and cut the power of all bookies when it has heard that this was
+    accepted, or forced: what is not synced by then is lost, on all of them."""
+    options, bookies, point = strike.options, list(stage.cluster.bookies.values()), str(strike.options["point"])
+    came, cut = asyncio.Event(), asyncio.Event()
+    who: list[str] = []
+    points = stage.world.points
+
+    def slow_down(node: str) -> None:
+        who.append(node)
+        came.set()
+        for bookie in bookies:
+            stage.world.disk(bookie.name).slow(UNSYNCED_S / stage.plan.sync_high_s)
+
+    def speed_up() -> None:
+        for bookie in bookies:
+            stage.world.disk(bookie.name).slow(1.0)
+
+    def cut_power(_: str = "") -> None:
+        stage.strike("ambush", node=who[0], point=point)
+        for bookie in bookies:
+            bookie.crash(silent=bool(options.get("silent")))
+        cut.set()
+
+    later_s = float(options.get("later_s", 0.0))
+    if not await _come(points.strike(DEFERRING_POINT, slow_down), came, WAIT_S):
+        return
+    with undone(speed_up):
+        reached = asyncio.Event()
+        act = cut_power if not later_s else lambda _: reached.set()
+        if not await _come(points.strike(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+            return
+        if later_s:
+            await asyncio.sleep(later_s)
+            cut_power()
+    await asyncio.sleep(strike.lasts_s)
+    await processes.restart_all(stage, bookies)
+
+
+async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
+    """Whether somebody came into the trap in time; afterwards it is gone."""
+    with undone(trap.cancel), suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await came.wait()
+    return came.is_set()
 
 
 def _parts(stage: Stage, strike: Strike, node: str) -> list[Coroutine[Any, Any, None]]:

@@ -15,6 +15,9 @@ from triplicate.sim.stage import Stage
 KIB = 1024
 BLOCK_BYTES = 4096
 LATE_GROUPS = 6
+ENTRY_LOG_SUFFIX = ".entries"
+STRETCH_BYTES, STRETCH_STEP_BYTES = 24 * KIB, 300
+"""Where a stretch of an entry log rots, a bit in each step of it changes: nearly every entry in it is hit."""
 GROUP_MAGIC = b"TPJG"
 """A group of a journal begins with this, at a multiple of a block."""
 
@@ -81,7 +84,7 @@ def draw_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | N
     """A bit of what was synced changes. Which bookie, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
     if targets.losses_max < 1:
         return None
-    place = chance.choice(["journal", "ledgers", "ledgers"])
+    place = chance.choice(["journal", "ledgers", "entries"])
     # What a bookie has in memory it does not read again: only a restart finds out.
     options: dict[str, Value] = {"place": place, "bits": chance.choice([1, 1, 3]), "restarts": chance.random() < 0.6}
     return Strike("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
@@ -92,10 +95,14 @@ async def rot(stage: Stage, strike: Strike) -> None:
     disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
     chance = stage.world.chance("rot", strike.target, strike.at_s)
     places: list[str] = []
-    for _ in range(int(strike.options.get("bits", 1))):
-        place = rot_journal(disk, chance) if strike.options["place"] == "journal" else disk.rot(chance, LEDGER_DIRECTORY)
-        if place is not None:
-            places.append(f"{place[0]}:{place[1]}")
+    if strike.options["place"] == "entries":
+        stretch = rot_stretch(disk, chance)
+        places += [f"{stretch[0]}:{stretch[1]}"] if stretch is not None else []
+    else:
+        for _ in range(int(strike.options.get("bits", 1))):
+            place = rot_journal(disk, chance) if strike.options["place"] == "journal" else disk.rot(chance, LEDGER_DIRECTORY)
+            if place is not None:
+                places.append(f"{place[0]}:{place[1]}")
     if places:
         node.let_fail()
         node.rotten = node.rotten or f"bit rot at {places[0]}"
@@ -127,6 +134,29 @@ def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
         return None
     disk.flip_bit(path, offset, chance.randrange(8))
     return path, offset
+
+
+def rot_stretch(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
+    """Rot a stretch of an entry log, as a scratch on the medium does: one bit somewhere is in an entry that somebody reads only rarely.
+
+    Returns:
+        path and first offset, or None when no bit of any entry log could be struck.
+    """
+    logs = [
+        (path, inode)
+        for path, inode in sorted(disk.names.live.items())
+        if isinstance(inode, Inode) and path.startswith(LEDGER_DIRECTORY) and path.endswith(ENTRY_LOG_SUFFIX) and inode.durable.data
+    ]
+    if not logs:
+        return None
+    path, inode = chance.choices(logs, [len(inode.durable.data) for _, inode in logs])[0]
+    size = len(inode.durable.data)
+    low = chance.randrange(max(1, size - STRETCH_BYTES))
+    # A write that waits for its sync would put the bit right again.
+    spots = [spot for spot in range(low, min(size, low + STRETCH_BYTES), STRETCH_STEP_BYTES) if not inode.is_pending(spot)]
+    for spot in spots:
+        disk.flip_bit(path, spot, chance.randrange(8))
+    return (path, spots[0]) if spots else None
 
 
 def inode_at(disk: SimulatedDisk, path: str) -> Inode:

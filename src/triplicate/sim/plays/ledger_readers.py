@@ -268,6 +268,7 @@ class FinalReader:
             else:
                 for entry in entries:
                     history.add(Read(started_s, stage.time(), self.NAME, ledger_id, entry.entry_id, entry.payload))
+            await self._read_damaged(reader, last)
             history.ack_quorums[ledger_id] = reader.metadata.ack_quorum
             await self._read_copies(reader, last)
 
@@ -283,6 +284,29 @@ class FinalReader:
                     self._stage.note_unknown(error)
                     await asyncio.sleep(1.0)
             self._stage.history.add(Read(started_s, self._stage.time(), self.NAME, reader.ledger_id, entry_id, payload))
+
+    async def _read_damaged(self, reader: LedgerReader, last: int) -> None:
+        """Read each segment once more, so that a bookie with a rotten disk is asked for batches of it: the first reading asked it perhaps
+        for few or none. A batch is asked of the first bookie that should hold its first entry, and what follows of the same one.
+        """
+        stage, metadata = self._stage, reader.metadata
+        if self._shelf.load.wire == "v3" or metadata.ensemble_size > metadata.write_quorum:
+            return
+        asked = [name for name in stage.rotten_bookies if name not in stage.lost_bookies]
+        ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]] + [last]
+        for segment, end in zip(metadata.segments, ends, strict=True):
+            firsts = range(segment.first_entry_id, min(end, segment.first_entry_id + metadata.ensemble_size))
+            for first in [first for first in firsts if holders(metadata, first)[0] in asked]:
+                started_s = stage.time()
+                try:
+                    entries = await reader.read(first, end)
+                except (ReadFailed, NoSuchEntry) as error:
+                    # That entries are missing, the first reading has found out.
+                    stage.note_unknown(error)
+                    continue
+                self._shelf.count("read_damaged", len(entries))
+                for entry in entries:
+                    stage.history.add(Read(started_s, stage.time(), self.NAME, reader.ledger_id, entry.entry_id, entry.payload))
 
     async def _read_copies(self, reader: LedgerReader, last: int) -> None:
         """What each bookie says it holds, and, of a sample, what it really delivers."""

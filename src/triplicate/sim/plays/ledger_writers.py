@@ -23,11 +23,14 @@ from triplicate.errors import (
     NotEnoughBookies,
     WindowFull,
 )
+from triplicate.runtime import fault_point
 from triplicate.sim.loop import context_of
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, pause
 
 LEAST_PER_S = 9.0
 """Entries that all writers together are to get acknowledged each second, at least: 300 and more in a run."""
+FORCE_SHARE, FORCE_AT_ONCE_SHARE = 0.15, 0.3
+"""After these shares of its bursts a writer with deferred sync forces; in the latter what was accepted this very moment."""
 PROOF_ENTRIES = 3
 """What a writer writes in the quiet."""
 
@@ -72,8 +75,12 @@ class Pen:
                     break
             if chance.random() < 0.1:
                 await self._append_and_wait(writer)
-        if book.writer.deferred_sync and chance.random() < 0.3:
-            await self.force()
+        if book.writer.deferred_sync:
+            draw = chance.random()
+            if draw < FORCE_AT_ONCE_SHARE:
+                await self._accept_and_force()
+            elif draw < FORCE_AT_ONCE_SHARE + FORCE_SHARE:
+                await self.force()
 
     async def proof(self) -> None:
         """Append and wait until it is safe; raises what `burst` does, and BookieError from force."""
@@ -102,10 +109,45 @@ class Pen:
             self.shelf.stage.note_unknown(error)
             return
         self.shelf.count("forced")
+        self._note_forced(forced)
+
+    @fault_point("play.forced")
+    def _note_forced(self, forced: int) -> None:
+        """All entries up to this one are safe now. Whatever happens right before this, the answer was on its way already."""
         durable = [entry_id for entry_id in self._unforced if entry_id <= forced]
         self._unforced = [entry_id for entry_id in self._unforced if entry_id > forced]
         for entry_id in sorted(durable):
             self.shelf.acknowledged(self.book, entry_id, self._carried.pop(entry_id))
+
+    async def _accept_and_force(self) -> None:
+        """Force what bookies have accepted just now and need not have synced: what was accepted long ago a force finds synced.
+
+        Raises:
+            LedgerError, HandleClosed: as for an append.
+        """
+        self._defer()
+        writer, chance = self.book.writer, self._chance
+        if isinstance(writer, AdvLedgerWriter):
+            # Without gaps, or nothing behind the first is accepted.
+            rest, self._shuffled = sorted(self._shuffled), []
+            for entry_id, payload in [*rest, (self._next, self._payload(self._next))]:
+                self._next = max(self._next, entry_id + 1)
+                self._note(entry_id, payload=payload)
+                await self._settle(writer.append(entry_id, payload), range(entry_id, entry_id + 1))
+        else:
+            await self._append_and_wait(cast("LedgerWriter", writer))
+        await self._meet_force(chance.uniform(0.1, 1.0) if chance.random() < 0.5 else 0.0)
+        await self.force()
+
+    @fault_point("play.deferring")
+    def _defer(self) -> None:
+        """It is about to send what it will force."""
+
+    @fault_point("play.accepted")
+    async def _meet_force(self, pause_s: float) -> None:
+        """What it sent last was accepted. What becomes of bookies during the pause, the force must find out."""
+        if pause_s:
+            await pause(self.shelf.stage, pause_s)
 
     async def close(self) -> None:
         """Close the ledger in order; if that is refused, or its outcome unknown, it is left."""
@@ -196,9 +238,9 @@ class Pen:
     def _settled_one(self, entry_id: int) -> Callable[[asyncio.Future[int]], None]:
         return lambda done: self._settled(range(entry_id, entry_id + 1), done)
 
-    def _note(self, entry_id: int, last_of_append: int = -1) -> bytes:
-        """A payload that is about to be sent."""
-        payload = self._payload(entry_id)
+    def _note(self, entry_id: int, last_of_append: int = -1, payload: bytes | None = None) -> bytes:
+        """A payload that is about to be sent; a new one where none is given."""
+        payload = self._payload(entry_id) if payload is None else payload
         self.shelf.sent(self.book, entry_id, payload, last_of_append)
         self._carried[entry_id] = self.book.writer.last_add_confirmed
         return payload

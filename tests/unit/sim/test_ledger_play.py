@@ -1,0 +1,85 @@
+"""The play of ledgers, with faults forced upon it: losses of power around a force, and stretches of entries that rot."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from triplicate.sim import PLAYS, Plan, Result, Strike, run_seed
+from triplicate.sim.disk import SimulatedDisk
+from triplicate.sim.faults.disks import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
+from triplicate.sim.image import Inode
+from triplicate.sim.loop import Life, VirtualLoop
+from triplicate.sim.record import Recorder
+
+DEFERRED = PLAYS["ledgers"].load_type(writers=("plain", "deferred"), pause_mean_s=0.2, zombie_share=0.0)
+
+
+def disk_with(files: dict[str, bytes]) -> SimulatedDisk:
+    loop = VirtualLoop()
+    disk = SimulatedDisk("node", random.Random(1), Recorder(loop.time))
+    disk.make_directory("/data/ledgers")
+    port = disk.port(Life("node"), loop)
+    for path, content in files.items():
+        file = port.open(path, create=True)
+        file.pwrite([content], 0)
+        file.sync()
+    return disk
+
+
+def play(*strikes: Strike, seed: int = 1, load: object = DEFERRED, duration_s: float = 8.0) -> Result:
+    result = run_seed(seed, Plan("ledgers", load, strikes, duration_s))
+    assert result.ok, str(result)
+    return result
+
+
+@pytest.mark.parametrize("point", ["play.accepted", "play.forced"])
+@pytest.mark.parametrize("later_s", [0.0, 0.01])
+def test_the_power_goes_for_all_bookies_where_a_writer_has_heard_of_what_it_deferred(point: str, later_s: float) -> None:
+    result = play(Strike("ambush", 0.5, lasts_s=0.05, options={"point": point, "later_s": later_s, "silent": False}))
+    assert result.struck == {"ambush": 1}
+    assert [fact.kind for fact in result.facts].count("host.crash") == 5
+    assert result.counts["forced"] > 0
+
+
+def test_where_no_writer_defers_nobody_comes_into_the_ambush() -> None:
+    load = PLAYS["ledgers"].load_type(writers=("plain",))
+    result = play(Strike("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load)
+    assert result.struck == {}
+
+
+def test_writers_with_ids_of_their_own_force_what_was_just_accepted() -> None:
+    load = PLAYS["ledgers"].load_type(writers=("plain", "adv deferred"), pause_mean_s=0.2, zombie_share=0.0)
+    assert play(Strike("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load).struck == {"ambush": 1}
+
+
+def test_damaged_copies_are_asked_for_in_batches_at_the_end() -> None:
+    load = PLAYS["ledgers"].load_type(writers=("plain", "plain"), delete_share=0.0)
+    rot = [Strike("bit_rot", 4.0, "bookie-1", options={"place": "entries"})]
+    result = play(*rot, load=load)
+    assert result.struck == {"bit_rot": 1}
+    assert result.counts["read_damaged"] > 0
+    mismatches = [fact for fact in result.facts if fact.kind == "client.digest_mismatch" and fact.node == "final"]
+    assert mismatches
+
+
+def test_a_rotten_stretch_has_a_bit_in_each_step_of_an_entry_log() -> None:
+    disk = disk_with({"/data/ledgers/0000000000000001.entries": bytes(2 * STRETCH_BYTES), "/data/ledgers/index": bytes(STRETCH_BYTES)})
+    path, first = rot_stretch(disk, random.Random(1)) or ("", -1)
+    assert path.endswith(".entries")
+    log = disk.names.live[path]
+    assert isinstance(log, Inode)
+    struck = [offset for offset, byte in enumerate(log.durable.data) if byte]
+    assert struck == list(range(first, first + STRETCH_BYTES, STRETCH_STEP_BYTES))
+
+
+def test_a_stretch_that_a_write_is_about_to_put_right_does_not_rot() -> None:
+    path = "/data/ledgers/0000000000000001.entries"
+    disk = disk_with({path: bytes(STRETCH_BYTES)})
+    disk.port(Life("node", 2), VirtualLoop()).open(path).pwrite([bytes(STRETCH_BYTES)], 0)
+    assert rot_stretch(disk, random.Random(1)) is None
+
+
+def test_where_there_is_no_entry_log_no_stretch_rots() -> None:
+    assert rot_stretch(disk_with({"/data/ledgers/index": bytes(STRETCH_BYTES)}), random.Random(1)) is None
