@@ -14,6 +14,7 @@ from triplicate.sim.checkers.logs import (
     BatchPublished,
     CutAllowed,
     EndSeen,
+    ListedSegment,
     LogAcknowledged,
     LogFinished,
     LogOffered,
@@ -23,6 +24,8 @@ from triplicate.sim.checkers.logs import (
     ReadingBegan,
     ReadingEnded,
     ReadingRefused,
+    RetentionApplies,
+    SegmentsListed,
 )
 
 
@@ -179,6 +182,60 @@ def test_what_nobody_wanted_truncated_is_there() -> None:
     expect([CutAllowed(1.0, "l", 1), *cut], "acknowledged_records_stay", "nothing from 1 on")
     cut[cut.index(began("final", 0))] = began("final", 2)
     assert judged([CutAllowed(1.0, "l", 2), *cut]) == {}
+
+
+def retained(*segments: tuple[int, int, int], first: int, time_s: float = 5.0) -> SegmentsListed:
+    """What is left of a log that has had segments of ten records and a hundred bytes: ledger, first offset and size of each."""
+    listed = tuple(ListedSegment(ledger, start, start + 10, size) for ledger, start, size in segments)
+    return SegmentsListed(time_s, "l", "k", first, listed)
+
+
+KEEP = RetentionApplies(0.5, "l", 250, 150)
+FOUR = [(1, 0, 100), (2, 10, 100), (3, 20, 100), (4, 30, 100)]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [retained(*FOUR, first=0)],
+        # 400 bytes, then 300: twice there was more than was to be kept.
+        [retained(*FOUR, first=0), retained(*FOUR[1:], first=10), retained(*FOUR[2:], first=20)],
+        # Asked for, in the midst of a segment; 220 bytes are left, so retention takes no more.
+        [CutAllowed(4.0, "l", 25), retained(*FOUR[2:], first=25)],
+        # The segment that went was never seen while it was there; it may have been as large as segments get.
+        [retained(*FOUR[2:], first=20)],
+        # What is marked is still listed.
+        [SegmentsListed(5.0, "l", "k", 10, (ListedSegment(1, 0, 10, 100, True), *retained(*FOUR[1:], first=10).segments))],
+    ],
+)
+def test_what_retention_may_take_may_be_gone(events: list[object]) -> None:
+    first = events[-1].first_offset if isinstance(events[-1], SegmentsListed) else 0
+    assert judged([KEEP, *events, LogFinished(9.0, "l", "final", first, 40)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30 .* it has had 200 bytes, and was to keep 250"),
+        ([retained(*FOUR[2:], first=20), retained(first=40)], "began at 40 .* it has had 100 bytes"),
+        ([retained(first=40)], "began at 40 .* it has had 150 bytes"),
+        ([retained(*FOUR, first=0), retained(*FOUR[1:], first=12)], "in the midst of the segment from 10 to 20"),
+        ([CutAllowed(4.0, "l", 20), retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30"),
+    ],
+)
+def test_retention_that_takes_too_much(events: list[object], message: str) -> None:
+    first = events[-1].first_offset if isinstance(events[-1], SegmentsListed) else 0
+    expect([KEEP, *events, LogFinished(9.0, "l", "final", first, 40)], "acknowledged_records_stay", message)
+
+
+def test_a_log_that_begins_later_than_when_it_was_last_looked_at() -> None:
+    events = [KEEP, retained(*FOUR[1:], first=10), LogFinished(9.0, "l", "final", 20, 40)]
+    expect(events, "acknowledged_records_stay", "l begins at 20, though nothing from 10 on was to be truncated")
+
+
+def test_what_is_let_go_of_a_log_without_retention() -> None:
+    events = [retained(*FOUR[1:], first=10), LogFinished(9.0, "l", "final", 10, 40)]
+    expect(events, "acknowledged_records_stay", "l begins at 10, though nothing from 0 on was to be truncated")
 
 
 # Writers keep their order.

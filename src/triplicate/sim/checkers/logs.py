@@ -5,7 +5,8 @@ outcome is no event: its records may be in the log, once, or not. The rules:
 
 1. a record has one offset, and everybody who reads that offset gets that record, for ever; nobody reads what nobody wrote;
 2. readers are given every offset from where they began, in order; none is skipped, none comes twice;
-3. an acknowledged record is at the offset that its writer was told, until it is truncated, and only that far was truncated;
+3. an acknowledged record is at the offset that its writer was told, until it is truncated, and only that far was truncated; what
+   retention takes it takes in whole segments, the oldest first, and only while more is left than the log was to keep;
 4. the records of one writer are in the log in the order in which they were appended, and none is missing before one that is there;
 5. a batch of a publisher is in the log once if any publish of it succeeded, else once or not at all; whole, in one piece, in order;
 6. a take-over ends the epochs before it: behind its first offset there is nothing of theirs, and they are told of no success;
@@ -150,11 +151,43 @@ class EndSeen:
 
 @dataclass(frozen=True, slots=True)
 class CutAllowed:
-    """From now on what lies before an offset may be gone: a truncation was asked for, or retention applies."""
+    """From now on what lies before an offset may be gone: a truncation was asked for."""
 
     time_s: float
     log: str
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionApplies:
+    """From now on the oldest segments may go while more than so many bytes are closed. `segment_high_bytes`: none is larger than this."""
+
+    time_s: float
+    log: str
+    keep_bytes: int
+    segment_high_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSegment:
+    """A closed segment of a log: its ledger, which names it, its offsets, and its size. `is_going`: marked for deletion."""
+
+    ledger_id: int
+    first_offset: int
+    end_offset: int
+    size_bytes: int
+    is_going: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsListed:
+    """Somebody looked where a log begins, and at its closed segments."""
+
+    time_s: float
+    log: str
+    reader: str
+    first_offset: int
+    segments: tuple[ListedSegment, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +278,7 @@ def readers_miss_nothing(history: History, verdict: Verdict) -> None:
 def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
     """Rule 3."""
     known = _Known(history)
-    allowed: dict[str, int] = {}
-    for cut in history.of(CutAllowed):
-        allowed[cut.log] = max(allowed.get(cut.log, 0), cut.offset)
+    allowed = _let_go(history, verdict)
     for log, finished in known.finished.items():
         verdict.decided += 1
         if finished.first_offset > allowed.get(log, 0):
@@ -267,6 +298,51 @@ def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
                 verdict.violations.append(f"{what}, where readers have {_short(read[place])}")
             if end is not None and place >= end.first_offset and place not in known.final[event.log]:
                 verdict.violations.append(f"{what} and is lost: the log ends at {end.end_offset}")
+
+
+def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
+    """By log, the offset before which everything may be gone: by a truncation, or by a retention that took no more than it may."""
+    allowed: dict[str, int] = {}
+    retention: dict[str, RetentionApplies] = {}
+    listed: dict[str, dict[int, ListedSegment]] = {}
+    for event in history.events:
+        if isinstance(event, CutAllowed):
+            allowed[event.log] = max(allowed.get(event.log, 0), event.offset)
+        elif isinstance(event, RetentionApplies):
+            retention[event.log] = event
+        elif isinstance(event, SegmentsListed):
+            ever = listed.setdefault(event.log, {})
+            ever.update((segment.ledger_id, segment) for segment in event.segments)
+            limit = retention.get(event.log)
+            if limit is None or event.first_offset <= allowed.get(event.log, 0):
+                continue
+            verdict.decided += 1
+            fault = _taken_too_much(event, limit, ever)
+            if fault:
+                verdict.violations.append(f"{event.log} began at {event.first_offset} at {event.time_s:.6f}, though {fault}")
+            # What was found fault with once is not found fault with again.
+            allowed[event.log] = event.first_offset
+    return allowed
+
+
+def _taken_too_much(event: SegmentsListed, limit: RetentionApplies, ever: dict[int, ListedSegment]) -> str:
+    """Why a log must not begin where it does, if that was retention's doing; empty if it may.
+
+    What has been closed between the cut and the look counts as if it had been there at the cut, which can only excuse.
+    """
+    first = event.first_offset
+    kept = {segment.ledger_id: segment for segment in event.segments if not segment.is_going and segment.first_offset >= first}
+    for segment in ever.values():
+        if segment.first_offset < first < segment.end_offset:
+            return f"that is in the midst of the segment from {segment.first_offset} to {segment.end_offset}, and nobody asked for it"
+    # Segments without records may lie at the cut; which of them went before it nobody can see, so all that are gone count.
+    last = [segment for segment in ever.values() if segment.end_offset == first and segment.ledger_id not in kept]
+    is_known = any(segment.first_offset < first for segment in last)
+    last_bytes = sum(segment.size_bytes for segment in last) if is_known else limit.segment_high_bytes
+    total_bytes = last_bytes + sum(segment.size_bytes for segment in kept.values())
+    if total_bytes > limit.keep_bytes:
+        return ""
+    return f"with the last segment before that it has had {total_bytes} bytes, and was to keep {limit.keep_bytes}"
 
 
 def writers_keep_their_order(history: History, verdict: Verdict) -> None:

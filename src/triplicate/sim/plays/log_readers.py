@@ -154,6 +154,8 @@ class Keeper:
         while True:
             await asyncio.sleep(self._chance.uniform(3.0, 9.0))
             try:
+                if scene.load.retain_size_bytes:
+                    await scene.list_segments(logs, WRITTEN, self._name)
                 if self._truncations and self._chance.random() < 0.6:
                     self._truncations -= 1
                     await self._truncate(logs)
@@ -216,6 +218,9 @@ class FinalReader:
 
     async def _read(self, logs: Logs, log: str) -> None:
         scene = self._scene
+        if log == WRITTEN and scene.load.retain_size_bytes and not await scene.list_segments(logs, log, self.NAME):
+            await asyncio.sleep(0.2)
+            return
         head = await logs.head(log)
         end = await scene.ask_end(logs, log, self.NAME)
         scene.count("segments", len(await logs.segments(log)))

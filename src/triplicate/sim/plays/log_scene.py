@@ -15,8 +15,8 @@ from triplicate.errors import (
     MetadataError,
     SessionExpired,
 )
-from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits
-from triplicate.sim.checkers.logs import EndSeen, LogRead, ReadingBegan, ReadingRefused
+from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
+from triplicate.sim.checkers.logs import EndSeen, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate.sim.plays.log_load import LogLoad
 from triplicate.sim.stage import Stage
 
@@ -139,6 +139,23 @@ class Scene:
     def refused(self, log: str, reading: str, error: Exception) -> None:
         """Write down that a reader was told that records are missing."""
         self.add(ReadingRefused(self.time(), log, reading, f"{type(error).__name__}: {error}"))
+
+    async def list_segments(self, logs: Logs, log: str, name: str) -> bool:
+        """Write down where a log begins and which closed segments it has; false where it was cut meanwhile, so that the two do not fit."""
+        first = (await logs.head(log)).first_offset
+        segments = await logs.segments(log)
+        if (await logs.head(log)).first_offset != first:
+            return False
+        listed = tuple(
+            ListedSegment(
+                segment.ledger_id, segment.first_offset, segment.end_offset, segment.size_bytes, segment.state is SegmentState.DELETING
+            )
+            for segment in segments
+            if segment.state is not SegmentState.OPEN
+        )
+        self.add(SegmentsListed(self.time(), log, name, first, listed))
+        self.count("segments_listed")
+        return True
 
     async def ask_end(self, logs: Logs, log: str, name: str) -> int:
         """Ask for the readable end, and write down what it is."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from triplicate.client import Client
-from triplicate.sim.checkers.logs import LOG_CHECKERS, CutAllowed
+from triplicate.sim.checkers.logs import LOG_CHECKERS, RetentionApplies
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, LostAnswers, take_bookies
 from triplicate.sim.plays.log_load import LogLoad, draw_load
@@ -21,7 +21,8 @@ from triplicate.sim.stage import Stage
 
 CLERK = "clerk"
 """The node of the third log's writer."""
-EVERYTHING = 1 << 62
+SEGMENT_SLACK_BYTES = 32 * 1024
+"""A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
 
 
 class LogPlay(Play):
@@ -96,7 +97,8 @@ class LogPlay(Play):
         administrator = stage.cluster.client("log-administrator")
         await administrator.run(self._create)
         if load.retain_size_bytes:
-            scene.add(CutAllowed(stage.time(), WRITTEN, EVERYTHING))
+            segment_high_bytes = load.roll_size_bytes + SEGMENT_SLACK_BYTES
+            scene.add(RetentionApplies(stage.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
         for number in range(1, load.writers + 1):
             first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
             writer = Writer(

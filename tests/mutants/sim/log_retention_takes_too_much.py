@@ -1,0 +1,23 @@
+"""Retention by size lets one segment more go than its settings allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.config.log import LogSettings
+    from triplicate.log import truncation
+    from triplicate.log.core import retention
+    from triplicate.log.core.head import Segment, SegmentState
+
+    def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us: int) -> int | None:
+        offset = retention.retention_offset(segments, settings, now_us)
+        if offset is None:
+            return None
+        closed = [segment for segment in segments if segment.state in (SegmentState.CLOSED, SegmentState.ARCHIVED)]
+        return next((segment.end_offset for segment in closed if segment.end_offset > offset), offset)
+
+    patch(truncation, "retention_offset", retention_offset)
