@@ -126,6 +126,8 @@ new_handle = VirtualHandle.__new__
 class LivingFuture(asyncio.Future[Result]):
     """A future that knows whose it is, so that an exception nobody retrieves is no fault when its owner was killed."""
 
+    __slots__ = ("life",)
+
     life: Life | None
 
 
@@ -399,8 +401,8 @@ class VirtualLoop(LoopInterface):
 
     # The rest of the interface.
 
-    def get_debug(self) -> bool:
-        return False
+    # Asked for each future and task that is made, so it is something that C calls without Python: this is False as well.
+    get_debug = staticmethod(bool)
 
     def set_debug(self, enabled: bool) -> None:
         if enabled:
