@@ -1,24 +1,26 @@
-"""One seed is one history: the same trace digest again, in another process, and under other hash seeds; for each play."""
+"""One seed is one history: the same trace digest in another process, after other seeds, and under other hash seeds; for each play."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from triplicate.sim import PLAYS, play_of, run_seed
 
-SEEDS = {play: next(seed for seed in range(1, 100) if play_of(seed) == play) for play in PLAYS}
+SEEDS = {"ledgers": 10, "logs": 13, "databases": 7}
+"""One for each play."""
 HASH_SEEDS = ("0", "4711")
+PROGRAM = "from triplicate.sim import run_seed; print(*[run_seed(seed).digest for seed in {seeds}])"
 
 
-def begin_elsewhere(seed: int, hash_seed: str) -> subprocess.Popen[str]:
-    """A process of its own that prints the digest."""
-    program = f"from triplicate.sim import run_seed; print(run_seed({seed}).digest)"
+def begin_elsewhere(seeds: Sequence[int], hash_seed: str) -> subprocess.Popen[str]:
+    """A process of its own that prints the digests."""
     return subprocess.Popen(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM.format(seeds=list(seeds))],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -26,19 +28,30 @@ def begin_elsewhere(seed: int, hash_seed: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("play", list(PLAYS))
-def test_a_seed_gives_the_same_digest_again_and_in_other_processes_under_other_hash_seeds(play: str) -> None:
-    seed = SEEDS[play]
-    others = [begin_elsewhere(seed, hash_seed) for hash_seed in HASH_SEEDS]
+@pytest.fixture(scope="module")
+def digests() -> Iterator[list[dict[str, str]]]:
+    """By play: here, and in two other processes with hash seeds of their own."""
+    others = [begin_elsewhere(list(SEEDS.values()), hash_seed) for hash_seed in HASH_SEEDS]
     try:
-        here = [run_seed(seed).digest for _ in range(2)]
-        there = [other.communicate(timeout=90)[0].strip() for other in others]
+        # In another order than elsewhere: what ran before in the same process must leave no trace.
+        here = {play: run_seed(seed).digest for play, seed in reversed(SEEDS.items())}
+        there = [dict(zip(SEEDS, other.communicate(timeout=90)[0].split(), strict=True)) for other in others]
+        yield [here, *there]
     finally:
         for other in others:
             other.kill()
             other.wait()
-    assert here + there == [here[0]] * 4
 
 
-def test_different_seeds_give_different_digests() -> None:
-    assert len({run_seed(seed).digest for seed in (11, 12)}) == 2
+def test_there_is_a_seed_of_every_play() -> None:
+    assert {play: play_of(seed) for play, seed in SEEDS.items()} == {play: play for play in PLAYS}
+
+
+@pytest.mark.parametrize("play", list(SEEDS))
+def test_a_seed_gives_the_same_digest_in_three_processes_under_different_hash_seeds(play: str, digests: list[dict[str, str]]) -> None:
+    assert len({found[play] for found in digests}) == 1, [found[play] for found in digests]
+
+
+def test_different_seeds_give_different_digests(digests: list[dict[str, str]]) -> None:
+    assert len(set(digests[0].values())) == len(SEEDS)
+    assert run_seed(20).digest != digests[0]["ledgers"]
