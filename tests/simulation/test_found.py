@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+
+import pytest
 
 from tests.simulation.schedule import Schedule
+from tests.simulation.test_databases import leader
+from tests.simulation.test_databases import play as play_databases
+from tests.simulation.test_logs import LOG, Desk
+from tests.simulation.test_logs import play as play_logs
 from triplicate.client import Client, LedgerReader
-from triplicate.errors import BookieError
+from triplicate.errors import BookieError, LedgerFenced, SqlError
+from triplicate.log import Logs, LogSettings, PageLimits, StagingOrigin
+from triplicate.metadata import Fault
 from triplicate.runtime import TaskScope
 from triplicate.sim import Plan, Strike, run_seed
-from triplicate.sim.plays import LedgerLoad
+from triplicate.sim.cluster import JOURNAL_DIRECTORY
+from triplicate.sim.plays import DatabasePlay, LedgerLoad
 from triplicate.sim.plays.ledger_books import PASSWORD
+from triplicate.sql import SqlDatabase
 
 
 def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
@@ -69,3 +80,318 @@ def test_a_bookie_that_stops_takes_no_offence_at_requests_for_ledgers_it_has_not
     schedule.play(script)
     assert late > 0
     assert not schedule.world.loop.failures
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_journal_group_whose_sync_failed_survives_a_later_loss_of_power(seed: int) -> None:
+    """The bookie's next life saw the group in the system's memory and numbered on behind it; no sync of its own ever saved it, so after
+    a loss of power the group was missing between others, and the bookie refused to start (seeds 209 and 3414 of their day)."""
+    schedule = Schedule(seed, reconnect_maximum_s=0.05)
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        name = hand.ensemble[0]
+        bookie, disk = schedule.cluster.bookies[name], schedule.world.disk(name)
+        bookie.let_fail()
+        disk.fail_next_sync(JOURNAL_DIRECTORY)
+        await schedule.on("writer", hand.send)
+        while name not in hand.writer.missing_bookies:
+            await asyncio.sleep(0.001)
+        assert disk.failed_syncs == 1
+        while hand.writer.missing_bookies:  # It is started again, and the writer takes it in again.
+            await asyncio.sleep(0.001)
+        for _ in range(5):
+            await schedule.on("writer", hand.send)
+            await asyncio.sleep(0.02)
+        bookie.crash(keep_unsynced=False)
+        await bookie.restart()
+        assert bookie.alive, bookie.lost
+        await hand.settled()
+
+    schedule.play(script)
+    assert not schedule.cluster.failures
+
+
+def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:
+    """The watch found no session to move to and returned, the tail called it again at once, and virtual time never went on."""
+    schedule = Schedule()
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        for _ in range(3):  # One after the other: each tells how far those before it are confirmed.
+            await schedule.on("writer", hand.send)
+            await hand.settled()
+        read = 0
+
+        async def follow(client: Client) -> None:
+            nonlocal read
+            async with await client.open(hand.ledger_id, password=PASSWORD) as reader:
+                async for entry in reader.tail():
+                    assert entry.entry_id == read
+                    read += 1
+
+        following = schedule.begin("follower", follow)
+        while read < 2:
+            await asyncio.sleep(0.01)
+        schedule.cluster.cut_off["follower"] = 1
+        assert schedule.cluster.client("follower").expire_session()
+        before = schedule.world.loop.callbacks_run
+        await asyncio.sleep(10.0)
+        assert schedule.world.loop.callbacks_run - before < 20_000, "the follower has been busy with nothing"
+        del schedule.cluster.cut_off["follower"]
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        await schedule.recovering(hand.ledger_id)
+        await following
+        assert read == 6
+
+    schedule.play(script)
+
+
+def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_end() -> None:
+    """It had taken what it knew for fresh before the answer came, so that nobody asked again after a time-out, and waited for ever."""
+    schedule = Schedule()
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        for _ in range(3):  # One after the other: each tells how far those before it are confirmed.
+            await schedule.on("writer", hand.send)
+            await hand.settled()
+        read: list[int] = []
+        given_up = 0
+
+        async def follow(client: Client) -> None:
+            nonlocal given_up
+            async with await client.open(hand.ledger_id, password=PASSWORD) as reader, reader.tail() as tail:
+                while True:
+                    try:
+                        async with asyncio.timeout(0.5):
+                            read.append((await anext(tail)).entry_id)
+                    except TimeoutError:
+                        given_up += 1
+                    except StopAsyncIteration:
+                        return
+
+        following = schedule.begin("follower", follow)
+        while len(read) < 2:
+            await asyncio.sleep(0.01)
+        session_id, usual = schedule.cluster.client("follower").session_id, schedule.cluster.store.fault
+        assert usual is not None
+        held = 0
+
+        def hold(session: int, operation: str, path: str) -> Fault | None:
+            nonlocal held
+            fault = usual(session, operation, path)
+            if fault is not None and session == session_id and operation == "get" and not held:
+                held += 1
+                fault.delay_before_s += 1.0
+            return fault
+
+        schedule.cluster.store.fault = hold
+        host = schedule.cluster.client("writer").host
+        assert host is not None
+        await host.call(hand.pen.close())
+        async with asyncio.timeout(10.0):
+            await following
+        assert held, "the metadata was not asked for"
+        assert given_up
+        assert read == [0, 1, 2]
+
+    schedule.play(script)
+
+
+def test_a_second_danger_waits_as_long_for_a_bookie_as_the_first() -> None:
+    """Two dangers of an ack quorum within two add time-outs counted as one that had never been over, also where entries had been confirmed
+    between them: the second ended the writer at once. Bookies restarted one after the other were enough."""
+    schedule = Schedule(add_timeout_s=3.0, reconnect_maximum_s=0.1)
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        gone, *restarted = (schedule.cluster.bookies[name] for name in hand.ensemble)
+        gone.crash()
+        dangers = 0
+        for bookie in restarted:
+            bookie.crash()
+            await schedule.on("writer", lambda: hand.send(3))
+            await asyncio.sleep(2.0)
+            dangers += len(hand.writer.missing_bookies) == 2
+            await bookie.restart()
+            await hand.settled()
+            await asyncio.sleep(0.5)
+            await schedule.on("writer", hand.send)
+            await hand.settled()
+        assert dangers == 2
+
+    schedule.play(script)
+
+
+def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_looked() -> None:
+    """A sweeper whose clock was ahead took a page for old that a change had just written and referred to; without it nobody could read
+    the log's list (seed 2073 of its day)."""
+
+    async def scene(desk: Desk) -> None:
+        # Few segments in the head, and no sweep of the writer's own.
+        limits = PageLimits(recent=3, recent_kept=1, page_segments=2)
+        looked, paged = asyncio.Event(), asyncio.Event()
+
+        async def write(client: Client) -> None:
+            logs = Logs(client, desk.settings, limits)
+            async with await logs.writer(LOG, owner="writer") as writer:
+                await writer.append(b"first" + b"." * 1000)
+                await looked.wait()
+                while not (await logs.head(LOG)).pages:
+                    await writer.append(b"." * 1000)
+                paged.set()
+
+        async def sweep(client: Client) -> dict[str, int]:
+            return await Logs(client, desk.settings, limits).sweep(LOG)
+
+        usual = desk.cluster.store.fault
+        assert usual is not None
+
+        def fault(session: int, operation: str, path: str) -> Fault | None:
+            made = usual(session, operation, path)
+            # It has read the head, and is about to see which pages there are.
+            if made is not None and session == sweeper.session_id and operation == "children" and path.endswith(f"/logs/{LOG}/pages"):
+                if not looked.is_set():
+                    made.delay_before_s += 5.0
+                looked.set()
+            return made
+
+        desk.cluster.store.fault = fault
+        sweeper = desk.cluster.client("sweeper")
+        desk.world.clock("sweeper").jump(2 * desk.settings.page_sweep_age_s)
+        writing = desk.world.loop.begin(desk.cluster.client("writer").run(write), name="writer")
+        await asyncio.sleep(0.5)
+        sweeping = desk.world.loop.begin(sweeper.run(sweep), name="sweeper")
+        async with asyncio.timeout(4.0):
+            await paged.wait()
+        assert not sweeping.done(), "the page is older than the sweeper's look"
+        assert (await sweeping)["pages"] == 0
+        await writing
+        found = await desk.read_all()
+        assert found[0].startswith(b"first")
+
+    play_logs(scene, 1, LogSettings(roll_size_bytes=512, compression="none"))
+
+
+def test_wall_times_do_not_go_back_when_truncation_has_let_go_of_every_segment() -> None:
+    """The next writer knew no time to go on from, and its clock was behind: a search by time went astray."""
+
+    async def scene(desk: Desk) -> None:
+        times: list[int] = []
+
+        async def write(name: str, logs: Logs) -> None:
+            async with await logs.writer(LOG, owner=name) as writer:
+                first = await writer.append(name.encode())
+            async with await logs.reader(LOG, first) as reader:
+                entry = await reader.next_entry(20.0)
+            assert entry is not None
+            assert list(entry.values) == [name.encode()]
+            times.append(entry.wall_time_us)
+
+        async def truncate(logs: Logs) -> None:
+            assert await logs.truncate(LOG, await logs.end_offset(LOG)) > 0
+            assert await logs.segments(LOG) == []
+
+        desk.world.clock("ahead").jump(1000.0)
+        await desk.at("ahead", lambda logs: write("ahead", logs))
+        await desk.at("truncator", truncate)
+        await desk.at("behind", lambda logs: write("behind", logs))
+        assert times == sorted(times)
+        assert len(times) == 2
+
+    play_logs(scene, 1)
+
+
+def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first() -> None:
+    """One that waited got its room in one turn of the loop and was numbered in the next; another, made in between, was numbered first."""
+
+    async def scene(desk: Desk) -> None:
+        desk.settings = replace(desk.settings, window_entries=2)
+
+        async def write(logs: Logs) -> None:
+            async with await logs.writer(LOG, owner="writer") as writer, TaskScope("appends") as scope:
+                full = [writer.append_entry_nowait([b"%d" % number]) for number in range(2)]
+
+                async def append(value: bytes, *, behind: asyncio.Future[range] | None = None) -> range:
+                    if behind is not None:
+                        await behind
+                    return await writer.append_entry([value])
+
+                # The second is made as soon as there is room, in the turn in which the first has been let in.
+                second = scope.spawn(append(b"second", behind=full[0]), name="second")
+                first = scope.spawn(append(b"first"), name="first")
+                assert (await first).start < (await second).start
+
+        await desk.at("writer", write)
+        assert await desk.read_all() == [b"0", b"1", b"first", b"second"]
+
+    play_logs(scene, 1)
+
+
+def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() -> None:
+    """Leaving its block sealed the ledger, and where that failed nobody deleted it, and its writer stayed with the client for ever."""
+
+    async def scene(desk: Desk) -> None:
+        staged = asyncio.get_running_loop().create_future()
+        fenced = asyncio.Event()
+
+        async def fence(client: Client) -> None:
+            await (await client.recover(staged.result(), password=desk.settings.ledger_password.encode())).aclose()
+
+        async def stage(logs: Logs) -> None:
+            async with await logs.staging(StagingOrigin(LOG, "app")) as writer:
+                staged.set_result(writer.ledger_id)
+                await fenced.wait()
+                await writer.append_many([b"x"])
+
+        async def fail(logs: Logs) -> None:
+            with pytest.raises(LedgerFenced):
+                await stage(logs)
+            assert isinstance(logs.client, Client)
+            assert [handle.ledger_id for handle in logs.client._writers.values() if not handle.is_finished] == []
+            assert [ledger_id async for ledger_id in logs.client.ledger_ids()] == []
+
+        staging = desk.at("driver", fail)
+        await staged
+        await desk.world.loop.begin(desk.cluster.client("rival").run(fence), name="rival")
+        fenced.set()
+        await staging
+
+    play_logs(scene, 1)
+
+
+def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its close raised, as the thread of its connection had ended; or it opened the connection again, and nobody closed that."""
+
+    async def scene(of: DatabasePlay) -> None:
+        server = await leader(of)
+        holds, stopped = asyncio.Event(), asyncio.Event()
+        many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
+
+        async def converse(database: SqlDatabase) -> None:
+            session = await database.session()
+            await session.start(await session.prepare("begin"), ())
+            cursor = await session.start(await session.prepare(many), ())
+            assert len(await cursor.fetch(10)) == 10
+            holds.set()
+            await stopped.wait()
+            with pytest.raises(SqlError) as refused:
+                await session.prepare("select 1")
+            assert refused.value.sqlstate == "57P01"
+            await cursor.close()
+            await session.close()
+
+        talking = of.stage.world.loop.begin(server.call(converse), name="converse")
+        await holds.wait()
+        await server.stop()
+        stopped.set()
+        await talking
+        assert server.copies.connections(server.folder) == []
+
+    play_databases(monkeypatch, scene)
