@@ -74,7 +74,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         roll_size_bytes=roll_size_bytes,
         roll_age_s=chance.choice([2.0, 20.0]),
         compression=chance.choice(["auto", "none", "zlib", "zstd"]),
-        evictions=chance.randrange(2, 6),
+        evictions=chance.randrange(3, 7),
         truncations=chance.choice([0, 1, 2, 4]),
         retain_size_bytes=chance.choice([0, 0, 0, 8 * 1024]),
         control=chance.random() < 0.5,
@@ -85,7 +85,7 @@ def draw_load(chance: random.Random) -> LogLoad:
         deaths=chance.randrange(0, 4),
         interruptions=chance.randrange(0, 3),
         outages=chance.choice([0, 1, 1, 2]),
-        lost_answers=chance.choice([0, 3, 8]),
+        lost_answers=chance.choice([2, 6, 12]),
         crowded=chance.random() < 0.6,
         small_pages=chance.random() < 0.5,
     )

@@ -16,6 +16,10 @@ CROWD_S = 3.0
 """Where publishers crowd they all publish at multiples of this time."""
 
 
+GIVE_UP_SHARE, GIVE_UP_UNKNOWN_SHARE = 0.4, 0.7
+"""An attempt is given up after so many of its failures; above all where nobody knows whether it has succeeded."""
+
+
 class Application:
     """What the drivers of one application agree on: which batch is next. It goes on when a driver knows that the batch is in the log."""
 
@@ -62,6 +66,9 @@ class Driver:
             return False
         application = self._application
         self._scene.add(BatchOffered(self._scene.time(), application.log, application.name, batch, attempt, records))
+        self._scene.staged.append(application.log)
+        self._scene.has_staged.set()
+        give_up_share = GIVE_UP_SHARE
         while True:
             try:
                 return await self._publish(logs, batch, attempt, staged)
@@ -73,8 +80,9 @@ class Driver:
             except (TimeoutError, *TROUBLE) as error:
                 self._scene.trouble(error)
                 self._scene.count("publish_unknown")
+                give_up_share = GIVE_UP_UNKNOWN_SHARE
                 await asyncio.sleep(self._chance.uniform(0.0, 0.5))
-            if self._chance.random() < 0.4:
+            if self._chance.random() < give_up_share:
                 break
         # Give this attempt up, as a driver does that aborts the batch after its commit seemed to fail; the next attempt stages anew.
         if self._chance.random() < 0.7:

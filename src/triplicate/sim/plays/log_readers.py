@@ -9,10 +9,13 @@ from triplicate.errors import ArgumentError, NoSuchLedger, OffsetGap, OffsetTrun
 from triplicate.log import LogReader, Logs, Range
 from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import CutAllowed, LogFinished, ReadingEnded
-from triplicate.sim.plays.log_scene import LOGS, TROUBLE, WRITTEN, Scene
+from triplicate.sim.plays.log_scene import LOGS, TROUBLE, WRITTEN, Scene, wait_for
 
 PATIENCE_S = 2.0
 """A tailer that is given nothing for so long looks whether the log is finished."""
+
+STAGED_SHARE = 0.4
+"""So often a keeper waits for ledgers to be staged, and sweeps right then: they are on no list yet, and must stay all the same."""
 
 
 class Tailer:
@@ -152,15 +155,16 @@ class Keeper:
         scene = self._scene
         logs = scene.logs(client)
         while True:
-            await asyncio.sleep(self._chance.uniform(3.0, 9.0))
+            pause_s = self._chance.uniform(3.0, 9.0)
+            log = await self._wait_for_staged(pause_s) if self._chance.random() < STAGED_SHARE else await asyncio.sleep(pause_s, "")
             try:
                 if scene.load.retain_size_bytes:
                     await scene.list_segments(logs, WRITTEN, self._name)
-                if self._truncations and self._chance.random() < 0.6:
+                if not log and self._truncations and self._chance.random() < 0.7:
                     self._truncations -= 1
                     await self._truncate(logs)
                 else:
-                    swept = await logs.sweep(self._chance.choice(LOGS))
+                    swept = await logs.sweep(log or self._chance.choice(LOGS))
                     scene.count("pages_swept", swept["pages"])
                     scene.count("ledgers_swept", swept["ledgers"])
             except ArgumentError as error:
@@ -168,6 +172,12 @@ class Keeper:
                 scene.trouble(error)
             except TROUBLE as error:
                 scene.trouble(error)
+
+    async def _wait_for_staged(self, seconds: float) -> str:
+        """Wait until ledgers of some log have been staged and are about to be published; the log, or nothing when the time is over."""
+        scene = self._scene
+        scene.has_staged.clear()
+        return scene.staged[-1] if await wait_for(scene.has_staged, seconds) else ""
 
     async def _truncate(self, logs: Logs) -> None:
         scene = self._scene

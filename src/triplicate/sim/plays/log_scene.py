@@ -44,6 +44,9 @@ class Scene:
         """By log, the node of the last writer that took it over."""
         self.hurry = asyncio.Event()
         """Set when a writer may have died: somebody should take over."""
+        self.staged: list[str] = []
+        """Logs for which ledgers were staged that are not published yet, unless they are by now: those are worth a sweep."""
+        self.has_staged = asyncio.Event()
         self.ends: dict[str, int] = {}
         """By log, the end that the final reader found: whoever has read so far is done."""
         self.ends_known = asyncio.Event()
