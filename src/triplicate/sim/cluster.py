@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeVar
 
 from triplicate.bookie import Bookie
@@ -28,6 +29,9 @@ Result = TypeVar("Result")
 KIB = 1024
 JOURNAL_DIRECTORY = "/data/journal"
 LEDGER_DIRECTORY = "/data/ledgers"
+AFTERMATH_S = 20.0
+"""A bookie whose full disk has room again may still fail of a write that was refused for so long: the result of a write is told when all
+that was done with it is paid for, and a sync that stalls on the slowest disk takes 18 s."""
 CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
 """Nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
 
@@ -142,27 +146,78 @@ class Node:
             self._tree = None
 
 
-class BookieNode(Node):
-    """A bookie over all its lives."""
+@dataclass
+class Excuse:
+    """A time in which a bookie may rightly end by itself or refuse to start, both ends included."""
 
-    bookie: Bookie | None = None
-    may_fail_from_s: float = float("inf")
-    """From then on it may rightly end by itself or refuse to start: a fault has struck its disk."""
-    rotten: str = ""
-    """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
-    lost: str = ""
-    """Why it stays down for the rest of the run."""
-    _metadata: ClusterMetadata | None = None
-    _hearing: asyncio.Task[None] | None = None
+    from_s: float
+    refused_writes: int
+    """What its disk had refused by then."""
+    failed_syncs: int
+    until_s: float = inf
+
+
+class BookieNode(Node):
+    """A bookie over all its lives.
+
+    A fault of its disk excuses its failures while it lasts, and those that follow from it: until the bookie has started again on a disk
+    without faults, if a sync of it failed or it went down; for a little while, if only writes were refused; not at all, if the fault met
+    nothing. Rot is there for good, and so is its excuse.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, name: str) -> None:
+        super().__init__(cluster, name)
+        self.bookie: Bookie | None = None
+        self.rotten = ""
+        """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
+        self.lost = ""
+        """Why it stays down for the rest of the run."""
+        self._excuses: list[Excuse] = []
+        self._serves = False
+        self._metadata: ClusterMetadata | None = None
+        self._hearing: asyncio.Task[None] | None = None
 
     @property
     def may_fail(self) -> bool:
-        """Whether a fault has struck its disk, so that ending by itself is no violation."""
-        return self.cluster.world.loop.time() >= self.may_fail_from_s
+        """Whether a fault of its disk excuses it now, so that ending by itself is no violation."""
+        return self.may_fail_at(self.cluster.world.loop.time())
+
+    def may_fail_at(self, time_s: float) -> bool:
+        """The same for a moment that is over."""
+        return any(excuse.from_s <= time_s <= excuse.until_s for excuse in self._excuses)
 
     def let_fail(self) -> None:
         """A fault strikes its disk now."""
-        self.may_fail_from_s = min(self.may_fail_from_s, self.cluster.world.loop.time())
+        disk = self.cluster.world.disk(self.name)
+        self._excuses.append(Excuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
+
+    def fault_is_over(self) -> None:
+        """A fault that struck it has ended, perhaps one of its disk: what it has borne excuses nothing any more."""
+        if self._disk_is_struck() or not self._serves:
+            return
+        disk, now = self.cluster.world.disk(self.name), self.cluster.world.loop.time()
+        for excuse in self._excuses:
+            # Whoever has lost a sync must give up, however long the worker takes that tells of it.
+            if excuse.until_s == inf and disk.failed_syncs == excuse.failed_syncs:
+                excuse.until_s = now + (AFTERMATH_S if disk.refused_writes > excuse.refused_writes else 0.0)
+
+    def _disk_is_struck(self) -> bool:
+        disk = self.cluster.world.disk(self.name)
+        is_filled = disk.total_bytes - disk.used_bytes() > disk.free_bytes()
+        return bool(self.rotten or is_filled or disk.failing_syncs)
+
+    def _excuse_until_whole(self) -> None:
+        """It goes down, or cannot start, while it is excused: so it is until it has come back."""
+        now = self.cluster.world.loop.time()
+        for excuse in self._excuses:
+            if excuse.from_s <= now <= excuse.until_s:
+                excuse.until_s = inf
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        if self.alive:
+            self._serves = False
+            self._excuse_until_whole()
+        super().crash(silent=silent, keep_unsynced=keep_unsynced)
 
     async def start(self) -> None:
         """Start the bookie and return when it serves.
@@ -174,6 +229,11 @@ class BookieNode(Node):
         host = self.power_on()
         await host.call(self._boot(host.port), name="start bookie")
         assert self.bookie is not None
+        self._serves = True
+        if not self._disk_is_struck():
+            now = self.cluster.world.loop.time()
+            for excuse in self._excuses:
+                excuse.until_s = min(excuse.until_s, now)
         self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
 
     async def restart(self) -> None:
@@ -246,6 +306,8 @@ class BookieNode(Node):
     async def _hear_failure(self, bookie: Bookie) -> None:
         """A bookie that fails by itself ends its process, and whoever supervises processes starts it again."""
         await bookie.wait_failed()
+        self._serves = False
+        self._excuse_until_whole()
         loop, host = self.cluster.world.loop, self.host
         assert host is not None
         loop.call_soon(lambda: loop.begin(self._come_back(host), name=f"supervise {self.name}"), context=context_of(None))

@@ -181,6 +181,9 @@ class Scenario:
             problems.append(described(error))
         digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
         verdicts: list[Verdict] = []
+        for fact in self.world.recorder.facts:
+            if fact.kind == "host.crash":
+                self.stage.history.deaths.setdefault(fact.node, []).append(fact.time_s)
         try:
             verdicts = judge(self.stage.history, self.play.checkers)
         except Exception as error:  # noqa: BLE001 - a history that a judge did not expect is a finding as well
@@ -214,7 +217,7 @@ class Scenario:
         await self.cluster.start()
         await self.play.begin()
         began = loop.time()
-        faults = [loop.begin(play_fault(stage, strike, began), name=str(strike)) for strike in self.plan.faults]
+        faults = [loop.begin(self._strike(strike, began), name=str(strike)) for strike in self.plan.faults]
         await asyncio.sleep(self.plan.duration_s)
         for fault in faults:
             await fault
@@ -227,9 +230,15 @@ class Scenario:
         await asyncio.sleep(SETTLE_S)
         stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
 
+    async def _strike(self, strike: Strike, began_s: float) -> None:
+        await play_fault(self.stage, strike, began_s)
+        bookie = self.cluster.bookies.get(strike.target)
+        if bookie is not None:
+            bookie.fault_is_over()
+
     def _was_struck(self, fact: Fact) -> bool:
         bookie = self.cluster.bookies.get(fact.node)
-        return bookie is not None and fact.time_s >= bookie.may_fail_from_s
+        return bookie is not None and bookie.may_fail_at(fact.time_s)
 
     def _counts(self) -> dict[str, int]:
         counts = self.play.counts()

@@ -9,6 +9,7 @@ from triplicate.sim.checkers import (
     Acknowledged,
     Confirmed,
     Copy,
+    Deleted,
     Ended,
     Event,
     History,
@@ -71,8 +72,14 @@ def copies(*payloads: bytes | None) -> list[Event]:
     return [Copy(f"b{number}", 1, 0, payload) for number, payload in enumerate(payloads, 1)]
 
 
-def blamed(events: list[Event], destroyed: tuple[str, ...] = ()) -> list[str]:
-    history = History(events, None, {1: 2}, dict.fromkeys(destroyed))
+def both(time_s: float = 0.0) -> list[Event]:
+    """Entries 0 and 1 in one append."""
+    return [Sent(time_s, "writer", 1, 0, A, 1), Sent(time_s, "writer", 1, 1, B, 1)]
+
+
+def blamed(events: list[Event], destroyed: tuple[str, ...] = (), died_s: float | None = None) -> list[str]:
+    deaths = {} if died_s is None else {"writer": [died_s]}
+    history = History(events, None, {1: 2}, dict.fromkeys(destroyed), deaths)
     return [verdict.checker for verdict in judge(history, {name: CHECKERS[name] for name in INVARIANTS}) if verdict.violations]
 
 
@@ -101,13 +108,15 @@ GOOD: dict[str, list[Event]] = {
     "a new handle begins anew": [sent(0), acked(0), knows(0, 0.7), knows(-1, 0.8, "reader#2")],
     "the end of a closed ledger was found by recovery": [sent(0), sent(1), acked(0), knows(1, 3.0, is_open=False)],
     "the first part of an append is confirmed before the whole is acknowledged": [
-        Sent(0.0, "writer", 1, 0, A, 1),
-        Sent(0.0, "writer", 1, 1, B, 1),
+        *both(),
         knows(0, 0.6),
         acked(0, 0.9),
         acked(1, 0.9),
+        knows(1, 1.0, "writer"),
     ],
-    "the writer died with an acknowledgement on its lips": [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")],
+    "the first part of an append is confirmed that ends in failure": [*both(), knows(0, 0.6), knows(0, 1.0, "writer")],
+    "a writer knows what it was told": [sent(0), acked(0), knows(0, 0.5, "writer"), ended(0, 1)],
+    "a deleted ledger ends nowhere": [sent(0), acked(0), knows(0, 0.5, "writer"), Deleted(2.0, 1), ended(-1, 0)],
 }
 
 BAD: dict[str, tuple[str, list[Event]]] = {
@@ -173,11 +182,27 @@ BAD: dict[str, tuple[str, list[Event]]] = {
     "confirmed before it is acknowledged": ("confirmed_is_acknowledged", [sent(0), knows(0, 0.4), acked(0, 0.5)]),
     "the whole of an append is confirmed before it is acknowledged": (
         "confirmed_is_acknowledged",
-        [Sent(0.0, "writer", 1, 0, A, 1), Sent(0.0, "writer", 1, 1, B, 1), knows(1, 0.6), acked(0, 0.9), acked(1, 0.9)],
+        [*both(), knows(1, 0.6), acked(0, 0.9), acked(1, 0.9), knows(1, 1.0, "writer")],
     ),
-    "confirmed beyond what the dead writer knew": (
+    "the first part of an append is confirmed, and its writer never knew": (
         "confirmed_is_acknowledged",
-        [sent(0), sent(1), acked(0), knows(1, 0.6), knows(0, 0.9, "writer")],
+        [*both(), knows(0, 0.6), knows(-1, 1.0, "writer")],
+    ),
+    "the first part of an append is confirmed before what was sent before it is acknowledged": (
+        "confirmed_is_acknowledged",
+        [sent(0), Sent(0.0, "writer", 1, 1, B, 2), Sent(0.0, "writer", 1, 2, A, 2), knows(1, 0.6), knows(1, 1.0, "writer")],
+    ),
+    "a writer that lives calls confirmed what nobody was told": (
+        "confirmed_is_acknowledged",
+        [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")],
+    ),
+    "a writer calls confirmed what is acknowledged later": (
+        "confirmed_is_acknowledged",
+        [sent(0), knows(0, 0.4, "writer"), acked(0, 0.5)],
+    ),
+    "a ledger ends before what its writer calls confirmed": (
+        "confirmed_is_acknowledged",
+        [*both(), knows(0, 0.9, "writer"), ended(-1, 0)],
     ),
 }
 
@@ -191,6 +216,22 @@ def test_a_good_history_passes(name: str) -> None:
 def test_a_bad_history_is_blamed_on_the_invariant_it_breaks(name: str) -> None:
     checker, events = BAD[name]
     assert blamed(events) == [checker]
+
+
+DEAD: dict[str, tuple[bool, list[Event], float]] = {
+    "an acknowledgement on its lips": (True, [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")], 0.5),
+    "it died before it sent this": (False, [Sent(0.5, "writer", 1, 0, A), knows(0, 0.6), knows(0, 0.9, "writer")], 0.4),
+    "it had time to tell": (False, [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")], 1.0),
+    "it was told later": (False, [sent(0), knows(0, 0.6), acked(0, 0.7), knows(0, 0.9, "writer")], 0.5),
+    "a reader knows more than it did": (False, [sent(0), sent(1), acked(0), knows(1, 0.6), knows(0, 0.9, "writer")], 0.5),
+    "what it knew is lost": (False, [sent(0), knows(0, 0.9, "writer"), ended(-1, 0)], 0.5),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_a_dead_writer_is_excused_for_what_it_had_no_time_to_tell(name: str) -> None:
+    is_good, events, died_s = DEAD[name]
+    assert blamed(events, died_s=died_s) == ([] if is_good else ["confirmed_is_acknowledged"])
 
 
 def test_copies_on_a_destroyed_disk_are_not_asked_for() -> None:

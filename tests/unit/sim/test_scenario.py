@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
 from triplicate.client import Client
-from triplicate.sim import OTHER_FINDINGS, Scenario, Strike, found_by, run_seed
+from triplicate.sim import OTHER_FINDINGS, Plan, Scenario, SimulatedCluster, Strike, World, found_by, run_seed
+from triplicate.sim.cluster import AFTERMATH_S
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -88,6 +89,15 @@ def test_the_checkers_findings_are_violations_under_their_name() -> None:
     assert found_by(result.violations[0]) == "nothing_is_found"
 
 
+def test_the_history_says_when_nodes_died() -> None:
+    scenario = Scenario(1, tiny_plan(Strike("kill", 1.0, "writer", lasts_s=0.5), Strike("kill", 2.0, "bookie-1", lasts_s=0.5)))
+    assert scenario.run().ok
+    deaths = scenario.stage.history.deaths
+    assert list(deaths) == ["writer", "bookie-1"]
+    assert all(len(times) == 1 for times in deaths.values())
+    assert deaths["writer"] < deaths["bookie-1"]
+
+
 def test_faults_that_overlap_on_one_node_are_borne() -> None:
     strikes = [
         Strike(kind, 1.0 + 0.3 * number, "bookie-1", lasts_s=0.7) for number, kind in enumerate(["crash", "kill", "pause", "stop"] * 3)
@@ -108,3 +118,75 @@ def test_a_run_that_was_interrupted_heals_what_was_cut() -> None:
     assert result.ok, str(result)
     assert scenario.cluster.cut_off == {}
     assert not scenario.world.network.is_blocked("bookie-1", "bookie-2")
+
+
+def fails_later(plan: Plan, at_s: float) -> list[str]:
+    """Who reports what, where a sync of bookie-1 fails once more, at a time of its own and by no fault of the plan."""
+    scenario = Scenario(1, plan)
+    scenario.world.loop.call_later(at_s, scenario.world.disk("bookie-1").fail_next_sync, "/data")
+    return [violation for violation in scenario.run().violations if found_by(violation) == "bookies"]
+
+
+FULL_OF_ROOM = Strike("disk_full", 1.0, "bookie-1", lasts_s=1.0, options={"free_bytes": 50_000_000})
+SYNC_FAILS = Strike("sync_failed", 1.0, "bookie-1", lasts_s=1.0, options={"prefix": "/data"})
+
+
+@pytest.mark.parametrize("strike", [FULL_OF_ROOM, SYNC_FAILS])
+def test_a_fault_of_a_disk_excuses_no_failure_after_its_end(strike: Strike) -> None:
+    """One such fault excused whatever the bookie did in the rest of the seed."""
+    plan = tiny_plan(strike, entries=110, duration_s=8.0)
+    assert run_seed(1, plan).ok
+    [violation] = fails_later(plan, 5.0)
+    assert violation.startswith("bookie: bookie-1 ")
+
+
+def test_a_bookie_that_is_whole_again_must_start() -> None:
+    """A bookie that could never start was tried again and again, because of a fault it had long recovered from."""
+    scenario = Scenario(1, tiny_plan(SYNC_FAILS, Strike("kill", 4.0, "bookie-1", lasts_s=0.5), entries=110, duration_s=8.0))
+
+    def wipe() -> None:
+        names = scenario.world.disk("bookie-1").names
+        for path in [path for path in names.live if path.endswith("VERSION")]:
+            del names.live[path]
+            del names.durable[path]
+
+    scenario.world.loop.call_later(4.2, wipe)
+    assert any("bookie-1 does not start" in violation for violation in scenario.run().violations)
+
+
+def test_a_bookie_that_is_struck_down_on_a_full_disk_is_excused_until_it_has_come_back() -> None:
+    scenario = Scenario(1, tiny_plan(entries=110, duration_s=8.0))
+    cluster, disk = scenario.cluster, scenario.world.disk("bookie-1")
+    bookie, loop = cluster.bookies["bookie-1"], scenario.world.loop
+    told: list[bool] = []
+
+    def strike() -> None:
+        told.append(bookie.may_fail)
+        bookie.let_fail()
+        disk.fill(0)
+        bookie.crash(keep_unsynced=True)
+
+    def relieve() -> None:
+        disk.relieve()
+        bookie.fault_is_over()
+        told.append(bookie.may_fail)
+        loop.begin(bookie.restart(), name="restart")
+
+    loop.call_later(1.0, strike)
+    loop.call_later(2.0, relieve)
+    loop.call_later(7.5, lambda: told.append(bookie.may_fail))
+    assert scenario.run().ok
+    assert told == [False, True, False]
+    assert bookie.may_fail_at(1.5)
+
+
+def test_a_bookie_that_bore_a_full_disk_is_excused_for_a_little_while() -> None:
+    world = World(1)
+    node, disk = SimulatedCluster(world).bookies["bookie-1"], world.disk("bookie-1")
+    node._serves = True
+    node.let_fail()
+    disk.refused_writes += 1
+    node.fault_is_over()
+    assert node.may_fail_at(AFTERMATH_S)
+    assert not node.may_fail_at(AFTERMATH_S + 0.1)
+    world.close()

@@ -21,7 +21,9 @@ from triplicate.sim.checkers.promises import (
     Sent,
     Tailed,
     acknowledged,
+    deleted,
     described,
+    ends,
     name_of,
 )
 
@@ -163,17 +165,19 @@ def read_order_is_write_order(history: History, verdict: Verdict) -> None:
 
 
 def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
-    """What a handle knows to be confirmed never falls; in an open ledger it was acknowledged by then, or known to the writer alone.
+    """What a handle knows to be confirmed never falls, was acknowledged by then, and is never lost; a writer's own handle is judged alike.
 
-    The latter: the last that the writer knew, and had no time to tell its user before it died; or the first entries of an append that is
-    acknowledged as a whole.
+    Two excuses, since an application is told of an append as a whole, and of none in the moment of its death. The last entry that is
+    confirmed may be one of an append whose acknowledgement is under way, because more of it is to come: then what was sent before this
+    append was acknowledged. And a writer's node may have died behind the last that it sent. In both cases a reader may be told no more than
+    the writer's own handle knew in the end.
+
+    Not decided here: whether an ack quorum had stored an entry in the very moment in which the writer called it confirmed. What bookies
+    answer is no part of the history, so it is judged by what follows from it: no end of the ledger lies before what its writer called
+    confirmed, and `closed_entries_have_their_copies` counts the copies.
     """
-    when = acknowledged(history)
-    writers = {(event.writer, event.ledger_id) for event in history.of(Sent)}
-    has_more = {(event.ledger_id, event.entry_id) for event in history.of(Sent) if event.last_of_append > event.entry_id}
-    known_to_writer = {
-        event.ledger_id: event.last_entry_id for event in history.of(Confirmed) if (event.handle, event.ledger_id) in writers
-    }
+    told = _Told(history)
+    gone, closed = deleted(history), ends(history)
     highest: dict[tuple[str, int], int] = {}
     for event in history.of(Confirmed):
         handle = (event.handle, event.ledger_id)
@@ -184,18 +188,62 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
                 f"and at {event.time_s:.6f} only {event.last_entry_id}"
             )
         highest[handle] = max(highest.get(handle, -1), event.last_entry_id)
-        if not event.is_open or event.last_entry_id < 0 or handle in writers:
+        if not event.is_open or event.last_entry_id < 0:
             continue
-        told_s = when.get((event.ledger_id, event.last_entry_id))
-        if (event.ledger_id, event.last_entry_id) in has_more:
-            continue
-        if told_s is None and event.last_entry_id <= known_to_writer.get(event.ledger_id, -1):
-            continue
-        if told_s is None or told_s > event.time_s:
-            verdict.violations.append(
-                f"{event.handle} was told at {event.time_s:.6f} that entry {event.last_entry_id} of ledger {event.ledger_id} is confirmed, "
-                f"which was {'never acknowledged' if told_s is None else f'acknowledged at {told_s:.6f}'}"
-            )
+        wrong = told.what_is_wrong(event)
+        if wrong:
+            name = name_of((event.ledger_id, event.last_entry_id))
+            verdict.violations.append(f"{event.handle} was told at {event.time_s:.6f} that {name} is confirmed, {wrong}")
+        # Of a deleted ledger nothing need be left, and its old writer may make it anew.
+        for end in closed.get(event.ledger_id, ()) if told.is_writer(event) and event.ledger_id not in gone else ():
+            verdict.decided += 1
+            if end.last_entry_id < event.last_entry_id:
+                name = name_of((event.ledger_id, event.last_entry_id))
+                verdict.violations.append(f"{event.handle} called {name} confirmed at {event.time_s:.6f}, but {described(end)}")
+
+
+class _Told:
+    """What writers sent, what they were told, and what their handles knew in the end."""
+
+    def __init__(self, history: History) -> None:
+        self._when = acknowledged(history)
+        self._deaths = history.deaths
+        self._last_of_append: dict[Place, int] = {}
+        self._last_sent: dict[int, tuple[str, float]] = {}
+        """The writer of each ledger, and when it sent its last entry."""
+        for event in history.of(Sent):
+            self._last_of_append[event.ledger_id, event.entry_id] = max(event.last_of_append, event.entry_id)
+            self._last_sent[event.ledger_id] = (event.writer, event.time_s)
+        self._known: dict[int, int] = {}
+        for known in history.of(Confirmed):
+            if self.is_writer(known):
+                self._known[known.ledger_id] = max(self._known.get(known.ledger_id, -1), known.last_entry_id)
+
+    def is_writer(self, event: Confirmed) -> bool:
+        """Whether the handle is that of the ledger's writer."""
+        return event.handle == self._last_sent.get(event.ledger_id, ("", 0.0))[0]
+
+    def what_is_wrong(self, event: Confirmed) -> str:
+        """Why an open ledger's last-add-confirmed cannot be; empty when it can."""
+        ledger_id, last = event.ledger_id, event.last_entry_id
+        due = last
+        # Of an append that goes on behind it nothing is acknowledged yet, or only with all the rest.
+        while due >= 0 and self._last_of_append.get((ledger_id, due), due) > last:
+            due -= 1
+        told_s = self._when.get((ledger_id, due))
+        is_told = due < 0 or (told_s is not None and told_s <= event.time_s)
+        if due == last and is_told:
+            return ""
+        if not is_told and not (told_s is None and self._died_after_sending(event)):
+            what = "which" if due == last else f"and entry {due} before it"
+            return f"{what} was {'never acknowledged' if told_s is None else f'acknowledged at {told_s:.6f}'}"
+        if last > self._known.get(ledger_id, -1):
+            return f"and its writer knew only {self._known.get(ledger_id, -1)} in the end"
+        return ""
+
+    def _died_after_sending(self, event: Confirmed) -> bool:
+        writer, sent_s = self._last_sent.get(event.ledger_id, ("", 0.0))
+        return any(sent_s <= died_s <= event.time_s for died_s in self._deaths.get(writer, ()))
 
 
 def _version(written: MetadataWritten) -> str:
