@@ -24,7 +24,6 @@ from triplicate.sim import (
     Result,
     Summary,
     apply_mutant,
-    found_by,
     hunt_all,
     mutants_folder,
     plan_from_json,
@@ -130,7 +129,9 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
         right=("struck",),
     )
     undecided = summary.undecided()
-    rows_of_checkers = [(name, f"{count:,}", undecided.get(name, 0) or "") for name, count in summary.decided().items()]
+    rows_of_checkers = [
+        (name, f"{count:,}", f"{undecided[name]:,}" if name in undecided else "") for name, count in summary.decided().items()
+    ]
     print_table(("checker", "decided", "gave up"), rows_of_checkers, right=("decided", "gave up"))
     cpu_s = sum(summary.cpu_s.values())
     click.echo(
@@ -163,20 +164,25 @@ def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str 
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Where to write the plan.  [default: seed-SEED.json]")
 @click.option("--runs", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Play at most so often.")
 def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str | None, out: str | None, runs: int) -> int:
-    """Find the fewest faults and the smallest load with which a seed still shows the same violation."""
+    """Find the fewest faults and the smallest load with which a seed still shows a violation that it shows."""
     plan = _read_plan(plan_path) if plan_path else plan_of(seed, play)
+    path = Path(out or f"seed-{seed}.json")
+    # Now: what takes minutes must not end with a plan that cannot be kept.
+    _usage(lambda: _check_writable(path))
     _break_code(mutant)
     try:
         found = shrink(seed, plan, runs_max=runs, report=remarks.print)
     except NothingToShrink as nothing:
         click.echo(str(nothing))
         return 1
-    path = Path(out or f"seed-{seed}.json")
-    path.write_text(found.plan.to_json() + "\n", encoding="utf-8")
+    _keep(path, found.plan)
+    if len(found.originals) > 1:
+        others = ", ".join(str(finding) for finding in found.originals if finding != found.followed)
+        click.echo(f"followed: {found.followed}; at first there was also {others}")
     for strike in found.plan.faults:
         click.echo(f"fault: {strike}")
     click.echo(f"load: {found.plan.load}, for {found.plan.duration_s:g} s")
-    click.echo(next(violation for violation in found.result.violations if found_by(violation) == found.finding))
+    click.echo(found.violation)
     ending = "nothing more can be taken away" if found.complete else f"stopped after {found.runs} runs; --runs allows more"
     click.echo(f"{len(plan.faults)} faults became {len(found.plan.faults)} in {found.runs} runs; {ending}")
     click.echo(f"replay it: triplicate sim replay {seed} --plan {path}{f' --mutant {mutant}' if mutant else ''}")
@@ -248,6 +254,31 @@ def _read_plan(path: str) -> Plan:
             raise ArgumentError(f"{path}: {error.strerror}") from error
 
     return _usage(read)
+
+
+def _check_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, and leave none behind."""
+    is_new = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _keep(path: Path, plan: Plan) -> None:
+    """Write a plan into its file; where that fails in the end, show it, since it took minutes.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    try:
+        path.write_text(plan.to_json() + "\n", encoding="utf-8")
+    except OSError:
+        click.echo(plan.to_json())
+        raise
 
 
 def _break_code(mutant: str | None) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import Pool
 from typing import Any
 
+from triplicate.sim.checkers import BOUNDED
 from triplicate.sim.faults import KINDS
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.scenario import Result, plan_of, run_seed
@@ -74,12 +75,13 @@ class Summary:
         return decided
 
     def undecided(self) -> dict[str, int]:
-        """How often a checker's bounded search gave up."""
-        undecided: dict[str, int] = {}
+        """How often the search of each checker that has a bound gave up; zero for those that never did."""
+        undecided = {checker: 0 for play in self.seeds() for checker in PLAYS[play].checkers if checker in BOUNDED}
         for result in self.results:
             for verdict in result.verdicts:
-                undecided[verdict.checker] = undecided.get(verdict.checker, 0) + getattr(verdict, "undecided", 0)
-        return {name: count for name, count in undecided.items() if count}
+                if verdict.undecided:
+                    undecided[verdict.checker] = undecided.get(verdict.checker, 0) + verdict.undecided
+        return undecided
 
     def virtual_s(self) -> float:
         """Simulated seconds of all seeds."""

@@ -1,4 +1,7 @@
-"""The least that still fails: fewer faults and a smaller load under which the same checker reports the same seed.
+"""The least that still fails: fewer faults and a smaller load under which the seed still shows what it showed at first.
+
+A seed that shows several things shows them for one reason as a rule, and the smallest plan may show any of them: so each is followed, and
+the result says which is left.
 
 Faults are taken away as in delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): large parts
 first, then one by one.
@@ -6,16 +9,44 @@ first, then one by one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from triplicate.sim.plan import Plan, Strike
 from triplicate.sim.plays import PLAYS
-from triplicate.sim.scenario import Result, found_by, run_seed
+from triplicate.sim.scenario import OTHER_FINDINGS, Result, found_by, run_seed
 
 RUNS_MAX = 200
 DURATIONS = (0.1, 0.25, 0.5, 0.75)
 DURATION_MIN_S = 2.0
+RULE_WORDS = 4
+"""So many words of a message say what it is about; names of nodes and places come later."""
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A kind of violation."""
+
+    checker: str
+    """Who reports: a checker, or one of `OTHER_FINDINGS`."""
+    rule: str = ""
+    """What of its several things, without the numbers in it; empty for a checker, which judges one thing."""
+
+    def __str__(self) -> str:
+        return f"{self.checker} ({self.rule})" if self.rule else self.checker
+
+
+def finding_of(violation: str) -> Finding:
+    """The kind of a violation. Errors of two classes, or at two places, are two kinds."""
+    checker = found_by(violation)
+    if checker not in OTHER_FINDINGS:
+        return Finding(checker)
+    head, _, rest = violation.partition(": ")
+    # Some say "leak: task x", others "no progress: writer-1 is not done ...", and some have no head at all.
+    rule = head if checker == "progress" or not rest else rest.partition(":")[0]
+    return Finding(checker, " ".join(NUMBERS.sub("N", rule).split()[:RULE_WORDS]))
 
 
 @dataclass(frozen=True)
@@ -23,13 +54,20 @@ class Shrunk:
     """The least plan found."""
 
     plan: Plan
-    finding: str
-    """Who reports: a checker, or one of `OTHER_FINDINGS`."""
+    followed: Finding
+    """What it shows; the first of the original ones that it shows."""
+    originals: tuple[Finding, ...]
+    """What the whole plan showed, in its order."""
     result: Result
     runs: int
     """How many runs it took."""
     complete: bool
     """Whether nothing more could be taken away; false when the runs were used up before."""
+
+    @property
+    def violation(self) -> str:
+        """The violation that was followed, as the smallest plan shows it."""
+        return next(violation for violation in self.result.violations if finding_of(violation) == self.followed)
 
 
 class NothingToShrink(Exception):
@@ -44,7 +82,7 @@ def shrink(
     play: Callable[[int, Plan], Result] = run_seed,
     report: Callable[[str], None] | None = None,
 ) -> Shrunk:
-    """Find a smaller plan with the same violation.
+    """Find a smaller plan that still shows a violation of a kind that the plan shows.
 
     Args:
         runs_max: bound on runs.
@@ -57,16 +95,19 @@ def shrink(
     first = play(seed, plan)
     if first.ok:
         raise NothingToShrink(f"seed {seed} shows no violation")
-    search = _Search(seed, found_by(first.violations[0]), plan, first, runs_max, play, report)
+    originals = tuple(dict.fromkeys(finding_of(violation) for violation in first.violations))
+    search = _Search(seed, originals, plan, first, runs_max, play, report)
     complete = search.until_nothing_helps()
-    return Shrunk(search.plan, search.finding, search.result, search.runs, complete)
+    shown = [finding_of(violation) for violation in search.result.violations]
+    followed = next(finding for finding in originals if finding in shown)
+    return Shrunk(search.plan, followed, originals, search.result, search.runs, complete)
 
 
 class _Search:
     def __init__(
         self,
         seed: int,
-        finding: str,
+        originals: tuple[Finding, ...],
         plan: Plan,
         result: Result,
         runs_max: int,
@@ -74,7 +115,7 @@ class _Search:
         report: Callable[[str], None] | None,
     ) -> None:
         self.seed = seed
-        self.finding = finding
+        self.originals = originals
         self.plan = plan
         self.result = result
         self.runs = 1
@@ -131,7 +172,7 @@ class _Search:
                 return False
             self.runs += 1
             result = self._play(self.seed, plan)
-            if any(found_by(violation) == self.finding for violation in result.violations):
+            if any(finding_of(violation) in self.originals for violation in result.violations):
                 self.plan, self.result = plan, result
                 if self._report is not None:
                     self._report(f"run {self.runs}: {what}: {len(plan.faults)} faults, {plan.duration_s:.0f} s")

@@ -52,6 +52,15 @@ def test_checkers_that_decide_or_give_up_are_counted() -> None:
     assert summary.undecided() == {name: 1}
 
 
+def test_a_search_with_a_bound_is_among_the_totals_although_it_never_gave_up() -> None:
+    """Only who had given up was named, so nobody saw that somebody could."""
+    summary = Summary()
+    summary.add(result(1))
+    assert summary.undecided() == {}
+    summary.add(result(7, "databases", verdicts=[Verdict("registers_are_linearizable", decided=3)]))
+    assert summary.undecided() == {"registers_are_linearizable": 0}
+
+
 @pytest.mark.usefixtures("tiny")
 def test_what_never_happened_is_a_gap() -> None:
     summary = Summary()

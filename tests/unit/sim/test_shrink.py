@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.sim.tiny import TinyLoad, tiny_plan
 from triplicate.sim import NothingToShrink, Plan, Result, Strike, plan_from_json, shrink
+from triplicate.sim.shrink import Finding, finding_of
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -24,12 +25,12 @@ MANY = tiny_plan(
 
 
 def fake(seed: int, plan: Plan) -> Result:
-    """Fails as long as both needed faults are there and ten entries are written; another checker complains where a kill is."""
+    """Fails as long as both needed faults are there and ten entries are written; something else is found where no pause is left."""
     violations = []
     kinds = [found.kind for found in plan.faults]
     if all(kind in kinds for kind in NEEDED) and plan.load.entries >= 10:
         violations.append("nothing_is_found: what is looked for")
-    if "kill" in kinds:
+    if "pause" not in kinds:
         violations.append("failed: something else")
     return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
 
@@ -40,14 +41,52 @@ def test_only_what_the_violation_needs_is_left() -> None:
     assert found.plan.load.entries == 10
     assert found.plan.duration_s <= 2.5
     assert all(left.lasts_s <= 0.2 for left in found.plan.faults)
-    assert found.finding == "nothing_is_found"
+    assert found.followed == Finding("nothing_is_found")
+    assert found.originals == (Finding("nothing_is_found"),)
+    assert found.violation == "nothing_is_found: what is looked for"
     assert found.complete
     assert found.runs < 120
 
 
+def both(seed: int, plan: Plan) -> Result:
+    """A kill breaks something, and by it a clock is seen to be wrong as well; without the kill it is only seen where a pause is too."""
+    kinds = [found.kind for found in plan.faults]
+    violations = ["nothing_is_found: a clock is wrong"] if "clock" in kinds and ("kill" in kinds or "pause" in kinds) else []
+    if "kill" in kinds:
+        violations.append("failed: KeyError in append: 17")
+    if not plan.faults:
+        violations.append("failed: ValueError in append: no faults")
+    return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
+
+
+def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None:
+    """The first one alone was followed, so a plan in which only the second was left did not count as failing."""
+    found = shrink(1, MANY, play=both)
+    assert [left.kind for left in found.plan.faults] == ["kill"], "an error of another kind is no finding of the whole plan's"
+    assert found.originals == (Finding("nothing_is_found"), Finding("failed", "KeyError in append"))
+    assert found.followed == Finding("failed", "KeyError in append")
+    assert found.violation == "failed: KeyError in append: 17"
+
+
+@pytest.mark.parametrize(
+    ("violation", "finding"),
+    [
+        ("acknowledged_in_order: entry 8 of ledger 3", "acknowledged_in_order"),
+        ("no progress: writer-1 is not done 120 s after faults have stopped", "progress (no progress)"),
+        ("stuck: nothing can happen", "progress (stuck)"),
+        ("leak: task writer-2: append", "leaks (task writer-N)"),
+        ("failed: AssertionError in proof: 7 > 6", "failed (AssertionError in proof)"),
+        ("ledger 7 was deleted at 3.123456, and nobody had asked for that", "failed (ledger N was deleted)"),
+        ("bookie: bookie-2 does not start: x", "bookies (bookie-N does not start)"),
+    ],
+)
+def test_a_finding_is_known_again_by_who_reports_it_and_what_it_says(violation: str, finding: str) -> None:
+    assert str(finding_of(violation)) == finding
+
+
 def test_a_plan_without_a_violation_is_nothing_to_shrink() -> None:
     with pytest.raises(NothingToShrink):
-        shrink(1, replace(MANY, faults=()), play=fake)
+        shrink(1, replace(MANY, faults=(strike("pause", 1.0),)), play=fake)
 
 
 def test_runs_are_bounded() -> None:

@@ -46,7 +46,11 @@ CHECKERS: dict[str, Checker] = {
 }
 """The judges of ledgers, by name."""
 
+BOUNDED = ("registers_are_linearizable",)
+"""The judges that search, and give up beyond a bound: they count in `Verdict.undecided` what they did not decide."""
+
 __all__ = [
+    "BOUNDED",
     "CHECKERS",
     "DATABASE_CHECKERS",
     "LOG_CHECKERS",
