@@ -11,6 +11,7 @@ from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.faults.disks import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
 from triplicate.sim.image import Inode
 from triplicate.sim.loop import Life, VirtualLoop
+from triplicate.sim.plan import Value
 from triplicate.sim.record import Recorder
 
 DEFERRED = PLAYS["ledgers"].load_type(writers=("plain", "deferred"), pause_mean_s=0.2, zombie_share=0.0)
@@ -41,6 +42,14 @@ def test_the_power_goes_for_all_bookies_where_a_writer_has_heard_of_what_it_defe
     assert result.struck == {"ambush": 1}
     assert [fact.kind for fact in result.facts].count("host.crash") == 5
     assert result.counts["forced"] > 0
+
+
+def test_the_bookie_that_was_ahead_comes_back_after_the_others() -> None:
+    options: dict[str, Value] = {"point": "play.forced", "ahead": "bookie-2", "late_s": 3.0}
+    result = play(Strike("ambush", 0.5, lasts_s=0.05, options=options))
+    starts = {fact.node: fact.time_s for fact in result.facts if fact.kind == "host.start" and fact.node.startswith("bookie-")}
+    # Its time is reckoned from when all the others are ready.
+    assert starts.pop("bookie-2") >= max(starts.values()) + 3.0
 
 
 def test_where_no_writer_defers_nobody_comes_into_the_ambush() -> None:

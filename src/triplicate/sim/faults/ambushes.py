@@ -62,7 +62,9 @@ def draw_ambushes(chance: random.Random, targets: Targets, duration_s: float) ->
     if targets.clients:
         drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
     # Where no writer defers, nobody comes by.
-    drawn += [_draw_unsynced(chance, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))]
+    drawn += [
+        _draw_unsynced(chance, targets, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))
+    ]
     return tuple(strike for strike in drawn if strike is not None)
 
 
@@ -118,12 +120,16 @@ def _draw_lone(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     return Strike("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
 
 
-def _draw_unsynced(chance: random.Random, at_s: float) -> Strike:
+def _draw_unsynced(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     """The power goes for all bookies where what a writer was told is only written, or has just been forced."""
+    ahead = chance.choice(targets.bookies) if chance.random() < 0.6 else ""
     options: dict[str, Value] = {
         "point": chance.choice(UNSYNCED_POINTS),
         "later_s": chance.choice([0.0, 0.0, 0.001, 0.01]),
         "silent": chance.random() < 0.5,
+        # One whose disk is as fast as ever; it may well be the only one that has synced, and it may come back late.
+        "ahead": ahead,
+        "late_s": chance.choice([0.0, 4.0]) if ahead else 0.0,
     }
     return Strike("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
 
@@ -205,8 +211,8 @@ async def _lone(stage: Stage, strike: Strike) -> None:
 
 
 async def _unsynced(stage: Stage, strike: Strike) -> None:
-    """Slow all disks when a writer begins to send what it will force, and cut the power of all bookies when it has heard that this was
-    accepted, or forced: what is not synced by then is lost, on all of them."""
+    """Slow the disks when a writer begins to send what it will force, and cut the power of all bookies when it has heard that this was
+    accepted, or forced: what is not synced by then is lost, on all of them or on all but one."""
     options, bookies, point = strike.options, list(stage.cluster.bookies.values()), str(strike.options["point"])
     came, cut = asyncio.Event(), asyncio.Event()
     who: list[str] = []
@@ -216,7 +222,8 @@ async def _unsynced(stage: Stage, strike: Strike) -> None:
         who.append(node)
         came.set()
         for bookie in bookies:
-            stage.world.disk(bookie.name).slow(UNSYNCED_S / stage.plan.sync_high_s)
+            if bookie.name != options.get("ahead"):
+                stage.world.disk(bookie.name).slow(UNSYNCED_S / stage.plan.sync_high_s)
 
     def speed_up() -> None:
         for bookie in bookies:
@@ -239,8 +246,12 @@ async def _unsynced(stage: Stage, strike: Strike) -> None:
         if later_s:
             await asyncio.sleep(later_s)
             cut_power()
+    late_s = float(options.get("late_s", 0.0))
+    late = [bookie for bookie in bookies if late_s and bookie.name == options.get("ahead")]
     await asyncio.sleep(strike.lasts_s)
-    await processes.restart_all(stage, bookies)
+    await processes.restart_all(stage, [bookie for bookie in bookies if bookie not in late])
+    await asyncio.sleep(late_s)
+    await processes.restart_all(stage, late)
 
 
 async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:

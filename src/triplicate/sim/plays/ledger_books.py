@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from triplicate.client import Client, LedgerReader, WriteHandle
@@ -193,14 +193,19 @@ def holders(metadata: LedgerMetadata, entry_id: int) -> list[str]:
     return [ensemble[position] for position in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)]
 
 
-@asynccontextmanager
-async def reading(client: Client, load: LedgerLoad) -> AsyncIterator[Client]:
+def reading(client: Client, load: LedgerLoad) -> AbstractAsyncContextManager[Client]:
     """The client of somebody who reads."""
-    if load.wire == "mixed":
-        async with Client(client.host, client.metadata, replace(client.settings, wire="v3")) as other:
-            yield other
-    else:
+    return speaking(client, "v3" if load.wire == "mixed" else client.settings.wire)
+
+
+@asynccontextmanager
+async def speaking(client: Client, wire: str) -> AsyncIterator[Client]:
+    """The client itself, or one beside it on the same node that speaks this version of the protocol."""
+    if client.settings.wire == wire:
         yield client
+    else:
+        async with Client(client.host, client.metadata, replace(client.settings, wire=wire)) as other:
+            yield other
 
 
 async def pause(stage: Stage, seconds: float) -> None:

@@ -25,7 +25,7 @@ from triplicate.errors import (
 from triplicate.ledger import Availability, absent_answers_needed
 from triplicate.runtime import TaskScope
 from triplicate.sim.checkers import Confirmed, Copy, Read, Tailed
-from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, holders, pause, reading
+from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, holders, pause, reading, speaking
 
 Result = TypeVar("Result")
 
@@ -241,17 +241,18 @@ class FinalReader:
 
     async def __call__(self, client: Client) -> None:
         self._stage.history.final_reader = self.NAME
-        async with TaskScope(self.NAME) as scope:
+        # Version 2 alone has batches.
+        async with speaking(client, "v2") as batching, TaskScope(self.NAME) as scope:
             queue = [ledger_id async for ledger_id in client.ledger_ids()]
             queue.reverse()
             for number in range(self.AT_A_TIME):
-                scope.spawn(self._work(client, queue), name=f"final reading {number}")
+                scope.spawn(self._work(client, batching, queue), name=f"final reading {number}")
 
-    async def _work(self, client: Client, queue: list[int]) -> None:
+    async def _work(self, client: Client, batching: Client, queue: list[int]) -> None:
         while queue:
-            await self._read_ledger(client, queue.pop())
+            await self._read_ledger(client, batching, queue.pop())
 
-    async def _read_ledger(self, client: Client, ledger_id: int) -> None:
+    async def _read_ledger(self, client: Client, batching: Client, ledger_id: int) -> None:
         stage, history = self._stage, self._stage.history
         # A ledger whose writer died before it knew that it had made it is closed by nobody else.
         async with await self._patiently(lambda: client.recover(ledger_id, password=PASSWORD)) as reader:
@@ -268,7 +269,7 @@ class FinalReader:
             else:
                 for entry in entries:
                     history.add(Read(started_s, stage.time(), self.NAME, ledger_id, entry.entry_id, entry.payload))
-            await self._read_damaged(reader, last)
+            await self._read_damaged(batching, reader, last)
             history.ack_quorums[ledger_id] = reader.metadata.ack_quorum
             await self._read_copies(reader, last)
 
@@ -285,18 +286,23 @@ class FinalReader:
                     await asyncio.sleep(1.0)
             self._stage.history.add(Read(started_s, self._stage.time(), self.NAME, reader.ledger_id, entry_id, payload))
 
-    async def _read_damaged(self, reader: LedgerReader, last: int) -> None:
+    async def _read_damaged(self, batching: Client, closed: LedgerReader, last: int) -> None:
         """Read each segment once more, so that a bookie with a rotten disk is asked for batches of it: the first reading asked it perhaps
         for few or none. A batch is asked of the first bookie that should hold its first entry, and what follows of the same one.
         """
-        stage, metadata = self._stage, reader.metadata
-        if self._shelf.load.wire == "v3" or metadata.ensemble_size > metadata.write_quorum:
-            return
+        stage, metadata = self._stage, closed.metadata
         asked = [name for name in stage.rotten_bookies if name not in stage.lost_bookies]
+        if not asked or metadata.ensemble_size > metadata.write_quorum:
+            return
+        stretches: list[tuple[int, int]] = []
         ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]] + [last]
         for segment, end in zip(metadata.segments, ends, strict=True):
             firsts = range(segment.first_entry_id, min(end, segment.first_entry_id + metadata.ensemble_size))
-            for first in [first for first in firsts if holders(metadata, first)[0] in asked]:
+            stretches += [(first, end) for first in firsts if holders(metadata, first)[0] in asked]
+        if not stretches:
+            return
+        async with await self._patiently(lambda: batching.open(closed.ledger_id, password=PASSWORD)) as reader:
+            for first, end in stretches:
                 started_s = stage.time()
                 try:
                     entries = await reader.read(first, end)
