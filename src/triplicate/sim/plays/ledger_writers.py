@@ -94,7 +94,7 @@ class Pen:
             else:
                 await self._append_and_wait(cast("LedgerWriter", writer), 1)
         if writer.deferred_sync:
-            await self.force()
+            await self._force()
         assert self.book.acknowledged_to > first, "appends returned and nothing is acknowledged"
 
     async def force(self) -> None:
@@ -104,10 +104,12 @@ class Pen:
             LedgerError, HandleClosed: as for an append.
         """
         try:
-            forced = await self.book.writer.force()
+            await self._force()
         except BookieError as error:
             self.shelf.stage.note_unknown(error)
-            return
+
+    async def _force(self) -> None:
+        forced = await self.book.writer.force()
         self.shelf.count("forced")
         self._note_forced(forced)
 
