@@ -148,9 +148,10 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
 @_play
 def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str | None, play: str | None) -> int:
     """Play one seed again and tell what happened, line by line; then what was wrong."""
-    plan = _read_plan(plan_path) if plan_path else plan_of(seed, play)
+    plan = _plan_to_play(seed, plan_path, play)
     _break_code(mutant)
-    result = replay(seed, plan)
+    result = _usage(lambda: replay(seed, plan))
+    _usage(lambda: _check_node(result, node))
     for line in told(result, plan, node):
         click.echo(line)
     return 0 if result.ok else 1
@@ -165,17 +166,17 @@ def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str 
 @click.option("--runs", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Play at most so often.")
 def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str | None, out: str | None, runs: int) -> int:
     """Find the fewest faults and the smallest load with which a seed still shows a violation that it shows."""
-    plan = _read_plan(plan_path) if plan_path else plan_of(seed, play)
+    plan = _plan_to_play(seed, plan_path, play)
     path = Path(out or f"seed-{seed}.json")
     # Now: what takes minutes must not end with a plan that cannot be kept.
-    _usage(lambda: _check_writable(path))
+    _usage(lambda: check_writable(path))
     _break_code(mutant)
     try:
-        found = shrink(seed, plan, runs_max=runs, report=remarks.print)
+        found = _usage(lambda: shrink(seed, plan, runs_max=runs, report=remarks.print))
     except NothingToShrink as nothing:
         click.echo(str(nothing))
         return 1
-    _keep(path, found.plan)
+    keep_plan(path, found.plan)
     if len(found.originals) > 1:
         others = ", ".join(str(finding) for finding in found.originals if finding != found.followed)
         click.echo(f"followed: {found.followed}; at first there was also {others}")
@@ -244,6 +245,22 @@ def show_hunts(hunts: list[Hunt]) -> None:
     print_table(("mutant", "what is broken", "play", "seed", "caught by", "s"), rows, right=("seed", "s"))
 
 
+def _plan_to_play(seed: int, plan_path: str | None, play: str | None) -> Plan:
+    if not plan_path:
+        return plan_of(seed, play)
+    plan = _read_plan(plan_path)
+    if play not in (None, plan.play):
+        raise click.UsageError(f"--play {play} contradicts {plan_path}, which is a plan of {plan.play}; leave it out")
+    return plan
+
+
+def _check_node(result: Result, node: str | None) -> None:
+    """Refuse a node that was not there: an empty timeline would look as if nothing had happened."""
+    names = dict.fromkeys(fact.node for fact in result.facts)
+    if node is not None and node not in names:
+        raise ArgumentError(f"there is no node {node!r} in seed {result.seed}; there are: {', '.join(sorted(names))}")
+
+
 def _read_plan(path: str) -> Plan:
     def read() -> Plan:
         try:
@@ -256,7 +273,7 @@ def _read_plan(path: str) -> Plan:
     return _usage(read)
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Refuse a file that cannot be written, and leave none behind."""
     is_new = not path.exists()
     try:
@@ -268,7 +285,7 @@ def _check_writable(path: Path) -> None:
         raise ArgumentError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _keep(path: Path, plan: Plan) -> None:
+def keep_plan(path: Path, plan: Plan) -> None:
     """Write a plan into its file; where that fails in the end, show it, since it took minutes.
 
     Raises:

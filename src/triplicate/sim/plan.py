@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Value = str | int | float | bool
+
+PLAN_VERSION = 1
+SECONDS_MAX = 1000.0
+"""No plan is of use that asks for more."""
 
 
 @dataclass(frozen=True)
@@ -52,4 +57,39 @@ class Plan:
 
     def to_json(self) -> str:
         """As text that `scenario.plan_from_json` reads."""
-        return json.dumps({"v": 1, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+        return json.dumps({"v": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+
+
+def check_plan(plan: Plan) -> None:
+    """See that a plan that was read from a file has values of the right types and times that can be.
+
+    Raises:
+        ValueError: what is wrong, by name.
+    """
+    for name in ("duration_s", "sync_high_s", "metadata_high_s"):
+        _check_seconds(name, getattr(plan, name), above_zero=True)
+    for number, strike in enumerate(plan.faults, 1):
+        where = f"of fault {number}"
+        for name in ("at_s", "lasts_s"):
+            _check_seconds(f"{name} {where}", getattr(strike, name))
+        if not isinstance(strike.target, str) or not isinstance(strike.other, str):
+            raise ValueError(f"target and other {where} are names of nodes")
+        if not isinstance(strike.options, Mapping) or not all(isinstance(value, Value) for value in strike.options.values()):
+            raise ValueError(f"options {where} are names with plain values")
+    for known in dataclasses.fields(plan.load):
+        if known.default is not dataclasses.MISSING:
+            _check_type(f"{known.name} of the load", getattr(plan.load, known.name), known.default)
+
+
+def _check_seconds(name: str, value: object, *, above_zero: bool = False) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or not 0 <= value <= SECONDS_MAX or (above_zero and value == 0):  # type: ignore[operator]
+        least = "above 0" if above_zero else "from 0"
+        raise ValueError(f"{name} is {value!r}; it is a number of seconds {least} to {SECONDS_MAX:g}")
+
+
+def _check_type(name: str, value: object, default: object) -> None:
+    """An int will do for a float, but no bool for a number."""
+    wanted = int | float if isinstance(default, float) else type(default)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and not isinstance(default, bool)):
+        raise ValueError(f"{name} is {value!r}; it is something like {default!r}")

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplicate.config import ClientSettings
+from triplicate.errors import ArgumentError
 from triplicate.sim.checkers import Copy, Verdict, judge
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
 from triplicate.sim.faults import KINDS, Targets, draw_ambushes, draw_faults, play_fault
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
-from triplicate.sim.plan import Plan, Strike
+from triplicate.sim.plan import PLAN_VERSION, Plan, Strike, check_plan
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.points import points_known
 from triplicate.sim.record import Fact
@@ -128,15 +129,22 @@ def plan_from_json(text: str) -> Plan:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("v") != 1 or found.get("play") not in PLAYS:
-        raise ValueError(f"no plan of version 1 for one of the plays {', '.join(PLAYS)}")
+    if not isinstance(found, dict) or "v" not in found:
+        raise ValueError("no plan: it has no version v")
+    if found["v"] != PLAN_VERSION:
+        raise ValueError(f"the plan is of version {found['v']!r}, and this program reads version {PLAN_VERSION} only")
+    if found.get("play") not in list(PLAYS):
+        raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(PLAYS)}")
     try:
         load = PLAYS[found["play"]].load_type(**found["load"])
         faults = tuple(Strike(**strike) for strike in found["faults"])
         for strike in faults:
             if strike.kind not in KINDS:
                 raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
-        return Plan(found["play"], load, faults, float(found["duration_s"]), float(found["sync_high_s"]), float(found["metadata_high_s"]))
+        plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"])
+        check_plan(plan)
+        times = (plan.duration_s, plan.sync_high_s, plan.metadata_high_s)
+        return Plan(plan.play, load, faults, *map(float, times))
     except (KeyError, TypeError) as error:
         raise ValueError(f"the plan lacks a field or has one too many: {error}") from error
 
@@ -158,7 +166,11 @@ def run_seed(seed: int, plan: Plan | None = None) -> Result:
 
 
 class Scenario:
-    """One run of one plan."""
+    """One run of one plan.
+
+    Raises:
+        ArgumentError: there is no play of such a load.
+    """
 
     def __init__(self, seed: int, plan: Plan) -> None:
         self.plan = plan
@@ -168,7 +180,11 @@ class Scenario:
         options = ClusterOptions(client_settings=settings, metadata_delay_high_s=plan.metadata_high_s)
         self.cluster = SimulatedCluster(self.world, options)
         self.stage = Stage(self.world, self.cluster, plan)
-        self.play = PLAYS[plan.play](self.stage, plan.load)
+        try:
+            self.play = PLAYS[plan.play](self.stage, plan.load)
+        except (LookupError, TypeError, ValueError) as error:
+            self.world.close()
+            raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
 
     def run(self) -> Result:
         """Play it and judge it."""

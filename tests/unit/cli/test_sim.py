@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
-from triplicate.cli.sim import show_totals, sim
-from triplicate.sim import PLAYS, Hunt, Mutant, Summary, Verdict
+from triplicate.cli.sim import check_writable, keep_plan, show_totals, sim
+from triplicate.sim import PLAYS, Hunt, Mutant, Plan, Shrunk, Summary, Verdict, plan_of
 from triplicate.sim import Result as Outcome
+from triplicate.sim.shrink import Finding
 
 
 def call(*arguments: str) -> Result:
@@ -61,11 +62,76 @@ def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], why: str)
     assert why in refused(*arguments)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"v": 1, "play": "ledgers"}', "\x00"])
-def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "hello", '{"v": 1, "play": "ledgers"}', '{"v": 1, "play": []}', "\x00"])
+@pytest.mark.parametrize("command", ["replay", "shrink"])
+def test_a_file_that_is_no_plan_is_refused(tmp_path: Path, command: str, text: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
-    assert "no plan" in refused("replay", "1", "--plan", str(path))
+    assert "no plan" in refused(command, "1", "--plan", str(path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"v": 2}, "the plan is of version 2, and this program reads version 1 only"),
+        ({"duration_s": float("nan")}, "duration_s is nan"),
+        ({"duration_s": -5}, "duration_s is -5"),
+        ({"duration_s": 1e9}, "duration_s is 1000000000.0"),
+        ({"sync_high_s": "x"}, "sync_high_s is 'x'"),
+        ({"faults": [{"kind": "flood", "at_s": 1.0}]}, "there is no fault 'flood'"),
+        ({"faults": [{"kind": "crash", "at_s": "x", "target": "bookie-1"}]}, "at_s of fault 1 is 'x'"),
+        ({"faults": [{"kind": "crash", "at_s": 1, "target": 1}]}, "target and other of fault 1"),
+        ({"faults": [{"kind": "crash", "at_s": 1, "options": {"after": []}}]}, "options of fault 1"),
+        ({"load": {"entries": "x"}}, "entries of the load is 'x'"),
+        ({"load": {"long_poll": 1}}, "long_poll of the load is 1"),
+        ({"load": {"entries": True}}, "entries of the load is True"),
+        ({"load": {"digest": "MD5"}}, "cannot begin with this load: KeyError('MD5')"),
+        ({"load": 5}, "no plan"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_is_refused_by_name(tmp_path: Path, changed: dict[str, object], why: str) -> None:
+    """Some of these ended in a traceback, or never."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**json.loads(plan_of(1).to_json()), **changed}))
+    assert why in refused("replay", "1", "--plan", str(path))
+
+
+def test_a_play_that_contradicts_the_plan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(plan_of(1).to_json())
+    assert "is a plan of ledgers" in refused("shrink", "1", "--plan", str(path), "--play", "logs")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_node_that_was_not_there_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(tiny_plan(entries=3, duration_s=2.0).to_json())
+    assert "there is no node 'nobody'" in refused("replay", "1", "--plan", str(path), "--node", "nobody")
+
+
+@pytest.mark.parametrize("name", ["nowhere/plan.json", "."])
+def test_a_plan_that_cannot_be_kept_is_refused_before_anything_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It was tried in the end, when minutes of work were lost by it."""
+    monkeypatch.setattr("triplicate.cli.sim.shrink", lambda *_, **__: pytest.fail("it was played"))
+    path = tmp_path / name
+    assert str(path) in refused("shrink", "1", "--out", str(path))
+
+
+def test_the_try_whether_a_plan_can_be_kept_leaves_nothing_behind(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.json", tmp_path / "old.json"
+    old.write_text("as it was")
+    check_writable(new)
+    check_writable(old)
+    assert not new.exists()
+    assert old.read_text() == "as it was"
+
+
+def test_a_plan_that_could_not_be_kept_after_all_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="directory"):
+        keep_plan(tmp_path, tiny_plan())
+    assert '"play": "tiny"' in capsys.readouterr().out
 
 
 def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -104,6 +170,29 @@ def test_a_strike_of_a_plays_own_is_in_the_totals_too(capsys: pytest.CaptureFixt
     summary.add(Outcome(1, "ledgers", "", 1.0, {"acknowledged": 3}, {"cut_off": 2}, [], []))
     show_totals(summary, 1.0)
     assert "cut_off" in capsys.readouterr().out
+
+
+def test_the_totals_say_how_often_a_bounded_search_gave_up_also_when_it_never_did(capsys: pytest.CaptureFixture[str]) -> None:
+    for gave_up in (0, 3):
+        summary = Summary()
+        verdict = Verdict("registers_are_linearizable", 5, undecided=gave_up)
+        summary.add(Outcome(7, "databases", "", 1.0, {}, {}, [verdict], []))
+        show_totals(summary, 1.0)
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+        cells = {row[1]: [cell for cell in row if cell != "\u2502"] for row in rows if len(row) > 1}
+        assert cells["registers_are_linearizable"] == ["registers_are_linearizable", "5", str(gave_up)]
+        assert cells["copies_are_equal"] == ["copies_are_equal", "0"], "it has no search"
+
+
+def test_which_of_several_findings_was_followed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(seed: int, plan: Plan, **_: object) -> Shrunk:
+        lost, late = Finding("acknowledged_is_readable"), Finding("progress", "no progress")
+        return Shrunk(plan, late, (lost, late), Outcome(1, "ledgers", "", 1.0, {}, {}, [], ["no progress: x"]), 3, True)
+
+    monkeypatch.setattr("triplicate.cli.sim.shrink", found)
+    answer = call("shrink", "1", "--out", str(tmp_path / "small.json"))
+    assert answer.return_value == 0
+    assert "followed: progress (no progress); at first there was also acknowledged_is_readable" in answer.output
 
 
 def test_a_long_range_that_left_something_out_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
