@@ -32,6 +32,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "console": ("sim",),
     "cli": ("console",),
     "demo": ("cli",),
+    "__main__": ("cli",),
     "": ("blocking",),
 }
 """Each room and those directly beneath it; what these may import is allowed as well. The empty name is ``triplicate/__init__.py``."""

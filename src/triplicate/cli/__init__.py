@@ -1,4 +1,4 @@
-"""The command line. What it offers to other programs is the local cluster: real processes under one folder.
+"""The command line. What it offers to other programs is the local cluster: real processes under one folder; and `main`, the command.
 
 Names are loaded when they are first used: a server process needs neither tables nor progress bars.
 """
@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from triplicate.cli import main
     from triplicate.cli.cluster_folder import ClusterFolder, Member
     from triplicate.cli.local import LocalCluster, Running, local_cluster, wait_for_orphans
     from triplicate.cli.output import Bar, print_json, print_table, remarks
@@ -21,6 +22,7 @@ __all__ = [
     "Member",
     "Running",
     "local_cluster",
+    "main",
     "print_json",
     "print_table",
     "remarks",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from pathlib import Path
 
 import click
@@ -94,3 +96,11 @@ def test_a_flag_out_of_bounds_names_key_value_and_bounds(capsys: pytest.CaptureF
 )
 def test_an_error_is_told_in_one_line(error: Exception, line: str) -> None:
     assert command.one_line(error) == line
+
+
+def test_the_package_run_as_a_program_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["triplicate", "sim", "run", "--seeds", "5..3"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("triplicate", run_name="__main__")
+    assert ended.value.code == 2
+    assert "5..3 runs backwards" in capsys.readouterr().err
