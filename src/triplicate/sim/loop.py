@@ -88,7 +88,7 @@ def context_of(life: Life | None) -> contextvars.Context:
 if TYPE_CHECKING:
     HandleInterface = asyncio.TimerHandle
 else:
-    # Asyncio's own carries ten fields that nobody here would fill in, and half of all objects of a run are handles.
+    # Asyncio's own carries ten fields that nobody here would fill in.
     HandleInterface = object
 
 
