@@ -1,0 +1,13 @@
+"""The ledger layer beside Apache BookKeeper's, on one machine, in one run: ``make bench``.
+
+figures.py    what is made of latencies
+ratios.py     from runs to one number per target; pure
+table.py      the table that is printed; pure
+machine.py    facts about the machine, memory and processor time of processes, cold files
+processes.py  processes, the clients' language of JSON lines, and what a side of the comparison is
+ours.py       our bookies and client, also with a disk that can be stalled, and the bare loop
+theirs.py     Apache's: jars, ZooKeeper, bookies, client
+our_client.py, stalling.py   programs that run in processes of their own
+cases.py      the measurements, and their sizes
+run.py        the whole run
+"""

@@ -1,0 +1,28 @@
+"""What is made of latencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+NS_PER_MS = 1e6
+
+
+def percentile(ordered: Sequence[int], share: float) -> int:
+    """The smallest value that at least this share of all does not exceed; `ordered` ascends and is not empty."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def summary(latencies_ns: list[int]) -> dict[str, float]:
+    """count, and p50, p99, p99.9 and maximum in milliseconds where there is anything; sorts what it is given.
+
+    The Java client reckons the same (``Latencies.java``).
+    """
+    latencies_ns.sort()
+    figures: dict[str, float] = {"count": len(latencies_ns)}
+    if latencies_ns:
+        figures["p50_ms"] = percentile(latencies_ns, 0.5) / NS_PER_MS
+        figures["p99_ms"] = percentile(latencies_ns, 0.99) / NS_PER_MS
+        figures["p999_ms"] = percentile(latencies_ns, 0.999) / NS_PER_MS
+        figures["max_ms"] = latencies_ns[-1] / NS_PER_MS
+    return figures
