@@ -8,6 +8,8 @@ import errno
 from triplicate.bookie.connection import Connection
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import Directories
+from triplicate.bookie.doubts import Doubts
+from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
 from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.long_polls import LongPolls
@@ -18,8 +20,8 @@ from triplicate.bookie.requests import Requests
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.verification import DigestChecks
 from triplicate.config import BookieSettings
-from triplicate.errors import ConfigError, CorruptionError, EnvironmentFault
-from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service, check_bookie_id
+from triplicate.errors import CorruptionError, EnvironmentFault
+from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, TaskScope
 
 
@@ -54,6 +56,7 @@ class Bookie:
         self._registration: Registration | None = None
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
+        self._doubts: Doubts | None = None
         self._long_polls: LongPolls | None = None
         self._scope: TaskScope | None = None
         self._withdrawal = TaskScope("bookie withdrawal", on_failure=self._withdrawal_failed)
@@ -95,26 +98,19 @@ class Bookie:
             ConfigError, EnvironmentFault, WrongCluster, CorruptionError, FormatError, NodeExists: why it does not start, and the cure.
         """
         self._failed = asyncio.get_running_loop().create_future()
-        self._bookie_id = self._choose_id()
-        self._directories.open()
+        self._bookie_id = bookie_id_of(self.settings)
+        self._doubts = Doubts(self._host, self._metadata, self._bookie_id, self.settings.registration_check_interval_s)
+        await self._doubts.open()
+        await self._directories.open(self._metadata, self._bookie_id, self._doubts.incarnation)
         try:
-            await self._directories.check_cookies(self._metadata, self._bookie_id)
-            await self._open_storage()
+            await self._open_storage(self._doubts)
             await self._serve()
         except BaseException:
             await self._close(flush=False)
             raise
 
-    def _choose_id(self) -> str:
-        settings = self.settings
-        if settings.bookie_id:
-            return check_bookie_id(settings.bookie_id)
-        if settings.port == 0:
-            raise ConfigError("bookie.bookie_id is empty and bookie.port is 0: set one of them, since the id must stay the same for ever")
-        return check_bookie_id(f"{settings.advertised_address or settings.host}:{settings.port}")
-
-    async def _open_storage(self) -> None:
-        identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0)
+    async def _open_storage(self, doubts: Doubts) -> None:
+        identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0, doubts.incarnation.number)
         storage = Storage(
             self._host,
             self.settings,
@@ -122,11 +118,13 @@ class Bookie:
             on_group=self._count_group,
             on_failure=self._fail,
             on_full_disk=self._set_full,
+            in_limbo=doubts.about,
         )
         self._storage = storage
         self._show_memory(storage)
         try:
             await storage.open()
+            await doubts.settle(storage.ledgers)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise EnvironmentFault(
@@ -169,6 +167,9 @@ class Bookie:
         scope.spawn(self._registration.run_disk_checks(), name="disk checks")
         scope.spawn(self._checks.run(), name="digests")
         scope.spawn(self._garbage.run(), name="garbage collection")
+        assert self._doubts is not None
+        if self._doubts.active:
+            scope.spawn(self._doubts.run(storage.ledgers), name="doubts")
 
     def _service_info(self) -> BookieServiceInfo:
         host, port = self.address
@@ -221,6 +222,8 @@ class Bookie:
         self._reopened = metadata
         assert self._checks is not None
         assert self._garbage is not None
+        assert self._doubts is not None
+        self._doubts.metadata = metadata
         self._checks.metadata = metadata
         self._garbage.metadata = metadata
 

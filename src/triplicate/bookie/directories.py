@@ -1,22 +1,34 @@
 """A bookie's directories: locks against a second process, and cookies against a wrong or wiped disk.
 
 Every journal and ledger directory has a sub-directory ``current`` with the data, a ``LOCK`` file, and a ``VERSION`` file that holds
-the bookie's cookie; the same cookie stands in the metadata. Source: BookKeeper `Cookie`, `LegacyCookieValidation`.
+the bookie's cookie; the same cookie stands in the metadata. Source: BookKeeper `Cookie`, `LegacyCookieValidation`. Directories that
+replaced lost ones have a file ``INCARNATION`` as well, so that the old disk is known for what it is should it ever come back.
+
+Nothing is made or changed before all directories were looked at: a refusal leaves the disks as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 
 from triplicate.bookie.files import join, read_file, replace_file
 from triplicate.config import BookieSettings
-from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
-from triplicate.metadata import ClusterMetadata, Cookie, decode_cookie, encode_cookie
+from triplicate.errors import ConfigError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
+from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, decode_cookie, encode_cookie
 from triplicate.runtime import Disk
 
 CURRENT = "current"
 VERSION_NAME = "VERSION"
+INCARNATION_NAME = "INCARNATION"
 LOCK_NAME = "LOCK"
+RESERVE_NAME = "RESERVE"
+NO_DATA = frozenset(
+    [LOCK_NAME, VERSION_NAME, INCARNATION_NAME, RESERVE_NAME, VERSION_NAME + ".new", INCARNATION_NAME + ".new", RESERVE_NAME + ".new"]
+)
+"""Names in a directory that holds no data yet."""
+FORMAT_VERSION = 1
+REPLACE = "`triplicate bookie format --replace`"
 
 
 class Directories:
@@ -28,36 +40,127 @@ class Directories:
         self._settings = settings
         self._locks: list[Callable[[], None]] = []
 
-    def open(self) -> None:
-        """Make what is missing and lock everything. Blocks.
+    async def open(self, metadata: ClusterMetadata, bookie_id: str, incarnation: Incarnation) -> None:
+        """Compare the cookies and lock everything; stamp the directories of a bookie that is new.
 
         Raises:
             ConfigError: a directory is named twice. EnvironmentFault: one cannot be used, or another process uses it.
+            WrongCluster: one belongs to another bookie or cluster, or to this one and has lost its data.
         """
+        found = await metadata.cookies.get(bookie_id)
+        known = found[0] if found is not None else None
+        ours = self.cookie(metadata, bookie_id)
+        for problem in self.problems(ours, known, incarnation.number):
+            raise problem
+        self.lock(make=known is None)
+        try:
+            # Once more, now that nobody else can change them.
+            for problem in self.problems(ours, known, incarnation.number):
+                raise problem
+            if known is None:
+                await self.stamp(metadata, ours, incarnation.number, None)
+        except BaseException:
+            self.close()
+            raise
+
+    def cookie(self, metadata: ClusterMetadata, bookie_id: str) -> Cookie:
+        """The cookie that the settings make."""
+        settings = self._settings
+        return Cookie(bookie_id, ",".join(settings.journal_directories), settings.ledger_directories, metadata.instance_id)
+
+    def problems(self, ours: Cookie, known: Cookie | None, incarnation: int) -> Iterator[TriplicateError]:
+        """What keeps a bookie from using its directories; changes nothing. Blocks.
+
+        Args:
+            ours: what the settings say. known: what the metadata says; None: it knows no such bookie.
+        """
+        yield from self.settings_problems()
+        if known is not None:
+            yield from _difference(f"the metadata's cookie of bookie {ours.bookie_id}", known, ours)
+        for directory in self.configured:
+            try:
+                yield from self._problems_of(directory, ours, known, incarnation)
+            except OSError as error:
+                yield cannot_be_used(directory, error)
+            except (FormatError, WrongCluster) as error:
+                yield error
+
+    def settings_problems(self) -> Iterator[ConfigError]:
+        """Directories that the settings name twice, or not at all."""
         settings = self._settings
         for kind, names in (("journal", settings.journal_directories), ("ledger", settings.ledger_directories)):
             if not names:
-                raise ConfigError(f"bookie.{kind}_directories is empty: name at least one directory")
+                yield ConfigError(f"bookie.{kind}_directories is empty: name at least one directory")
             if len(set(names)) != len(names):
-                raise ConfigError(f"bookie.{kind}_directories names a directory twice: {', '.join(names)}")
+                yield ConfigError(f"bookie.{kind}_directories names a directory twice: {', '.join(names)}: name each once")
+
+    def _problems_of(self, directory: str, ours: Cookie, known: Cookie | None, incarnation: int) -> Iterator[TriplicateError]:
+        cookie, life = self._cookie_in(directory), self._incarnation_in(directory)
+        if cookie is not None:
+            yield from _difference(f"{directory}: its VERSION file", cookie, ours)
+        if known is not None and cookie is None:
+            what = "has no VERSION file" if self._disk.exists(join(directory, CURRENT)) else "is not there"
+            yield WrongCluster(
+                f"{directory}: it {what}, and bookie {ours.bookie_id} kept data in it, so it was wiped or is not mounted: mount the right "
+                f"disk; if the data is lost, run {REPLACE}"
+            )
+        elif cookie is not None and known is not None and life != incarnation:
+            yield WrongCluster(
+                f"{directory}: it is of incarnation {life} of bookie {ours.bookie_id}, whose disks were replaced since (now "
+                f"{incarnation}): mount the disks that were formatted then, or empty this one and run {REPLACE}"
+            )
+        if known is None and self.data_in(directory):
+            yield WrongCluster(
+                f"{directory}: there is data, but the cluster knows no bookie {ours.bookie_id}: give back the bookie_id and the metadata "
+                "address that wrote it, or use an empty directory"
+            )
+
+    def lock(self, *, make: bool) -> None:
+        """Lock every directory; with `make` those that are missing are made. Blocks.
+
+        Raises:
+            EnvironmentFault: one cannot be used, or another process uses it.
+        """
         for directory in self.configured:
             current = join(directory, CURRENT)
             try:
-                self._disk.mkdir(current)
-                self._disk.sync_directory(directory)
+                if make:
+                    self._disk.mkdir(current)
+                    self._disk.sync_directory(directory)
                 self._locks.append(self._disk.lock(join(current, LOCK_NAME)))
             except BlockingIOError:
                 self.close()
-                raise EnvironmentFault(f"{directory}: another bookie runs on this directory: stop it, or give this one its own") from None
+                raise in_use(directory) from None
             except OSError as error:
                 self.close()
-                reason = error.strerror or str(error)
-                raise EnvironmentFault(f"{directory}: cannot be used ({reason}): mount it, or make it writable for this user") from error
+                raise cannot_be_used(directory, error) from error
 
     def close(self) -> None:
         """Release the locks. Idempotent."""
         while self._locks:
             self._locks.pop()()
+
+    async def stamp(self, metadata: ClusterMetadata, cookie: Cookie, incarnation: int, version: int | None) -> None:
+        """Write the cookie into every directory and into the metadata.
+
+        Args:
+            version: of the metadata's cookie that is replaced; None: there is none.
+
+        Raises:
+            OSError. NodeExists, BadVersion: somebody else has changed the metadata's cookie.
+        """
+        # The files first: should this be interrupted, the next start finds empty directories with the same cookie and goes on.
+        for directory in self.configured:
+            current = join(directory, CURRENT)
+            if incarnation > 1:
+                replace_file(self._disk, current, INCARNATION_NAME, _encode_incarnation(cookie.bookie_id, incarnation))
+            replace_file(self._disk, current, VERSION_NAME, encode_cookie(cookie))
+        await metadata.cookies.put(cookie, version)
+
+    def data_in(self, directory: str) -> list[str]:
+        """Names in a directory that are data. Raises OSError."""
+        current = join(directory, CURRENT)
+        return [name for name in self._disk.names(current) if name not in NO_DATA] if self._disk.exists(current) else []
 
     def _cookie_in(self, directory: str) -> Cookie | None:
         path = join(join(directory, CURRENT), VERSION_NAME)
@@ -68,51 +171,39 @@ class Directories:
         except FormatError as error:
             raise WrongCluster(f"{path}: {error}: restore the file from another directory of this bookie") from error
 
-    def _has_data(self, directory: str) -> bool:
-        return any(name not in (LOCK_NAME, VERSION_NAME, VERSION_NAME + ".new") for name in self._disk.names(join(directory, CURRENT)))
+    def _incarnation_in(self, directory: str) -> int:
+        path = join(join(directory, CURRENT), INCARNATION_NAME)
+        if not self._disk.exists(path):
+            return 1
+        try:
+            fields = json.loads(read_file(self._disk, path))
+            if fields["v"] != FORMAT_VERSION:
+                raise FormatError(f"{path}: of format {fields['v']}, this release knows {FORMAT_VERSION}: start the release that wrote it")
+            return int(fields["incarnation"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise WrongCluster(f"{path}: not a bookie's incarnation: restore the file from another directory of this bookie") from error
 
-    def _stamp(self, directory: str, cookie: Cookie) -> None:
-        replace_file(self._disk, join(directory, CURRENT), VERSION_NAME, encode_cookie(cookie))
 
-    async def check_cookies(self, metadata: ClusterMetadata, bookie_id: str) -> None:
-        """Compare the cookies, or stamp them where the bookie is new and its directories are empty.
+def in_use(directory: str) -> EnvironmentFault:
+    return EnvironmentFault(f"{directory}: another bookie runs on this directory: stop it, or give this one its own")
 
-        Raises:
-            WrongCluster: a directory belongs to another bookie or cluster, or to this one and has lost its data.
-        """
-        settings = self._settings
-        ours = Cookie(bookie_id, ",".join(settings.journal_directories), settings.ledger_directories, metadata.instance_id)
-        known = await metadata.cookies.get(bookie_id)
-        in_directories = {directory: self._cookie_in(directory) for directory in self.configured}
-        for directory, cookie in in_directories.items():
-            if cookie is not None:
-                self._refuse_difference(f"{directory}: its VERSION file", cookie, ours)
-        if known is not None:
-            self._refuse_difference(f"the metadata's cookie of bookie {bookie_id}", known[0], ours)
-            for directory, cookie in in_directories.items():
-                if cookie is None:
-                    raise WrongCluster(
-                        f"{directory}: bookie {bookie_id} kept data here and the directory has no VERSION file, so it was wiped or is not "
-                        "mounted: mount the right disk; if the data is lost, start a bookie with another bookie_id on empty directories"
-                    )
+
+def cannot_be_used(directory: str, error: OSError) -> EnvironmentFault:
+    reason = error.strerror or str(error)
+    return EnvironmentFault(f"{directory}: cannot be used ({reason}): mount it, or make it writable for this user")
+
+
+def _encode_incarnation(bookie_id: str, incarnation: int) -> bytes:
+    return json.dumps({"v": FORMAT_VERSION, "bookie_id": bookie_id, "incarnation": incarnation}, sort_keys=True).encode() + b"\n"
+
+
+def _difference(where: str, found: Cookie, ours: Cookie) -> Iterator[WrongCluster]:
+    for what, theirs, wanted in (
+        ("cluster", found.instance_id, ours.instance_id),
+        ("bookie id", found.bookie_id, ours.bookie_id),
+        ("journal directories", found.journal_dir, ours.journal_dir),
+        ("ledger directories", ",".join(found.ledger_dirs), ",".join(ours.ledger_dirs)),
+    ):
+        if theirs != wanted:
+            yield WrongCluster(f"{where} says {what} {theirs}, the settings say {wanted}: correct the setting, or use the right disk")
             return
-        for directory in self.configured:
-            if self._has_data(directory):
-                raise WrongCluster(
-                    f"{directory}: there is data, but the cluster knows no bookie {bookie_id}: give back the bookie_id and the metadata "
-                    "address that wrote it, or use an empty directory"
-                )
-        # The files first: should this be interrupted, the next start finds empty directories with the same cookie and goes on.
-        for directory in self.configured:
-            self._stamp(directory, ours)
-        await metadata.cookies.put(ours)
-
-    def _refuse_difference(self, where: str, found: Cookie, ours: Cookie) -> None:
-        for what, theirs, wanted in (
-            ("cluster", found.instance_id, ours.instance_id),
-            ("bookie id", found.bookie_id, ours.bookie_id),
-            ("journal directories", found.journal_dir, ours.journal_dir),
-            ("ledger directories", ",".join(found.ledger_dirs), ",".join(ours.ledger_dirs)),
-        ):
-            if theirs != wanted:
-                raise WrongCluster(f"{where} says {what} {theirs}, the settings say {wanted}: correct the setting, or use the right disk")

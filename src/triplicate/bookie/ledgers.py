@@ -48,6 +48,7 @@ class LedgerHandle:
     wake: Callable[[bool], None] | None = None
     """Set while long polls wait for the ledger; called with True when the last-add-confirmed advances, False when they must look again."""
     limbo: bool = False
+    """Entries and a fence may have been lost with a disk: what is missing is unknown, and only recoveries may add."""
     dirty: bool = False
     """The state has changed since the last flush took it."""
     verification: Verification = Verification.UNKNOWN
@@ -241,6 +242,11 @@ class LedgerTable:
             if len(self._deleted_fenced) > DELETED_FENCED_MAX:
                 del self._deleted_fenced[next(iter(self._deleted_fenced))]
         handle.forget()
+
+    def end_limbo(self) -> None:
+        """What is missing in any ledger was never here, or has been brought back."""
+        for handle in self._handles.values():
+            handle.limbo = False
 
     def was_fenced_and_deleted(self, ledger_id: int) -> bool:
         return ledger_id in self._deleted_fenced

@@ -50,7 +50,8 @@ class LongPolls:
         handle = asked.ledger
         previous_lac, timeout_ms = request.previous_lac, request.timeout_ms
         assert previous_lac is not None, "its presence is what makes a read a long poll"
-        if not handle.exists or timeout_ms is None or timeout_ms <= 0 or handle.max_lac > previous_lac or handle.lac_unreadable:
+        nothing_comes = not handle.exists or handle.limbo or handle.lac_unreadable
+        if nothing_comes or timeout_ms is None or timeout_ms <= 0 or handle.max_lac > previous_lac:
             self._reads.serve(asked)
         elif self._count >= self._settings.long_polls_outstanding or (
             len(self._of_peer.get(id(asked.peer), ())) >= self._settings.long_polls_per_connection

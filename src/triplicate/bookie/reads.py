@@ -69,7 +69,7 @@ class Reads:
         """The answer if it needs no disk, else None."""
         request, handle = asked.request, asked.ledger
         if isinstance(request, ListEntriesRequest):
-            return None if handle.exists else v3.refusal_of(request, Status.NO_LEDGER)
+            return None if handle.exists or handle.limbo else v3.refusal_of(request, Status.NO_LEDGER)
         wanted = _first_entry(request, handle)
         if handle.exists and 0 <= wanted <= handle.last_entry_id:
             if self._storage.cache.get(handle.ledger_id, wanted) is None:
@@ -158,13 +158,16 @@ class Reads:
 
     def _entry(self, handle: LedgerHandle, entry_id: int) -> tuple[Status, bytes | None]:
         if not handle.exists:
-            return Status.NO_LEDGER, None
+            return (Status.UNKNOWN_LEDGER_STATE if handle.limbo else Status.NO_LEDGER), None
         body = self._storage.read(handle.ledger_id, entry_id) if 0 <= entry_id <= handle.last_entry_id else None
         if body is not None:
             return Status.OK, body
         return (Status.UNKNOWN_LEDGER_STATE if handle.limbo else Status.NO_ENTRY), None
 
     def _read(self, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
+        if handle.limbo and request.entry_id == LAST_ENTRY:
+            # The last entry that is left need not be the last there was.
+            return ReadResponse(Status.UNKNOWN_LEDGER_STATE, request.ledger_id, request.entry_id)
         status, body = self._entry(handle, _first_entry(request, handle))
         # Never from the header of this copy, which nobody has verified since it was stored.
         max_lac = handle.max_lac if status is Status.OK and not request.fence else None
@@ -172,9 +175,10 @@ class Reads:
 
     def _next_entry(self, request: ReadRequest, previous_lac: int, handle: LedgerHandle, lac_update_ms: int | None) -> ReadResponse:
         """What a long poll hears in the end: the entry after the one it knows, if that is confirmed, else only how far that goes."""
-        if not handle.exists:
-            return ReadResponse(Status.NO_LEDGER, request.ledger_id, request.entry_id)
         max_lac = handle.max_lac
+        if not handle.exists or (handle.limbo and max_lac <= previous_lac):
+            status = Status.UNKNOWN_LEDGER_STATE if handle.limbo else Status.NO_LEDGER
+            return ReadResponse(status, request.ledger_id, request.entry_id)
         if max_lac <= previous_lac:
             if handle.lac_unreadable:
                 return ReadResponse(Status.IO_ERROR, request.ledger_id, request.entry_id)
@@ -228,13 +232,16 @@ class Reads:
             status = Status.NO_ENTRY
         elif status is Status.NO_ENTRY and handle.explicit_lac is not None:
             status = Status.OK
+        if handle.limbo:
+            # What is left here need not be the greatest there was.
+            status, body = Status.UNKNOWN_LEDGER_STATE, None
         return ReadLacResponse(status, request.ledger_id, handle.explicit_lac, body)
 
     def _list(self, request: ListEntriesRequest, handle: LedgerHandle) -> ListEntriesResponse:
-        if not handle.exists:
-            return ListEntriesResponse(Status.NO_LEDGER, request.ledger_id)
         if handle.limbo:
             return ListEntriesResponse(Status.UNKNOWN_LEDGER_STATE, request.ledger_id)
+        if not handle.exists:
+            return ListEntriesResponse(Status.NO_LEDGER, request.ledger_id)
         # The cache first: what a flush moves meanwhile is then seen twice, never not at all.
         cached = consecutive(sorted(self._storage.cache.ids(handle.ledger_id)))
         stored = sorted(self._storage.stored.entry_ids(handle.ledger_id), key=_start_of)

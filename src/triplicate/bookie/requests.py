@@ -118,6 +118,9 @@ class Requests:
         """
         if self._state.read_only and not (high_priority and self._state.takes_high_priority):
             return Status.READ_ONLY
+        if handle.limbo and not recovery:
+            # The fence that would stop an old writer may be lost; a living one takes another bookie.
+            return Status.READ_ONLY
         if handle.master_key is None:
             if self.storage.ledgers.was_fenced_and_deleted(handle.ledger_id):
                 return Status.FENCED

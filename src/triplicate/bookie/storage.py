@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 
 from triplicate.bookie.core.file_header import FileIdentity
@@ -36,6 +36,7 @@ class Storage:
         on_group: called after each journal group with its items.
         on_failure: called once when the journal or a flush failed for good; the bookie must stop.
         on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
+        in_limbo: whether a ledger may have lost entries here, asked when it is loaded; None: no ledger has. May raise OSError.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Storage:
         on_group: Callable[[list[JournalItem]], None],
         on_failure: Callable[[OSError], None],
         on_full_disk: Callable[[bool], None],
+        in_limbo: Callable[[int], Awaitable[bool]] | None = None,
     ) -> None:
         self.cache = WriteCache()
         self.ledgers = LedgerTable(self.cache, settings.ledger_handles)
@@ -54,6 +56,7 @@ class Storage:
         self._settings = settings
         self._on_failure = on_failure
         self._on_full_disk = on_full_disk
+        self._in_limbo = in_limbo
         directories = [join(directory, "current") for directory in settings.ledger_directories]
         self.stored = StoredEntries(host.disk, directories, identity, settings, host.trace)
         self.journals = [
@@ -227,7 +230,11 @@ class Storage:
         """A ledger's handle, from the index if it is not in memory. Raises CorruptionError, OSError."""
         handle = self.ledgers.get(ledger_id)
         if handle is None:
+            # Asked first: between the look into the index and here nobody may write.
+            limbo = self._in_limbo is not None and await self._in_limbo(ledger_id)
             loaded = await self._reader.run(self.stored.load, ledger_id)
+            # The record may be of the time before the bookie was visited.
+            loaded.limbo = limbo
             handle = self.ledgers.add(loaded)
         return handle
 

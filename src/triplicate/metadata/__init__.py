@@ -7,6 +7,7 @@ from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
+from triplicate.metadata.incarnations import Incarnation, Incarnations, decode_incarnation, encode_incarnation
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
 from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
@@ -34,6 +35,8 @@ __all__ = [
     "Fault",
     "FlatPaths",
     "HierarchicalPaths",
+    "Incarnation",
+    "Incarnations",
     "LedgerIdIterator",
     "LedgerPaths",
     "LedgerStore",
@@ -58,9 +61,11 @@ __all__ = [
     "cluster_root",
     "copy_metadata",
     "decode_cookie",
+    "decode_incarnation",
     "decode_layout",
     "decode_service_info",
     "encode_cookie",
+    "encode_incarnation",
     "encode_layout",
     "encode_service_info",
     "is_bookie_id",

@@ -13,6 +13,7 @@ from triplicate.metadata import own
 from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookies
+from triplicate.metadata.incarnations import Incarnations
 from triplicate.metadata.ledgers import LedgerStore
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
 from triplicate.metadata.retrying import retried
@@ -66,6 +67,7 @@ class ClusterMetadata:
         self.ledgers = LedgerStore(tree, host, root, paths)
         self.bookies = BookieDirectory(tree, host, root)
         self.cookies = Cookies(tree, host, root)
+        self.incarnations = Incarnations(tree, host, self.own_root)
         self.under_replication = UnderReplication(tree, host, root)
         self.auditor = AuditorElection(tree, host, root)
 

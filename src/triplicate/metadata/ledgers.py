@@ -25,6 +25,8 @@ class Versioned:
 
     value: LedgerMetadata
     version: int
+    created_ms: int = dataclasses.field(default=0, compare=False)
+    """When the node was made, by the store's clock; 0 where it was not read but written."""
 
 
 class LedgerStore:
@@ -167,7 +169,7 @@ class LedgerStore:
             data, stat = await retried(self._host, lambda: self._tree.get(path))
         except NoNode:
             return None
-        return Versioned(decode_metadata(data), stat.version)
+        return Versioned(decode_metadata(data), stat.version, stat.ctime_ms)
 
     async def _holds(self, path: str, data: bytes, version: int) -> bool:
         try:

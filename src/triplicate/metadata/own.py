@@ -100,6 +100,11 @@ def subscription_path(root: str, log: str, name: str) -> str:
     return f"{subscriptions_path(root, log)}/{check_name(name, 'subscription')}"
 
 
+def incarnation_path(root: str, bookie_id: str) -> str:
+    """How often a bookie's disks were replaced."""
+    return f"{root}/incarnations/{bookie_id}"
+
+
 def trash_path(root: str, ledger_id: int) -> str:
     """Metadata of a deleted ledger, kept for undelete."""
     return f"{root}/trash/{ledger_id:019d}"

@@ -33,7 +33,7 @@ _CRC = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Who wrote a file. `incarnation` counts how often the bookie's disks were replaced; 0 is the first."""
+    """Who wrote a file. `incarnation` counts the lives of the bookie's disks from 1; files of earlier releases have 0 for the first."""
 
     bookie_id: str
     instance_id: str

@@ -1,0 +1,129 @@
+"""How often a bookie's disks were replaced, and whether what they held has been brought back since.
+
+A bookie whose disks were lost keeps its id and begins a new incarnation. Until somebody has seen to its ledgers (``visited``), what it
+does not hold says nothing. Our own node, ``/triplicate/<INSTANCEID>/incarnations/<bookie id>``: JSON with ``v`` (1), ``incarnation``,
+``replaced_ms``, ``visited`` and ``ledger_id_bound``. A bookie without a node lives its first life.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from triplicate.errors import FormatError, NodeExists, NoNode
+from triplicate.metadata.bookie_ids import check_bookie_id
+from triplicate.metadata.own import incarnation_path
+from triplicate.metadata.retrying import retried
+from triplicate.metadata.tree import Stat, Tree
+from triplicate.runtime import Host
+
+FIRST = 1
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One life of a bookie's disks."""
+
+    number: int = FIRST
+    replaced_ms: int = 0
+    """When the disks before were given up, milliseconds since the epoch, by the clock of whoever said so."""
+    visited: bool = True
+    """Whether every ledger that names the bookie has been seen to since."""
+    ledger_id_bound: int = 0
+    """Drawn when the disks were replaced: ledgers made since have ids from here on, unless somebody chose their id."""
+    changed_ms: int = 0
+    """When the node was last written, by the store's clock; not stored in it."""
+
+
+def encode_incarnation(value: Incarnation) -> bytes:
+    """The node's bytes."""
+    fields = {
+        "v": _VERSION,
+        "incarnation": value.number,
+        "replaced_ms": value.replaced_ms,
+        "visited": value.visited,
+        "ledger_id_bound": value.ledger_id_bound,
+    }
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_incarnation(data: bytes, changed_ms: int = 0) -> Incarnation:
+    """Raises FormatError: not such a node, or of a newer release."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != _VERSION:
+            raise FormatError(f"an incarnation of format {fields['v']}, this release knows {_VERSION}: start a newer one")
+        bound = int(fields.get("ledger_id_bound", 0))
+        return Incarnation(int(fields["incarnation"]), int(fields["replaced_ms"]), bool(fields["visited"]), bound, changed_ms)
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"not a bookie's incarnation: {error!r}") from error
+
+
+class Incarnations:
+    """The incarnations of a cluster's bookies."""
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        """
+        Args:
+            root: the cluster's own root.
+        """
+        self._tree = tree
+        self._host = host
+        self._root = root
+
+    async def get(self, bookie_id: str) -> Incarnation:
+        """The present one; of a bookie that was never replaced the first.
+
+        Raises:
+            FormatError: it cannot be understood.
+        """
+        found = await self._find(bookie_id)
+        return found[0] if found is not None else Incarnation()
+
+    async def begin_next(self, bookie_id: str, ledger_id_bound: int) -> Incarnation:
+        """The disks are gone: begin a new incarnation, which nobody has visited.
+
+        Args:
+            ledger_id_bound: a ledger id just drawn.
+
+        Raises:
+            BadVersion, NodeExists: somebody else does the same at this moment.
+        """
+        found = await self._find(bookie_id)
+        number = found[0].number + 1 if found is not None else FIRST + 1
+        value = Incarnation(number, self._host.clock.wall_us() // 1000, False, ledger_id_bound)
+        path, data = self._path(bookie_id), encode_incarnation(value)
+        if found is not None:
+            await self._tree.set(path, data, found[1].version)
+        else:
+            try:
+                await retried(self._host, lambda: self._tree.create(path, data, parents=True))
+            except NodeExists:
+                stored, _ = await self._tree.get(path)
+                if stored != data:
+                    raise
+        return await self.get(bookie_id)
+
+    async def mark_visited(self, bookie_id: str) -> bool:
+        """What the bookie does not hold it never had, or has been given back. False when that was known already.
+
+        Raises:
+            BadVersion: its disks are being replaced again.
+        """
+        found = await self._find(bookie_id)
+        if found is None or found[0].visited:
+            return False
+        await self._tree.set(self._path(bookie_id), encode_incarnation(replace(found[0], visited=True)), found[1].version)
+        return True
+
+    async def _find(self, bookie_id: str) -> tuple[Incarnation, Stat] | None:
+        path = self._path(bookie_id)
+        try:
+            data, stat = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return None
+        return decode_incarnation(data, stat.mtime_ms), stat
+
+    def _path(self, bookie_id: str) -> str:
+        return incarnation_path(self._root, check_bookie_id(bookie_id))

@@ -1,0 +1,20 @@
+"""A bookie whose disks were replaced says "no such entry" of a ledger that it held before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.doubts import Doubts
+
+TESTS = [
+    "tests/unit/bookie/test_replaced_disks.py::test_a_replaced_bookie_answers_unknown_for_what_it_held_never_a_no",
+    "tests/unit/bookie/test_replaced_disks.py::test_a_fence_that_was_lost_lets_no_old_writer_through",
+]
+
+
+async def about(self: Doubts, ledger_id: int) -> bool:
+    return False
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(Doubts, "about", about)
