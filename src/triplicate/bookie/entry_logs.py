@@ -114,11 +114,15 @@ class EntryLogWriter:
         return sizes
 
     def finish(self) -> None:
-        """Close the log being filled with a footer and sync it. Idempotent."""
+        """Close the log being filled with a footer and sync it. Idempotent.
+
+        The blocks are synced before the footer is written: a log that has one holds nothing that a loss of power could take.
+        """
         log = self._open
         if log is None:
             return
         self._write(log)
+        log.file.sync()
         flush_number = max([block.flush_number for block in log.blocks], default=0)
         log.end += log.file.pwrite(encode_footer(flush_number, log.blocks, log.end, log.header), log.end)
         log.file.sync()
@@ -333,23 +337,53 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
         file.close()
 
 
-def finish_log(disk: Disk, content: LogContent, durable_bytes: int, trace: Trace) -> None:
-    """Give a log that a crash left open its footer. `durable_bytes`: as far as the index knows it to be durable.
+def finish_log(disk: Disk, content: LogContent, durable_bytes: int, trace: Trace) -> int | None:
+    """Give a log that a crash left open its footer, after cutting it at the length that the index knows to be durable.
 
-    What stands behind the last whole block was not synced, so nothing points there and it is cut off; should the index know better,
-    the log is damaged, is left as it is, and only its good blocks can be read.
+    What stands behind that may only be in the operating system's memory, whole as it looks, and no later sync would save it; nothing
+    points there, and the journal has it. Should the index know of more than there is, the log is damaged, is left as it is, and only
+    its good blocks can be read.
+
+    Returns:
+        the length of the finished log, None for a damaged one.
     """
-    end = content.blocks[-1].end if content.blocks else HEADER_BYTES
-    if end < durable_bytes:
+    blocks = [block for block in content.blocks if block.end <= durable_bytes]
+    end = blocks[-1].end if blocks else HEADER_BYTES
+    if end != durable_bytes and _finished_size(blocks, end) != durable_bytes:
         trace("bookie.entry_log_damaged", path=content.path, good_bytes=end, durable_bytes=durable_bytes)
-        return
-    file = disk.open(content.path)
+        return None
+    return _write_footer(disk, content.path, blocks, end, content.size)
+
+
+def _finished_size(blocks: list[BlockInfo], end: int) -> int:
+    return end + sum(map(len, encode_footer(0, blocks, end, b"")))
+
+
+def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size: int) -> int:
+    file = disk.open(path)
     try:
         header = file.pread(HEADER_BYTES, 0)
-        if content.size > end:
+        if size > end:
             file.truncate(end)
-        flush_number = max([block.flush_number for block in content.blocks], default=0)
-        file.pwrite(encode_footer(flush_number, content.blocks, end, header), end)
+        flush_number = max([block.flush_number for block in blocks], default=0)
+        written = file.pwrite(encode_footer(flush_number, blocks, end, header), end)
+        file.sync()
+        return end + written
+    finally:
+        file.close()
+
+
+def secure_log(disk: Disk, content: LogContent) -> int:
+    """Make an unfinished log of which no index says how much is durable safe and finished as it was found. Returns its length.
+
+    Everything is written again: a sync alone would not save what a sync that failed in the life before has left in memory.
+    """
+    end = content.blocks[-1].end if content.blocks else HEADER_BYTES
+    file = disk.open(content.path)
+    try:
+        for offset in range(0, end, WRITE_BYTES):
+            file.pwrite([file.pread(min(WRITE_BYTES, end - offset), offset)], offset)
         file.sync()
     finally:
         file.close()
+    return _write_footer(disk, content.path, content.blocks, end, content.size)

@@ -18,10 +18,13 @@ from triplicate.bookie.index_file import COMMITS_SUFFIX, PAGE_BYTES, RESERVED_BY
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 PAGE_OF_IDS = 1000
+TOMBSTONES_MAX = 100_000
+"""So many deleted ledgers are remembered as fenced; beyond it those deleted first are forgotten."""
+TOMBSTONES_SLACK = 1000
 
-_SCHEMA = """
+_SCHEMA_OF_1 = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE ledgers (ledger INTEGER PRIMARY KEY, state BLOB NOT NULL, flush INTEGER NOT NULL, log INTEGER NOT NULL);
 CREATE TABLE runs (
@@ -31,6 +34,11 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_log ON runs (log);
 CREATE INDEX ledgers_by_log ON ledgers (log);
 CREATE TABLE logs (log INTEGER PRIMARY KEY, size INTEGER NOT NULL);
+"""
+_SCHEMA_OF_2 = """
+CREATE TABLE deleted (ledger INTEGER PRIMARY KEY, state BLOB NOT NULL, flush INTEGER NOT NULL, log INTEGER NOT NULL);
+CREATE INDEX deleted_by_log ON deleted (log);
+CREATE TABLE missing (ledger INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL);
 """
 
 
@@ -88,9 +96,14 @@ class Index:
             self._database.execute(f"PRAGMA {pragma}")
         if not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1"):
             with self._database:
-                self._database.execute(_SCHEMA)
+                self._database.execute(_SCHEMA_OF_1 + _SCHEMA_OF_2)
                 self._database.execute("INSERT INTO facts VALUES ('version', ?), ('flush', 0), ('complete', 0)", (INDEX_VERSION,))
         version = self.fact("version")
+        if version == 1:
+            with self._database:
+                self._database.execute(_SCHEMA_OF_2)
+                self._database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (INDEX_VERSION,))
+            version = INDEX_VERSION
         if version != INDEX_VERSION:
             raise CorruptionError(f"{self.path}: an index of version {version}, this release uses {INDEX_VERSION}")
 
@@ -111,7 +124,10 @@ class Index:
     # Reading.
 
     def fact(self, name: str) -> int | None:
-        """A number about the index itself: ``version``, ``flush`` (newest covered), ``complete`` (0 while a rebuild is under way)."""
+        """A number about the index itself, or None.
+
+        ``version``; ``flush``, the newest covered; ``flush_log``, where that ends; ``complete``, 0 while a rebuild is under way.
+        """
         rows = self._rows("SELECT value FROM facts WHERE name = ?", (name,))
         return int(rows[0][0]) if rows else None
 
@@ -124,6 +140,15 @@ class Index:
             return None
         state, last = rows[0]
         return decode_state(state), -1 if last is None else last
+
+    def tombstone(self, ledger_id: int) -> LedgerState | None:
+        """What is kept of a ledger that was fenced and then deleted."""
+        rows = self._rows("SELECT state FROM deleted WHERE ledger = ?", (ledger_id,))
+        return decode_state(rows[0][0]) if rows else None
+
+    def tombstones(self) -> int:
+        """How many deleted ledgers are remembered."""
+        return int(self._rows("SELECT count(*) FROM deleted")[0][0])
 
     def runs_holding(self, ledger_id: int, entry_id: int) -> list[tuple[int, BlockInfo]]:
         """(log, run) of every run whose range holds the entry, newest first."""
@@ -153,9 +178,17 @@ class Index:
         """Logs that hold a run of a living ledger, ascending."""
         return [row[0] for row in self._rows("SELECT DISTINCT log FROM runs ORDER BY log")]
 
-    def ledgers_with_state_in(self, log: int) -> list[int]:
-        """Ledgers whose newest state record stands in `log`."""
-        return [row[0] for row in self._rows("SELECT ledger FROM ledgers WHERE log = ? ORDER BY ledger", (log,))]
+    def logs_with_states(self) -> list[int]:
+        """Logs that hold the newest state record of a ledger, be it a deleted one."""
+        return [row[0] for row in self._rows("SELECT log FROM ledgers UNION SELECT log FROM deleted ORDER BY log")]
+
+    def states_in(self, log: int) -> list[tuple[int, LedgerState]]:
+        """(flush, newest state record) of ledgers whose record stands in `log`, deleted ones included; at most a page, by flush."""
+        rows = self._rows(
+            "SELECT flush, state FROM ledgers WHERE log = ?1 UNION ALL SELECT flush, state FROM deleted WHERE log = ?1 LIMIT ?2",
+            (log, PAGE_OF_IDS),
+        )
+        return sorted([(flush, decode_state(state)) for flush, state in rows], key=_flush_and_ledger)
 
     def log_sizes(self) -> dict[int, int]:
         """How far each entry log was durable when its rows were written."""
@@ -173,10 +206,13 @@ class Index:
         """Rows of one flush.
 
         Args:
-            states: (log, state). runs: (log, run). sizes: (log, bytes durable).
+            states: (log, state); one of a deleted ledger takes the place of everything else about it. runs: (log, run).
+            sizes: (log, bytes durable).
         """
+        states = list(states)
+        buried = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states if state.deleted]
         run_rows = [(b.ledger_id, b.last, b.flush_number, log, b.offset, b.first, b.count, b.table_bytes, b.body_bytes) for log, b in runs]
-        state_rows = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states]
+        state_rows = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states if not state.deleted]
         with self._transaction() as database:
             database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run_rows)
             database.executemany(
@@ -184,19 +220,55 @@ class Index:
                 "SET state = excluded.state, flush = excluded.flush, log = excluded.log WHERE excluded.flush >= flush",
                 state_rows,
             )
-            database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
-            database.execute("UPDATE facts SET value = max(value, ?) WHERE name = 'flush'", (flush_number,))
+            if buried:
+                self._bury(database, buried)
+            self._cover(database, flush_number, list(sizes))
+
+    @staticmethod
+    def _cover(database: apsw.Connection, flush_number: int, sizes: list[tuple[int, int]]) -> None:
+        """Within a transaction: a flush is known now, and the logs that it wrote, in the last of which it ends."""
+        database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", sizes)
+        if sizes:
+            database.execute(
+                "INSERT OR REPLACE INTO facts SELECT 'flush_log', ? WHERE ? >= (SELECT value FROM facts WHERE name = 'flush')",
+                (max(sizes)[0], flush_number),
+            )
+        database.execute("UPDATE facts SET value = max(value, ?) WHERE name = 'flush'", (flush_number,))
+
+    def _bury(self, database: apsw.Connection, rows: list[tuple[int, bytes, int, int]]) -> None:
+        """Within a transaction: (ledger, state, flush, log) of fenced ledgers that are deleted."""
+        self._forget(database, [row[:1] for row in rows])
+        database.executemany("INSERT OR REPLACE INTO deleted VALUES (?, ?, ?, ?)", rows)
+        count = int(str(database.execute("SELECT count(*) FROM deleted").fetchall()[0][0]))
+        if count > TOMBSTONES_MAX + TOMBSTONES_SLACK:
+            oldest = "SELECT ledger FROM deleted ORDER BY flush, ledger LIMIT ?"
+            database.execute(f"DELETE FROM deleted WHERE ledger IN ({oldest})", (count - TOMBSTONES_MAX,))
+
+    @staticmethod
+    def _forget(database: apsw.Connection, ledgers: Sequence[tuple[int]]) -> None:
+        for table in ("runs", "ledgers", "missing"):
+            database.executemany(f"DELETE FROM {table} WHERE ledger = ?", ledgers)
+
+    def set_sizes(self, sizes: Iterable[tuple[int, int]]) -> None:
+        """How far logs are durable now: (log, bytes)."""
+        self._change("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
     def mark_complete(self) -> None:
         """The index now tells everything that the entry logs hold."""
         self._change("UPDATE facts SET value = 1 WHERE name = 'complete'", [()])
 
-    def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        """Forget ledgers and their runs."""
+    def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
+        """Forget ledgers and their runs; what is kept of fenced ones is added by `add`."""
         with self._transaction() as database:
-            rows = [(ledger_id,) for ledger_id in ledger_ids]
-            database.executemany("DELETE FROM runs WHERE ledger = ?", rows)
-            database.executemany("DELETE FROM ledgers WHERE ledger = ?", rows)
+            self._forget(database, [(ledger_id,) for ledger_id in ledger_ids])
+
+    def move_states(self, log: int, moved: Iterable[tuple[int, int]], sizes: Iterable[tuple[int, int]]) -> None:
+        """State records were copied out of `log`: (ledger, log where it stands now). What has changed since is left alone."""
+        rows = [(new_log, ledger_id, log) for ledger_id, new_log in moved]
+        with self._transaction() as database:
+            database.executemany("UPDATE ledgers SET log = ? WHERE ledger = ? AND log = ?", rows)
+            database.executemany("UPDATE deleted SET log = ? WHERE ledger = ? AND log = ?", rows)
+            database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
     def delete_logs(self, logs: Sequence[int]) -> None:
         """Forget logs that hold nothing; call before their files are deleted."""
@@ -205,6 +277,10 @@ class Index:
     def _change(self, sql: str, rows: Sequence[tuple[int, ...]]) -> None:
         with self._transaction() as database:
             database.executemany(sql, rows)
+
+
+def _flush_and_ledger(found: tuple[int, LedgerState]) -> tuple[int, int]:
+    return found[0], found[1].ledger_id
 
 
 def delete_index(disk: Disk, path: str) -> None:

@@ -13,7 +13,6 @@ from triplicate.ledger import DigestVerifier
 ENTRY_OVERHEAD_BYTES = 160
 """Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
 LEDGER_OVERHEAD_BYTES = 400
-DELETED_FENCED_MAX = 100_000
 DROPPED_AT_ONCE = 4096
 
 
@@ -53,6 +52,8 @@ class LedgerHandle:
     """The state has changed since the last flush took it."""
     verification: Verification = Verification.UNKNOWN
     verifier: DigestVerifier | None = None
+    tombstone: LedgerState | None = None
+    """The ledger was fenced and then deleted: it does not exist, and nobody may bring it back."""
 
     @property
     def exists(self) -> bool:
@@ -111,6 +112,8 @@ class Frozen:
     tables: dict[int, dict[int, bytes]]
     size_bytes: int
     states: list[LedgerState] = field(default_factory=list)
+    dropped: dict[int, LedgerState | None] = field(default_factory=dict)
+    """Ledgers deleted since, with what is kept of them: the loop adds to it, a try to write the flush goes by what it finds at first."""
 
     def drop(self) -> None:
         """Free the entries, some at a time. On a worker, after the release: all at once, it would hold up the loop for long."""
@@ -177,9 +180,15 @@ class WriteCache:
         """The frozen half is durable in logs and index."""
         self.frozen = None
 
-    def drop_ledger(self, ledger_id: int) -> None:
-        """Forget a deleted ledger's unflushed entries. Their bytes stay accounted until the next flush."""
+    def drop_ledger(self, ledger_id: int, kept: LedgerState | None) -> None:
+        """Forget a deleted ledger's unflushed entries. Their bytes stay accounted until the next flush.
+
+        Args:
+            kept: what a flush on its way must write instead, since it may move the journal's mark behind the fence.
+        """
         self.active.pop(ledger_id, None)
+        if self.frozen is not None:
+            self.frozen.dropped[ledger_id] = kept
 
 
 class LedgerTable:
@@ -190,7 +199,6 @@ class LedgerTable:
         self._limit = limit
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
-        self._deleted_fenced: dict[int, None] = {}
         self.get = self._handles.get
         """``get(ledger_id)``: the handle, or None when it is not in memory (which says nothing about the ledger)."""
 
@@ -220,7 +228,7 @@ class LedgerTable:
         states = []
         for handle in self._dirty.values():
             handle.dirty = False
-            states.append(handle.state())
+            states.append(handle.state() if handle.tombstone is None else handle.tombstone)
         self._dirty = {}
         return states
 
@@ -228,20 +236,35 @@ class LedgerTable:
         """These states are durable in logs and index."""
         for state in states:
             handle = self._handles.get(state.ledger_id)
-            if handle is not None and state.fenced:
+            if handle is not None and state.fenced and state.deleted is (handle.tombstone is not None):
                 handle.fence_durable = True
 
-    def forget(self, ledger_id: int) -> None:
-        """A ledger was deleted. One that was fenced stays so, as far as memory goes, or its old writer could bring it back."""
+    def forget(self, ledger_id: int) -> LedgerState | None:
+        """A ledger is being deleted. One that was fenced stays so, or its old writer could bring it back.
+
+        Returns:
+            what is to be kept of it for good, where memory knows that it was fenced; `deletion_durable` says when it is.
+        """
         handle = self._handles.pop(ledger_id, None)
         self._dirty.pop(ledger_id, None)
         if handle is None:
-            return
-        if handle.fenced:
-            self._deleted_fenced[ledger_id] = None
-            if len(self._deleted_fenced) > DELETED_FENCED_MAX:
-                del self._deleted_fenced[next(iter(self._deleted_fenced))]
+            return None
+        tombstone = handle.tombstone
+        if tombstone is None and handle.exists and handle.fenced:
+            tombstone = handle.state().tombstone()
         handle.forget()
+        if tombstone is not None:
+            # Should the deletion not reach the disk, the next flush must, before it moves the journal's mark behind the fence.
+            buried = self._handles[ledger_id] = LedgerHandle(ledger_id, fenced=True, tombstone=tombstone)
+            self.touch_state(buried)
+        return tombstone
+
+    def deletion_durable(self, ledger_ids: Iterable[int]) -> None:
+        """The index knows that these ledgers are deleted, and which of them were fenced."""
+        for ledger_id in ledger_ids:
+            handle = self._handles.get(ledger_id)
+            if handle is not None and handle.tombstone is not None:
+                handle.fence_durable = True
 
     def end_limbo(self) -> None:
         """What is missing in any ledger was never here, or has been brought back."""
@@ -249,7 +272,9 @@ class LedgerTable:
             handle.limbo = False
 
     def was_fenced_and_deleted(self, ledger_id: int) -> bool:
-        return ledger_id in self._deleted_fenced
+        """Only for a ledger whose handle is in memory."""
+        handle = self._handles.get(ledger_id)
+        return handle is not None and handle.tombstone is not None
 
     def ids(self) -> list[int]:
         """Ledgers in memory that exist, ascending."""

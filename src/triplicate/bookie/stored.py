@@ -7,11 +7,13 @@ added to, and files are deleted by the reader's worker, so no reader loses a fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.state import LedgerState
-from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log
+from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log, secure_log
 from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
@@ -116,9 +118,10 @@ class StoredEntries:
                 else:
                     newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
             runs = [(number, block) for block in content.blocks if block.type is BlockType.RUN]
-            end = content.blocks[-1].end if content.blocks else 0
+            # The index must not say more than a loss of power would leave.
+            size = content.size if content.finished else secure_log(self._disk, content)
             flush_number = max([block.flush_number for block in content.blocks], default=0)
-            self.index.add(flush_number, (), runs, [(number, end)])
+            self.index.add(flush_number, (), runs, [(number, size)])
         by_flush: dict[int, list[tuple[int, LedgerState]]] = {}
         for flush_number, number, state in newest.values():
             by_flush.setdefault(flush_number, []).append((number, state))
@@ -169,14 +172,23 @@ class StoredEntries:
             file.close()
 
     def _finish_logs(self) -> None:
-        """Give footers to logs that a crash left open."""
+        """Give footers to logs that a crash left open, cut to what the index knows; logs that it does not know go."""
         sizes = self.index.log_sizes()
-        for number, path in self._paths.items():
-            if number in sizes and self._ends_with_footer(path):
-                continue
-            content = self._read_log(number, path, with_states=False)
-            if content is not None and not content.finished:
-                finish_log(self._disk, content, sizes.get(number, 0), self._trace)
+        finished: list[tuple[int, int]] = []
+        for number, path in list(self._paths.items()):
+            durable = sizes.get(number)
+            if durable is None:
+                # Its flush never reached the index, so the journal has everything, or the old place of what was copied here counts.
+                del self._paths[number]
+                self._disk.delete(path)
+                self._trace("bookie.entry_log_discarded", path=path)
+            elif self._size_of(path) != durable or not self._ends_with_footer(path):
+                content = self._read_log(number, path, with_states=False)
+                size = finish_log(self._disk, content, durable, self._trace) if content is not None else None
+                if size is not None:
+                    finished.append((number, size))
+        if finished:
+            self.index.set_sizes(finished)
 
     def _ends_with_footer(self, path: str) -> bool:
         file = self._disk.open(path, readonly=True)
@@ -204,36 +216,77 @@ class StoredEntries:
     ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
         """Entries and states of a flush into entry logs, synced. Returns (log, state), (log, run) and the logs' durable lengths."""
         writer = self.writer
+        dropped = frozen.dropped.copy()
         try:
-            runs = [place for ledger_id, table in frozen.tables.items() for place in writer.runs(flush_number, ledger_id, table)]
+            runs: list[tuple[int, BlockInfo]] = []
+            for ledger_id, table in frozen.tables.items():
+                if ledger_id not in dropped:
+                    runs += writer.runs(flush_number, ledger_id, table)
+            left = [state for state in frozen.states if state.ledger_id not in dropped]
+            left += [state for state in dropped.values() if state is not None]
             states: list[tuple[int, LedgerState]] = []
-            if frozen.states:
-                log = writer.states(flush_number, frozen.states)
-                states = [(log, state) for state in frozen.states]
+            if left or not runs:
+                # Even where nothing is left of the flush the logs must tell its number, since the journal's mark relies on it.
+                log = writer.states(flush_number, left)
+                states = [(log, state) for state in left]
             return states, runs, writer.sync()
         except OSError:
             writer.abandon()
             raise
 
-    def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        self.index.delete_ledgers(ledger_ids)
+    def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> bool:
+        """Forget ledgers. What is kept of fenced ones goes into the entry log first, as a flush of that number.
+
+        Args:
+            fenced: what is kept of those of them that memory knows to be fenced; of others the index says whether they were.
+
+        Returns:
+            whether the flush's number was used.
+        """
+        kept = {state.ledger_id: state for state in fenced}
+        for ledger_id in ledger_ids:
+            known = self.index.ledger(ledger_id) if ledger_id not in kept else None
+            if known is not None and known[0].fenced:
+                kept[ledger_id] = known[0].tombstone()
+        if not kept:
+            self.index.delete_ledgers(ledger_ids)
+            return False
+        try:
+            log = self.writer.states(flush_number, list(kept.values()))
+            sizes = self.writer.sync()
+        except OSError:
+            self.writer.abandon()
+            raise
+        self.index.delete_ledgers([ledger_id for ledger_id in ledger_ids if ledger_id not in kept])
+        self.index.add(flush_number, [(log, state) for state in kept.values()], (), sizes.items())
+        return True
 
     def dead_logs(self) -> tuple[list[int], list[int]]:
-        """(logs in which nothing lives any more, ledgers whose newest state stands alone in a log without runs)."""
+        """(logs in which nothing lives any more, logs without runs in which the newest state record of some ledger stands)."""
         used = set(self.index.logs_with_runs())
-        # The newest log ends with the flush that the journal's mark relies on: a rebuild without it would take a log for missing.
-        used.add(max(self._paths, default=-1))
-        dead: list[int] = []
-        stranded: list[int] = []
-        for log in list(self._paths):
-            if log in used or log == self.writer.open_number:
-                continue
-            holders = self.index.ledgers_with_state_in(log)
-            if holders:
-                stranded += holders
-            else:
-                dead.append(log)
-        return dead, stranded
+        # A rebuild without the log with which the newest flush ends would take that for missing: the journal's mark relies on it.
+        newest = self.index.fact("flush_log")
+        used.add(newest if newest is not None else max(self._paths, default=-1))
+        holders = set(self.index.logs_with_states())
+        unused = [log for log in list(self._paths) if log not in used and log != self.writer.open_number]
+        return [log for log in unused if log not in holders], [log for log in unused if log in holders]
+
+    def carry_states(self, log: int) -> bool:
+        """Copy a page of state records out of a log that is otherwise dead, each under its own flush; True when more may be there."""
+        found = self.index.states_in(log)
+        moved: list[tuple[int, int]] = []
+        try:
+            for flush_number, group in groupby(found, key=itemgetter(0)):
+                states = [state for _, state in group]
+                target = self.writer.states(flush_number, states)
+                moved += [(state.ledger_id, target) for state in states]
+            sizes = self.writer.sync()
+        except OSError:
+            self.writer.abandon()
+            raise
+        if moved:
+            self.index.move_states(log, moved, sizes.items())
+        return bool(found)
 
     def forget_logs(self, logs: Sequence[int]) -> None:
         self.index.delete_logs(logs)
@@ -250,6 +303,9 @@ class StoredEntries:
             handle.fence_durable = state.fenced
             handle.dirty = False
             self._load_lac(handle)
+        else:
+            handle.tombstone = self.index.tombstone(ledger_id)
+            handle.fenced = handle.fence_durable = handle.tombstone is not None
         return handle
 
     def _load_lac(self, handle: LedgerHandle) -> None:

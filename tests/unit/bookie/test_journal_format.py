@@ -148,8 +148,8 @@ def test_state_records_come_back() -> None:
         list(decode_states(body + b"x", count))
     with pytest.raises(CorruptionError):
         decode_state(encode_state(states[1])[:-1])
-    with pytest.raises(FormatError, match="version 2"):
-        decode_state(b"\x02" + encode_state(states[0])[1:])
+    with pytest.raises(FormatError, match="version 3"):
+        decode_state(b"\x03" + encode_state(states[0])[1:])
 
 
 def test_merged_states_keep_every_fence() -> None:

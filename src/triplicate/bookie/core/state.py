@@ -3,8 +3,8 @@
 A record holds the whole state, never a change, so that replaying one twice or late does no harm; fences only ever join.
 Big-endian::
 
-    0   1  record version (1)
-    1   1  flags: 1 fenced, 2 has an explicit LAC record, 4 limbo (entries may be missing: the disk was replaced)
+    0   1  record version (1; 2 where flag 8 is set)
+    1   1  flags: 1 fenced, 2 has an explicit LAC record, 4 limbo (entries may be missing: the disk was replaced), 8 deleted
     2   2  length k of the master key
     4   8  ledger id
     12  4  length m of the explicit LAC record
@@ -23,10 +23,13 @@ from dataclasses import dataclass
 from triplicate.errors import CorruptionError, FormatError
 
 STATE_VERSION = 1
+DELETED_VERSION = 2
+"""Of the record of a deleted ledger: a release that does not know them must not take the ledger for a living one."""
 _FENCED = 1
 _HAS_LAC = 2
 _LIMBO = 4
-_KNOWN_FLAGS = _FENCED | _HAS_LAC | _LIMBO
+_DELETED = 8
+_KNOWN_FLAGS = {STATE_VERSION: _FENCED | _HAS_LAC | _LIMBO, DELETED_VERSION: _FENCED | _HAS_LAC | _LIMBO | _DELETED}
 _HEAD = struct.Struct(">BBHqI")
 _LENGTH = struct.Struct(">I")
 
@@ -41,19 +44,26 @@ class LedgerState:
     explicit_lac: bytes | None = None
     """The signed record of the last WRITE_LAC, verbatim."""
     limbo: bool = False
+    deleted: bool = False
+    """The ledger is gone for good, and all that is kept of it is that it was fenced."""
 
     def merged(self, older: LedgerState) -> LedgerState:
         """This state with what can only ever be added taken over from an older one."""
         fenced = self.fenced or older.fenced
         lac = self.explicit_lac if self.explicit_lac is not None else older.explicit_lac
-        return LedgerState(self.ledger_id, self.master_key or older.master_key, fenced, lac, self.limbo)
+        return LedgerState(self.ledger_id, self.master_key or older.master_key, fenced, lac, self.limbo, self.deleted or older.deleted)
+
+    def tombstone(self) -> LedgerState:
+        """What is kept of a fenced ledger when it is deleted."""
+        return LedgerState(self.ledger_id, self.master_key, True, deleted=True)
 
 
 def encode_state(state: LedgerState) -> bytes:
     lac = state.explicit_lac
     flags = (_FENCED if state.fenced else 0) | (_HAS_LAC if lac is not None else 0) | (_LIMBO if state.limbo else 0)
-    key = state.master_key
-    return _HEAD.pack(STATE_VERSION, flags, len(key), state.ledger_id, len(lac or b"")) + key + (lac or b"")
+    flags |= _DELETED if state.deleted else 0
+    key, version = state.master_key, DELETED_VERSION if state.deleted else STATE_VERSION
+    return _HEAD.pack(version, flags, len(key), state.ledger_id, len(lac or b"")) + key + (lac or b"")
 
 
 def decode_state(data: bytes) -> LedgerState:
@@ -61,13 +71,13 @@ def decode_state(data: bytes) -> LedgerState:
     if len(data) < _HEAD.size:
         raise CorruptionError(f"a state record of {len(data)} bytes is shorter than its head")
     version, flags, key_length, ledger_id, lac_length = _HEAD.unpack_from(data)
-    if version != STATE_VERSION or flags & ~_KNOWN_FLAGS:
+    if version not in _KNOWN_FLAGS or flags & ~_KNOWN_FLAGS[version]:
         raise FormatError(f"state record of ledger {ledger_id}: version {version}, flags {flags:#x} are not known to this release")
     end = _HEAD.size + key_length
     if len(data) != end + lac_length:
         raise CorruptionError(f"state record of ledger {ledger_id}: {len(data)} bytes where its lengths say {end + lac_length}")
     lac = data[end:] if flags & _HAS_LAC else None
-    return LedgerState(ledger_id, data[_HEAD.size : end], bool(flags & _FENCED), lac, bool(flags & _LIMBO))
+    return LedgerState(ledger_id, data[_HEAD.size : end], bool(flags & _FENCED), lac, bool(flags & _LIMBO), bool(flags & _DELETED))
 
 
 def encode_states(states: Iterable[LedgerState]) -> tuple[bytes, int]:

@@ -1,0 +1,17 @@
+"""A deleted ledger's fence is kept in memory only, so a restart lets its old writer bring the ledger back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_outlives_its_ledger_and_a_loss_of_power"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.stored import StoredEntries
+
+    def forget(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object) -> bool:
+        self.index.delete_ledgers(ledger_ids)
+        return False
+
+    patch(StoredEntries, "delete_ledgers", forget)
