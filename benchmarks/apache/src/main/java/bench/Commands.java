@@ -67,6 +67,10 @@ final class Commands {
             Map.Entry<String, JsonNode> setting = settings.next();
             configuration.setProperty(setting.getKey(), setting.getValue().asText());
         }
+        if (client != null) {
+            writers.clear();
+            client.close();
+        }
         client = BookKeeper.newBuilder(configuration).build();
         return JSON.createObjectNode();
     }

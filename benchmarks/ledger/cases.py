@@ -1,0 +1,442 @@
+"""The measurements. Each takes a turn, a side that runs, and gives figures; what cannot be measured raises `CaseFailed`."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.ledger.machine import MIB, MemorySampler, cpu_seconds, folder_bytes, make_cold
+from benchmarks.ledger.ours import Floor, Ours
+from benchmarks.ledger.processes import CaseFailed, Driver, Side
+from triplicate.wire import BatchReadRequest, encode_request
+
+PAYLOAD_BYTES = 1024
+WINDOW = 1000
+QUORUMS = {"ensemble_size": 3, "write_quorum": 3, "ack_quorum": 2}
+ONE_COPY = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
+READ_CHUNK = 1024
+EXPLICIT_LAC_MS = 1
+LIMIT_S = 120.0
+"""For a command, beside the time that it is told to take."""
+REGISTER_LIMIT_S = 30.0
+FLUSH_WAIT_S = 11.0
+"""A little longer than either side's interval between flushes."""
+COLD_SHARE = 0.02
+RATE_FOR_READERS = 1000
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much each case does. Seconds are those that are measured; warming up comes before."""
+
+    quick: bool
+    rounds: int
+    start_warm_s: float
+    """Appends at full speed before the first case, for compilers to do their work."""
+    warm_s: float
+    append_s: float
+    rate_s: float
+    read_entries: int
+    warm_read_entries: int
+    ledgers_at_once: int
+    ledgers_few: int
+    ledgers_many: int
+    entries_each: int
+    recovery_entries: int
+    recoveries: int
+    journal_entries: int
+    stall_s: float
+    limit_s: float
+    """For the whole run."""
+
+
+FULL = Sizes(
+    quick=False,
+    rounds=3,
+    start_warm_s=8.0,
+    warm_s=2.0,
+    append_s=6.0,
+    rate_s=10.0,
+    read_entries=1 << 20,
+    warm_read_entries=1 << 16,
+    ledgers_at_once=1000,
+    ledgers_few=100,
+    ledgers_many=10_000,
+    entries_each=5,
+    recovery_entries=100_000,
+    recoveries=3,
+    journal_entries=1 << 20,
+    stall_s=30.0,
+    limit_s=45 * 60.0,
+)
+QUICK = Sizes(
+    quick=True,
+    rounds=2,
+    start_warm_s=3.0,
+    warm_s=0.5,
+    append_s=1.5,
+    rate_s=2.5,
+    read_entries=1 << 16,
+    warm_read_entries=1 << 14,
+    ledgers_at_once=200,
+    ledgers_few=50,
+    ledgers_many=1000,
+    entries_each=5,
+    recovery_entries=20_000,
+    recoveries=1,
+    journal_entries=1 << 17,
+    stall_s=8.0,
+    limit_s=10 * 60.0,
+)
+
+
+@dataclass
+class Turn:
+    """A side while it runs. `kept` holds what one case leaves for the next."""
+
+    side: Side
+    sizes: Sizes
+    sampler: MemorySampler
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def left(self, name: str) -> Any:
+        if name not in self.kept:
+            raise CaseFailed("what an earlier case should have left is not there")
+        return self.kept[name]
+
+
+Case = Callable[[Turn], Figures]
+
+
+def created(driver: Driver, count: int = 1, quorums: dict[str, int] | None = None) -> list[int]:
+    """Ledgers; bookies that just started may not be registered yet."""
+    deadline = time.monotonic() + REGISTER_LIMIT_S
+    while True:
+        try:
+            ledgers: list[int] = driver.ask("create", limit_s=LIMIT_S, count=count, **(quorums or QUORUMS))["ledgers"]
+        except CaseFailed:
+            if time.monotonic() > deadline or not driver.is_running:
+                raise
+            time.sleep(0.3)
+        else:
+            return ledgers
+
+
+def append_for(driver: Driver, ledgers: list[int], size: int, window: int, seconds: float) -> Figures:
+    return driver.ask("append", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=size, window=window, seconds=seconds)
+
+
+def append_at(driver: Driver, ledgers: list[int], rate: float, seconds: float) -> Figures:
+    count = int(rate * seconds)
+    return driver.ask("append_rate", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=PAYLOAD_BYTES, rate=rate, count=count)
+
+
+def close(driver: Driver) -> None:
+    driver.ask("close", limit_s=LIMIT_S)
+
+
+def warm_up(turn: Turn) -> Figures:
+    """Not measured: the first seconds of a side at full speed, and a short recovery and reading."""
+    driver = turn.side.client()
+    ledgers = created(driver)
+    append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.start_warm_s)
+    close(driver)
+    return {}
+
+
+def append(size: int) -> Case:
+    """At full speed, with processor time of all processes."""
+
+    def case(turn: Turn) -> Figures:
+        sizes, side = turn.sizes, turn.side
+        if isinstance(side, Floor):
+            return on_floor(side, size, WINDOW, sizes.append_s)
+        driver = side.client()
+        ledgers = created(driver)
+        append_for(driver, ledgers, size, WINDOW, sizes.warm_s)
+        before = cpu_seconds(side.pids())
+        figures = append_for(driver, ledgers, size, WINDOW, sizes.append_s)
+        spent = cpu_seconds(side.pids()) - before
+        close(driver)
+        return {**figures, "cpu_s_per_million": 1e6 * spent / figures["count"]}
+
+    return case
+
+
+def on_floor(side: Floor, size: int, window: int, seconds: float) -> Figures:
+    before = cpu_seconds(side.pids())
+    figures = side.run(size, window, seconds)
+    # The servers worked during the client's warm-up as well, in proportion.
+    servers = (cpu_seconds(side.pids()) - before) * seconds / (seconds + 0.5)
+    spent = servers + figures["client_cpu_s"]
+    named = {"per_s": figures["appends_per_s"], "count": figures["appends"], "cpu_s_per_million": 1e6 * spent / figures["appends"]}
+    return {**named, "p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "seconds": figures["seconds"]}
+
+
+def window_1(turn: Turn) -> Figures:
+    sizes, side = turn.sizes, turn.side
+    if isinstance(side, Floor):
+        return on_floor(side, PAYLOAD_BYTES, 1, sizes.append_s)
+    driver = side.client()
+    ledgers = created(driver)
+    append_for(driver, ledgers, PAYLOAD_BYTES, 1, sizes.warm_s)
+    figures = append_for(driver, ledgers, PAYLOAD_BYTES, 1, sizes.append_s)
+    close(driver)
+    return figures
+
+
+def rate(per_s: float) -> Case:
+    """Open loop."""
+
+    def case(turn: Turn) -> Figures:
+        driver = turn.side.client()
+        ledgers = created(driver)
+        append_at(driver, ledgers, per_s, turn.sizes.warm_s)
+        figures = append_at(driver, ledgers, per_s, turn.sizes.rate_s)
+        close(driver)
+        return figures
+
+    return case
+
+
+def tail(turn: Turn) -> Figures:
+    """From the instant at which an append is due to its arrival at a reader in another process."""
+    side, sizes, per_s = turn.side, turn.sizes, 1000
+    writer, reader = side.client(), side.client("tailer")
+    for driver in (writer, reader):
+        side.connect(driver, explicit_lac_ms=EXPLICIT_LAC_MS)
+    try:
+        ledgers, done, figures = created(writer), 0, {}
+        # Nothing is there to be followed before the first entry.
+        append_at(writer, ledgers, per_s, 0.01)
+        done = 10
+        for seconds in (2 * sizes.warm_s, sizes.rate_s):
+            count = int(per_s * seconds)
+            reader.send("tail", ledger=ledgers[0], first=done, count=count)
+            # It has opened the ledger when the first entry comes; what it missed by then would only show its own start.
+            time.sleep(0.3)
+            appended = append_at(writer, ledgers, per_s, seconds)
+            figures = {**reader.answer(LIMIT_S), "append_p50_ms": appended["p50_ms"], "append_p99_ms": appended["p99_ms"]}
+            done += count
+        close(writer)
+    finally:
+        if writer.is_running:
+            side.connect(writer)
+    return figures
+
+
+def one_ledger(turn: Turn) -> Figures:
+    driver = turn.side.client()
+    ledgers = created(driver)
+    append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.warm_s)
+    figures = append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.append_s)
+    close(driver)
+    return figures
+
+
+def many_ledgers(turn: Turn) -> Figures:
+    """As many entries under way as with one ledger, spread over all of them."""
+    driver = turn.side.client()
+    ledgers = created(driver, turn.sizes.ledgers_at_once)
+    append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.warm_s)
+    figures = append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.append_s)
+    close(driver)
+    return figures
+
+
+def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
+    names = created(driver, ledgers)
+    driver.ask("append_count", limit_s=LIMIT_S, ledgers=names, size=PAYLOAD_BYTES, count=entries, window=WINDOW)
+    close(driver)
+
+
+def with_ledgers(turn: Turn) -> Figures:
+    """Latency at a rate, memory, and size of what is not entries, with the ledgers that are there; then a restart."""
+    driver, side, sizes = turn.side.client(), turn.side, turn.sizes
+    time.sleep(FLUSH_WAIT_S)
+    ledgers = created(driver)
+    append_at(driver, ledgers, RATE_FOR_READERS, sizes.warm_s)
+    with MemorySampler(side.pids) as sampler:
+        figures = append_at(driver, ledgers, RATE_FOR_READERS, sizes.rate_s)
+    close(driver)
+    memory = sampler.of_bookies(statistics.median)
+    side.bookies["bookie-1"].stop()
+    start_s = side.start_bookie("bookie-1")
+    return {"p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "memory_mib": memory, "start_s": start_s}
+
+
+def ledgers_few(turn: Turn) -> Figures:
+    """Beside the few ledgers, one gets what the others will get, so that only the number of ledgers differs from `ledgers_many`."""
+    driver, sizes = turn.side.client(), turn.sizes
+    fill_ledgers(driver, sizes.ledgers_few, sizes.entries_each)
+    fill_ledgers(driver, 1, (sizes.ledgers_many - sizes.ledgers_few) * sizes.entries_each)
+    return with_ledgers(turn)
+
+
+def ledgers_many(turn: Turn) -> Figures:
+    fill_ledgers(turn.side.client(), turn.sizes.ledgers_many - turn.sizes.ledgers_few, turn.sizes.entries_each)
+    return with_ledgers(turn)
+
+
+def fill(turn: Turn) -> Figures:
+    """The ledger that the following cases read, out of the write caches; and some reading for compilers."""
+    driver, sizes = turn.side.client(), turn.sizes
+    ledgers = created(driver, 2)
+    for ledger, count in zip(ledgers, (sizes.warm_read_entries, sizes.read_entries), strict=True):
+        limit_s = LIMIT_S + 2 * sizes.read_entries / 10_000
+        driver.ask("append_count", limit_s=limit_s, ledgers=[ledger], size=PAYLOAD_BYTES, count=count, window=WINDOW)
+    close(driver)
+    time.sleep(FLUSH_WAIT_S)
+    for batch in (False, True):
+        read(driver, ledgers[0], batch=batch, count=sizes.warm_read_entries)
+    turn.kept["ledger"] = ledgers[1]
+    return {}
+
+
+def read(driver: Driver, ledger: int, *, batch: bool, count: int) -> Figures:
+    figures: Figures = driver.ask("read", limit_s=LIMIT_S + count / 5000, ledger=ledger, batch=batch, chunk=READ_CHUNK)
+    if (figures["entries"], figures["bytes"]) != (count, count * PAYLOAD_BYTES):
+        raise CaseFailed(f"{figures['entries']:.0f} of {count} entries were read")
+    return figures
+
+
+def catch_up(*, cold: bool, batch: bool) -> Case:
+    """The whole ledger, by one reader."""
+
+    def case(turn: Turn) -> Figures:
+        ledger = turn.left("ledger")
+        share = cold_share(turn) if cold else 1.0
+        figures = read(turn.side.client(), ledger, batch=batch, count=turn.sizes.read_entries)
+        return {**figures, "cached_share": share}
+
+    return case
+
+
+def cold_share(turn: Turn) -> float:
+    share = make_cold(turn.side.folder)
+    if share > COLD_SHARE:
+        raise CaseFailed(f"{share:.1%} of the files' pages stayed in the page cache")
+    return share
+
+
+def without_readers(turn: Turn) -> Figures:
+    turn.left("ledger")
+    return rate(RATE_FOR_READERS)(turn)
+
+
+def under_readers(turn: Turn) -> Figures:
+    """One reader reads the cold ledger over and over meanwhile."""
+    ledger, side, count = turn.left("ledger"), turn.side, turn.sizes.read_entries
+    reader, read_rates, failures, over = side.client("reader"), [], [], threading.Event()
+    cold_share(turn)
+
+    def keep_reading() -> None:
+        try:
+            while not over.is_set():
+                read_rates.append(read(reader, ledger, batch=False, count=count)["per_s"])
+        except CaseFailed as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=keep_reading, name="reader", daemon=True)
+    thread.start()
+    try:
+        figures = rate(RATE_FOR_READERS)(turn)
+    finally:
+        over.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+    return {**figures, "read_per_s": statistics.median(read_rates)}
+
+
+def recovery(turn: Turn) -> Figures:
+    """The writer is killed with its window full."""
+    side, sizes, times = turn.side, turn.sizes, []
+    recoverer = side.client()
+    for _ in range(sizes.recoveries + 1):
+        writer = side.client("writer")
+        ledgers = created(writer)
+        count = sizes.recovery_entries
+        writer.ask("append_count", limit_s=LIMIT_S, ledgers=ledgers, size=PAYLOAD_BYTES, count=count, window=WINDOW)
+        writer.send("append", ledgers=ledgers, size=PAYLOAD_BYTES, window=WINDOW, seconds=60)
+        time.sleep(0.2)
+        writer.kill()
+        answer = recoverer.ask("recover", limit_s=LIMIT_S, ledger=ledgers[0])
+        if answer["last_entry_id"] < count - 1:
+            raise CaseFailed(f"the ledger ends at {answer['last_entry_id']}, though {count} entries were acknowledged")
+        times.append(answer["seconds"])
+    # The first is for compilers.
+    return {"recovery_s": statistics.median(times[1:]), "most_s": max(times[1:])}
+
+
+def start_full_journal(turn: Turn) -> Figures:
+    """A bookie is killed whose journal holds all and whose entry logs nothing, and starts with its usual settings."""
+    side, sizes, name = turn.side, turn.sizes, "bookie-1"
+    assert isinstance(side, Ours)
+    driver = side.client()
+    ledgers = created(driver, quorums=ONE_COPY)
+    limit_s = LIMIT_S + sizes.journal_entries / 5000
+    driver.ask("append_count", limit_s=limit_s, ledgers=ledgers, size=PAYLOAD_BYTES, count=sizes.journal_entries, window=WINDOW)
+    side.bookies[name].kill()
+    journal = folder_bytes(side.folder / name / "journal")
+    if journal < sizes.journal_entries * PAYLOAD_BYTES:
+        raise CaseFailed(f"the journal holds {journal} bytes only")
+    side.more.clear()
+    turn.sampler.samples.clear()
+    start_s = side.start_bookie(name)
+    last = driver.ask("recover", limit_s=LIMIT_S, ledger=ledgers[0])["last_entry_id"]
+    if last != sizes.journal_entries - 1:
+        raise CaseFailed(f"the ledger ends at {last} after the restart, though {sizes.journal_entries} entries were acknowledged")
+    return {"start_s": start_s, "journal_mib": journal / MIB}
+
+
+class StalledReader:
+    """Asks one bookie for all of a ledger again and again, and takes nothing of what comes."""
+
+    def __init__(self, port: int, ledger: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+        self._socket.setblocking(False)
+        self._requests = b"".join(encode_request(BatchReadRequest(ledger, 0, number, 5000, 4 * MIB)) for number in range(1000))
+
+    def ask(self) -> None:
+        """As much as it is taken."""
+        try:
+            while self._socket.send(self._requests):
+                pass
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def stalled(turn: Turn) -> Figures:
+    """At full load the disk of one bookie stops, and a reader of another bookie takes no answers."""
+    side, sizes, seconds = turn.side, turn.sizes, turn.sizes.stall_s
+    assert isinstance(side, Ours)
+    driver = side.client()
+    ledgers = created(driver, 2)
+    driver.ask("append_count", limit_s=LIMIT_S, ledgers=ledgers[:1], size=PAYLOAD_BYTES, count=sizes.warm_read_entries, window=WINDOW)
+    (flag,) = side.stalling.values()
+    reader = StalledReader(side.ports["bookie-1"], ledgers[0])
+    try:
+        driver.send("append", ledgers=ledgers[1:], size=PAYLOAD_BYTES, window=WINDOW, seconds=seconds + 2)
+        time.sleep(1)
+        flag.touch()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            reader.ask()
+            time.sleep(0.1)
+        flag.unlink()
+        figures = driver.answer(LIMIT_S)
+    finally:
+        flag.unlink(missing_ok=True)
+        reader.close()
+    return {**figures, "memory_mib": turn.sampler.of_bookies(max)}

@@ -1,0 +1,225 @@
+"""Processes with a log and an end, the language that the clients are driven in, and what a side of the comparison is.
+
+Every process is ended by its own id. Both clients read one JSON object a line, ``{"do": "append", …}``, and answer with
+``{"ok": {…}}`` or ``{"error": "…"}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "bench"
+START_LIMIT_S = 90.0
+STOP_LIMIT_S = 60.0
+POLL_S = 0.01
+
+
+class CaseFailed(Exception):
+    """A measurement that could not be made, with the reason."""
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S) -> None:
+    """Until somebody listens there.
+
+    Raises:
+        CaseFailed: the process ended before, or the time did.
+    """
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and process.is_running:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return
+        except OSError:
+            time.sleep(POLL_S)
+    raise CaseFailed(f"{process.name} does not serve: {process.last_words()}")
+
+
+class Process:
+    """One process of a side."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, *, stdin: int = subprocess.DEVNULL, stdout: int | None = None) -> None:
+        self.name = name
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as errors:
+            self.popen = subprocess.Popen(
+                list(command), stdin=stdin, stdout=errors if stdout is None else stdout, stderr=errors, cwd=ROOT, env=_environment()
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"it said nothing; exit code {self.popen.poll()}"
+
+    def stop(self) -> None:
+        """Ask it to end, and kill it when it does not."""
+        if self.is_running:
+            self.popen.terminate()
+            try:
+                self.popen.wait(timeout=STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+        self.popen.wait()
+
+    def kill(self) -> None:
+        if self.is_running:
+            self.popen.kill()
+        self.popen.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Ours without settings that a developer's shell may hold."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")}
+
+
+class Driver(Process):
+    """A client of either kind."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        super().__init__(name, command, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._answers: queue.Queue[bytes] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, name=f"answers of {name}", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self._answers.put(line)
+        self._answers.put(b"")
+
+    def send(self, do: str, **arguments: object) -> None:
+        """Begin a command; `answer` waits for its end."""
+        assert self.popen.stdin is not None
+        try:
+            self.popen.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            self.popen.stdin.flush()
+        except BrokenPipeError:
+            raise CaseFailed(f"{self.name} ended: {self.last_words()}") from None
+
+    def answer(self, limit_s: float) -> dict[str, Any]:
+        """Raises CaseFailed when it takes longer, or fails. A client that is late is killed, since its next answer would be the last's."""
+        try:
+            line = self._answers.get(timeout=limit_s)
+        except queue.Empty:
+            self.kill()
+            raise CaseFailed(f"{self.name} gave no answer within {limit_s:.0f} s") from None
+        if not line:
+            raise CaseFailed(f"{self.name} ended: {self.last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise CaseFailed(f"{self.name}: {answer['error']}")
+        found: dict[str, Any] = answer["ok"]
+        return found
+
+    def ask(self, do: str, *, limit_s: float, **arguments: object) -> dict[str, Any]:
+        self.send(do, **arguments)
+        return self.answer(limit_s)
+
+
+class Side(ABC):
+    """One of those that are compared: its bookies, and its kind of client. Only one side runs at a time.
+
+    `zookeeper` is ``host:port``; the cluster's root is named after the side and the turn, so that each turn begins afresh.
+    """
+
+    name: str
+    bookies_wanted = 3
+
+    def __init__(self, zookeeper: str, folder: Path, turn: str) -> None:
+        self.uri = f"zk+hierarchical://{zookeeper}/{turn}"
+        self.folder = folder
+        self.logs = BUILD / "logs" / turn
+        self.bookies: dict[str, Process] = {}
+        self.ports: dict[str, int] = {}
+        self.drivers: dict[str, Driver] = {}
+
+    @abstractmethod
+    def initialise(self) -> None:
+        """Make the cluster's metadata."""
+
+    @abstractmethod
+    def bookie_command(self, name: str, folder: Path, port: int) -> list[str]:
+        """What starts a bookie."""
+
+    @abstractmethod
+    def client_command(self) -> list[str]:
+        """What starts a client."""
+
+    @abstractmethod
+    def client_settings(self, *, explicit_lac_ms: int = 0) -> Mapping[str, object]:
+        """Those that a client is connected with."""
+
+    def start(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.initialise()
+        names = [f"bookie-{number}" for number in range(1, self.bookies_wanted + 1)]
+        for name in names:
+            self.begin_bookie(name)
+        for name in names:
+            wait_for_port(self.ports[name], self.bookies[name])
+
+    def begin_bookie(self, name: str) -> None:
+        """Start one, on what it left behind if it ran before."""
+        port = self.ports.setdefault(name, free_port())
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        self.bookies[name] = Process(name, self.bookie_command(name, folder, port), self.logs / f"{name}.log")
+
+    def start_bookie(self, name: str) -> float:
+        """Seconds from its start until it serves."""
+        started = time.monotonic()
+        self.begin_bookie(name)
+        wait_for_port(self.ports[name], self.bookies[name])
+        return time.monotonic() - started
+
+    def client(self, name: str = "client") -> Driver:
+        """The client of that name, started when first asked for, and again when it has ended."""
+        driver = self.drivers.get(name)
+        if driver is None or not driver.is_running:
+            driver = Driver(name, self.client_command(), self.logs / f"{name}.log")
+            self.drivers[name] = driver
+            self.connect(driver)
+        return driver
+
+    def connect(self, driver: Driver, *, explicit_lac_ms: int = 0) -> None:
+        """Connect it, anew if it was."""
+        settings = self.client_settings(explicit_lac_ms=explicit_lac_ms)
+        # Bookies register an instant after they serve, so the first attempt may come too early to create; see `cases.created`.
+        driver.ask("connect", limit_s=START_LIMIT_S, uri=self.uri, settings=settings)
+
+    def pids(self) -> dict[str, int]:
+        return {name: process.pid for name, process in (*self.bookies.items(), *self.drivers.items()) if process.popen.returncode is None}
+
+    def stop(self) -> None:
+        for driver in self.drivers.values():
+            driver.kill()
+        for bookie in self.bookies.values():
+            bookie.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
