@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
-from triplicate.bookie.core.state import decode_states, encode_states
+from triplicate.bookie.core.state import LedgerState, decode_states, encode_states
 from triplicate.bookie.files import join
 from triplicate.bookie.journal import Journal, JournalItem
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
@@ -120,8 +120,9 @@ class Storage:
         if group.type is GroupType.STATES:
             for state in decode_states(group.body, group.count):
                 handle = self._replay_handle(state.ledger_id)
-                handle.take(state)
-                self.ledgers.touch_state(handle)
+                if handle.tombstone is None:
+                    handle.take(state)
+                    self.ledgers.touch_state(handle)
             return
         body, position, found = group.body, 0, 0
         while position < len(body):
@@ -129,10 +130,11 @@ class Storage:
             if run is None:
                 break
             handle = self._replay_handle(run.ledger_id)
-            if handle.master_key is None:
-                handle.master_key = run.master_key
-                self.ledgers.touch_state(handle)
-            self.store(handle, run.entry_ids, entries_of(body, run.offsets), run.last_add_confirmed)
+            if handle.tombstone is None:
+                if handle.master_key is None:
+                    handle.master_key = run.master_key
+                    self.ledgers.touch_state(handle)
+                self.store(handle, run.entry_ids, entries_of(body, run.offsets), run.last_add_confirmed)
             found += len(run.entry_ids)
             position = run.offsets[-1]
         if position != len(body) or found != group.count:
@@ -324,20 +326,35 @@ class Storage:
 
     @fault_point("bookie.delete_ledgers")
     async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        """Forget ledgers: memory, then index. Their entry logs go once nothing else lives in them."""
+        """Forget ledgers: memory, then index. Their entry logs go once nothing else lives in them. Fenced ones stay fenced for good.
+
+        Raises:
+            OSError: they are forgotten in memory and not on disk; to be tried again unless a sync failed. CorruptionError.
+        """
+        fenced: list[LedgerState] = []
         for ledger_id in ledger_ids:
-            self.ledgers.forget(ledger_id)
-            self.cache.drop_ledger(ledger_id)
-        await self._writer.run(self.stored.delete_ledgers, ledger_ids)
+            kept = self.ledgers.forget(ledger_id)
+            if kept is not None:
+                fenced.append(kept)
+            self.cache.drop_ledger(ledger_id, kept)
+        await self._writer.run(self._write_deletion, ledger_ids, fenced)
+        self.ledgers.deletion_durable(ledger_ids)
+
+    @fault_point("bookie.delete_ledgers.writing")
+    def _write_deletion(self, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> None:
+        """On the writer's worker."""
+        if self.stored.delete_ledgers(self.flush_number + 1, ledger_ids, fenced):
+            self.flush_number += 1
 
     async def delete_dead_logs(self) -> int:
         """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError."""
-        dead, stranded = await self._writer.run(self.stored.dead_logs)
-        for ledger_id in stranded:
-            # The newest state record of a living ledger stands in a log that is otherwise dead: write it again, further on.
-            handle = await self.load(ledger_id)
-            if handle.exists:
-                self.ledgers.touch_state(handle)
+        dead, with_states = await self._writer.run(self.stored.dead_logs)
+        for log in with_states:
+            more = True
+            while more:
+                more = await self._writer.run(self.stored.carry_states, log)
+        if with_states:
+            dead, _ = await self._writer.run(self.stored.dead_logs)
         if not dead:
             return 0
         await self._writer.run(self.stored.forget_logs, dead)
