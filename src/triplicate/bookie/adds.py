@@ -7,6 +7,7 @@ order of arrival, so a force, which is a barrier in that journal, covers them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from triplicate.bookie.asked import Asked
@@ -19,6 +20,9 @@ from triplicate.bookie.requests import Requests
 from triplicate.bookie.storage import entries_of
 from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_request
+
+_Run = tuple[Dialect, int, Sequence[int], Sequence[int]]
+"""How adds are answered: dialect, ledger, entry ids, transactions."""
 
 
 class AddPeer(Answered, Protocol):
@@ -33,7 +37,7 @@ class AddPeer(Answered, Protocol):
 class _Region:
     """Accepted adds of one chunk that go to the journal as one item: slices of the chunk, neighbours joined."""
 
-    __slots__ = ("answers", "buffers", "count", "early", "end", "journal", "size_bytes", "source", "start")
+    __slots__ = ("answers", "buffers", "count", "early", "end", "journal", "runs", "size_bytes", "source", "start")
 
     def __init__(self, journal: Journal, early: bool, source: bytes, start: int) -> None:
         self.journal = journal
@@ -45,6 +49,7 @@ class _Region:
         self.size_bytes = 0
         self.buffers: list[Buffer] = []
         self.answers: list[bytes] = []
+        self.runs: list[_Run] = []
 
     def cut(self, source: bytes, start: int) -> None:
         """What follows is no neighbour of what is here."""
@@ -102,6 +107,7 @@ class AddIntake:
         region.end = end
         region.count += len(ids)
         region.answers.append(dialect.encode_adds(handle.ledger_id, ids, txn_ids))
+        region.runs.append((dialect, handle.ledger_id, ids, txn_ids))
 
     def _take_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
         """At least one digest is wrong: take the others one by one."""
@@ -143,12 +149,27 @@ class AddIntake:
         region.cut(b"", 0)
         answers = region.answers[0] if len(region.answers) == 1 else b"".join(region.answers)
         self._metrics.add_requests.inc(region.count)
-        item = JournalItem(GroupType.ENTRIES, region.buffers, region.size_bytes, region.count, self._peer, answers, region.early)
+        item = JournalItem(
+            GroupType.ENTRIES,
+            region.buffers,
+            region.size_bytes,
+            region.count,
+            self._peer,
+            answers,
+            region.early,
+            refused=partial(self._not_journaled, region.runs),
+        )
         try:
             region.journal.submit(item)
         except OSError:
             # The journal is dead and the bookie is stopping: no answer, so the outcome is unknown.
             self._peer.close()
+
+    def _not_journaled(self, runs: list[_Run]) -> None:
+        """The journal had no space. The entries are in the cache all the same and may become durable with it: unknown, so an error."""
+        for dialect, ledger_id, entry_ids, txn_ids in runs:
+            self._metrics.adds.labels(Status.IO_ERROR.name).inc(len(entry_ids))
+            self._peer.answer(dialect.encode_adds(ledger_id, entry_ids, txn_ids, Status.IO_ERROR))
 
     def take_one(self, asked: Asked, request: AddRequest) -> None:
         """An add by itself, which the scan in bulk left: of an old version, written in an unusual way, or with an id no entry can have."""
@@ -165,7 +186,8 @@ class AddIntake:
         self._storage.store(handle, [request.entry_id], [request.body], int.from_bytes(request.body[16:24], "big", signed=True))
         answer = asked.dialect.encode(AddResponse(Status.OK, request.ledger_id, request.entry_id), asked.tag)
         self._metrics.add_requests.inc()
-        item = JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self._peer, answer, request.deferred_sync)
+        refused = partial(asked.refuse, Status.IO_ERROR)
+        item = JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self._peer, answer, request.deferred_sync, refused=refused)
         try:
             self._storage.journal_of(request.ledger_id).submit(item)
         except OSError:

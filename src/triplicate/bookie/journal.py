@@ -5,6 +5,7 @@ Three sides touch it: the loop (`submit`, answers), the device's thread (`_form`
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -30,6 +31,7 @@ from triplicate.runtime import Clock, Disk, File, Group, LogDevice, fault_point
 
 SUFFIX = ".journal"
 MARK_NAME = "mark"
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 ITEM_OVERHEAD_BYTES = 1024
 """Memory that something waiting for the journal takes beside its bytes: what asks for a sync only has none."""
 
@@ -56,6 +58,8 @@ class JournalItem:
     """The answers are sent after the write and before the sync: a crash of the machine may lose what they acknowledge."""
     then: Callable[[bool], None] | None = None
     """Called on the loop: True after the sync, False when the journal failed (durable or not: unknown)."""
+    refused: Callable[[], None] | None = None
+    """Called on the loop where there was no space for it and the journal goes on: answers with an error instead of `answers`."""
     submitted_at: float = 0.0
     end: GroupPosition | None = field(default=None, init=False)
     """Where its group ends; set by the device's thread."""
@@ -78,6 +82,8 @@ class Journal:
         preallocate_bytes, file_bytes, group_bytes: see `BookieSettings`.
         on_group: called on the loop after each group with its items.
         on_failure: called on the loop once, when a write or sync failed: nothing can be acknowledged any more.
+        on_full: called on the loop when there was no space for a group: everything that waited was refused, and the next group goes to
+            a new file. None: that is a failure like others.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class Journal:
         group_bytes: int,
         on_group: Callable[[list[JournalItem]], None],
         on_failure: Callable[[OSError], None],
+        on_full: Callable[[OSError], None] | None = None,
     ) -> None:
         self.directory = directory
         self.waiting_bytes = 0
@@ -107,13 +114,20 @@ class Journal:
         self._group_bytes = group_bytes
         self._on_group = on_group
         self._on_failure = on_failure
+        self._on_full = on_full
+        self._closing = False
         self._device: LogDevice[JournalItem] | None = None
         self._unsynced = 0
         """Items submitted and not yet synced."""
         self.synced = GroupPosition(0, HEADER_BYTES, 0)
         """The newest group whose sync is done; everything up to it has been in the write cache since before it was written."""
+        self._replayed_to: GroupPosition | None = None
+        """Behind the newest group that replay found or the mark covers; None where there was neither."""
         # The device's thread alone uses these once it runs.
         self._file: File | None = None
+        """None: the next group begins a new one."""
+        self._broken_off: tuple[File, int] | None = None
+        """A file in which a write found no space, and where its last synced group ends."""
         self._number = 0
         self._offset = 0
         self._allocated = 0
@@ -135,6 +149,7 @@ class Journal:
         files = numbered_files(self._disk, self.directory, SUFFIX)
         # Without a mark (none was written yet, or an operator deleted a damaged one) everything that is there is replayed.
         sequence = mark.sequence if mark is not None else None
+        self._replayed_to = GroupPosition(mark.file_number, mark.offset, mark.sequence) if mark is not None else None
         newest: tuple[str, JournalGroup] | None = None
         if mark is not None and mark.file_number not in files:
             raise CorruptionError(
@@ -152,6 +167,7 @@ class Journal:
                 yield group
         if newest is not None:
             self._write_again(*newest)
+            self._replayed_to = newest[1].end
         self._sequence = sequence or 0
         self._number = max([*files, mark.file_number if mark is not None else 0])
 
@@ -207,10 +223,21 @@ class Journal:
         if found.number != number:
             raise CorruptionError(f"{path}: the file says that it is number {found.number}: it was renamed; give it its name back")
 
-    def open(self) -> None:
-        """Make a new file behind all that exist. Blocks."""
-        self._start_file()
+    def open(self) -> bool:
+        """Make a new file behind all that exist. Blocks.
+
+        Returns:
+            False where there is no space for it: the first group tries again.
+        """
+        try:
+            self._start_file()
+        except OSError as error:
+            if error.errno not in NO_SPACE or self._replayed_to is None or self._on_full is None:
+                raise
+            self.synced = self._replayed_to
+            return False
         self.synced = GroupPosition(self._number, HEADER_BYTES, self._sequence)
+        return True
 
     def start(self) -> None:
         """Start the device; on the loop."""
@@ -244,12 +271,16 @@ class Journal:
 
     async def close(self) -> None:
         """Sync and answer what is queued, then close the file."""
+        self._closing = True
         if self._device is not None:
             await self._device.close()
             self._device = None
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self._broken_off is not None:
+            self._broken_off[0].close()
+            self._broken_off = None
 
     @fault_point("bookie.journal.synced")
     def _done(self, items: list[JournalItem]) -> None:
@@ -264,12 +295,35 @@ class Journal:
         self._on_group(items)
 
     def _fail(self, items: list[JournalItem], error: OSError) -> None:
-        self.failed = True
         self._settled(items)
+        # What was acknowledged before its sync must not be lost without anybody's noticing, so then the bookie ends.
+        acknowledged = any(item.early and item.peer is None for item in items)
+        if error.errno in NO_SPACE and self._on_full is not None and not acknowledged and not self._closing:
+            self._go_on_elsewhere()
+            for item in items:
+                if item.then is not None:
+                    item.then(False)
+                if item.refused is not None:
+                    item.refused()
+            self._on_full(error)
+            return
+        self.failed = True
         for item in items:
             if item.then is not None:
                 item.then(False)
         self._on_failure(error)
+
+    def _go_on_elsewhere(self) -> None:
+        """After a group for which there was no space. How much of it is on the disk nobody knows, so nothing is built on it.
+
+        The device's thread has ended, so what belongs to it may be changed here.
+        """
+        if self._file is not None:
+            same = self.synced.file_number == self._number
+            self._broken_off = self._file, self.synced.offset if same else HEADER_BYTES
+            self._file = None
+        self._sequence = self.synced.sequence
+        self.start()
 
     def _written(self, items: list[JournalItem]) -> None:
         early = [item for item in items if item.early]
@@ -299,7 +353,10 @@ class Journal:
             early = early or item.early
             taken += 1
         length = padded(GROUP_HEADER_BYTES + size)
-        if self._offset + length > self._file_bytes and self._offset > HEADER_BYTES:
+        if self._file is None:
+            self._cut_broken_off()
+            self._start_file()
+        elif self._offset + length > self._file_bytes and self._offset > HEADER_BYTES:
             self._start_file()
         assert self._file is not None
         if self._offset + length > self._allocated:
@@ -316,18 +373,34 @@ class Journal:
             item.end = end
         return group, taken
 
+    @fault_point("bookie.journal.cut")
+    def _cut_broken_off(self) -> None:
+        """Take away what a refused group may have left, since the next group, in another file, takes its number."""
+        if self._broken_off is not None:
+            file, end = self._broken_off
+            file.truncate(end)
+            file.sync()
+            file.close()
+            self._broken_off = None
+
     @fault_point("bookie.journal.file")
     def _start_file(self) -> None:
         number = self._number + 1
         path = join(self.directory, numbered_name(number, SUFFIX))
         file = self._disk.open(path, create=True, exclusive=True)
-        identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
-        file.pwrite([encode_file_header(JOURNAL_MAGIC, identity)], 0)
         size = max(HEADER_BYTES, min(self._preallocate_bytes, self._file_bytes))
-        file.allocate(0, size)
-        # The header and the name must be durable before any group is, or replay would not find it.
-        file.sync()
-        self._disk.sync_directory(self.directory)
+        try:
+            identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
+            file.pwrite([encode_file_header(JOURNAL_MAGIC, identity)], 0)
+            file.allocate(0, size)
+            # The header and the name must be durable before any group is, or replay would not find it.
+            file.sync()
+            self._disk.sync_directory(self.directory)
+        except OSError:
+            # Its number is wanted again.
+            file.close()
+            self._disk.delete(path)
+            raise
         if self._file is not None:
             self._file.close()
         self._file, self._number, self._offset, self._allocated = file, number, HEADER_BYTES, size
