@@ -8,6 +8,7 @@ import errno
 from triplicate.bookie.connection import Connection
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import Directories
+from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
@@ -57,6 +58,7 @@ class Bookie:
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
         self._doubts: Doubts | None = None
+        self._guard: DiskGuard | None = None
         self._long_polls: LongPolls | None = None
         self._scope: TaskScope | None = None
         self._withdrawal = TaskScope("bookie withdrawal", on_failure=self._withdrawal_failed)
@@ -77,7 +79,7 @@ class Bookie:
     @property
     def read_only(self) -> bool:
         """True while it takes no normal writes."""
-        return self._registration is not None and self._registration.read_only
+        return self._guard is not None and self._guard.read_only
 
     @property
     def storage(self) -> Storage:
@@ -118,11 +120,14 @@ class Bookie:
             on_group=self._count_group,
             on_failure=self._fail,
             on_full_disk=self._set_full,
+            on_journal_full=self._journal_full,
             in_limbo=doubts.about,
         )
         self._storage = storage
         self._show_memory(storage)
         try:
+            self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics)
+            self._guard.before_start()
             await storage.open()
             await doubts.settle(storage.ledgers)
         except OSError as error:
@@ -143,16 +148,19 @@ class Bookie:
         settings, host = self.settings, self._host
         storage = self.storage
         self._scope = TaskScope(f"bookie {self._bookie_id}", on_failure=self._fail)
+        guard = self._guard
+        assert guard is not None
         self._registration = Registration(
-            host, settings, self._directories, self._metadata, self._metrics, reopen=self._reopen, on_metadata=self._take_metadata
+            host, settings, guard, self._metadata, self._metrics, reopen=self._reopen, on_metadata=self._take_metadata
         )
         self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
         self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s)
         reads = Reads(host, storage, settings, self._metrics)
         self._long_polls = LongPolls(host.clock, reads, settings, self._metrics)
-        requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, self._registration, self._metrics)
+        requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, guard, self._metrics)
         scope = self._scope
-        self._registration.look_at_disks()
+        guard.look_at_disks()
+        await guard.make_reserves()
         try:
             self._listener = await host.network.listen(
                 lambda: Connection(host, settings, requests, scope, self._connected, self._disconnected), settings.host, settings.port
@@ -164,7 +172,7 @@ class Bookie:
         scope.spawn(reads.run(), name="reads")
         await self._registration.register(self._bookie_id, self._service_info())
         scope.spawn(self._registration.run(), name="registration")
-        scope.spawn(self._registration.run_disk_checks(), name="disk checks")
+        scope.spawn(guard.run(), name="disk guard")
         scope.spawn(self._checks.run(), name="digests")
         scope.spawn(self._garbage.run(), name="garbage collection")
         assert self._doubts is not None
@@ -202,6 +210,8 @@ class Bookie:
             self._scope.cancel()
         if self._storage is not None:
             await self._storage.close(flush=flush)
+        if self._guard is not None:
+            await self._guard.aclose()
         for connection in list(self._connections.values()):
             connection.close()
         if self._scope is not None:
@@ -228,8 +238,14 @@ class Bookie:
         self._garbage.metadata = metadata
 
     def _set_full(self, full: bool) -> None:
-        if self._registration is not None:
-            self._registration.set_flush_without_space(full)
+        if self._guard is not None:
+            self._guard.set_flush_without_space(full)
+
+    def _journal_full(self, error: OSError) -> None:
+        """A group was refused; those who wait for room behind it have it now, and hear that the bookie is read-only."""
+        assert self._guard is not None
+        self._guard.set_journal_without_space()
+        self.storage.tell_room()
 
     def _fail(self, error: BaseException) -> None:
         """Nothing can be made durable any more: answer nobody, take nothing. What was acknowledged is safe."""

@@ -47,6 +47,8 @@ class BookieMetrics:
         self.handles = gauge("bookie_ledger_handles", "Ledgers whose state is in memory.")
         self.status = gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.")
         self.disk_used = gauge("bookie_ledger_dir_usage", "Fraction of the disk in use.", ("directory",))
+        self.disk_warning = gauge("bookie_ledger_dir_warning", "1 while a disk is fuller than the warning threshold.")
+        self.reserve_bytes = gauge("bookie_reserve_bytes", "Bytes kept back on the disks; 0 once they were needed.")
         self.unverified = tally("bookie_entries_unverified", "Entries accepted before their ledger's digest was known.")
         self.digest_mismatches = counter("bookie_digest_mismatches", "Entries that arrived with a digest that does not match.")
         self.damaged_reads = counter("bookie_damaged_reads", "Reads that met damaged files or a failing disk.")

@@ -1,10 +1,10 @@
-"""Being found by clients: registration, kept up over lost sessions, and moved to the read-only list while a disk is nearly full."""
+"""Being found by clients: registration, kept up over lost sessions, and moved to the read-only list while a disk is full."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from triplicate.bookie.directories import Directories
+from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.config import BookieSettings
 from triplicate.errors import MetadataError, SessionExpired
@@ -15,9 +15,10 @@ Reopen = Callable[[], Awaitable[ClusterMetadata]]
 
 
 class Registration:
-    """Also the bookie's `ServerState`.
+    """See the module's text.
 
     Args:
+        guard: says which list the bookie belongs to.
         reopen: opens the cluster's metadata again after its session is over; None: the tree heals itself, or the bookie stays away.
         on_metadata: called with the metadata that `reopen` gave.
     """
@@ -26,7 +27,7 @@ class Registration:
         self,
         host: Host,
         settings: BookieSettings,
-        directories: Directories,
+        guard: DiskGuard,
         metadata: ClusterMetadata,
         metrics: BookieMetrics,
         *,
@@ -35,7 +36,7 @@ class Registration:
     ) -> None:
         self._host = host
         self._settings = settings
-        self._directories = directories
+        self._guard = guard
         self._metadata = metadata
         self._metrics = metrics
         self._reopen = reopen
@@ -46,39 +47,6 @@ class Registration:
         self._info: BookieServiceInfo | None = None
         self._announced: bool | None = None
         """How the bookie is registered: read-only or not; None: it is not."""
-        self._flush_without_space = False
-        self._disks_full = False
-        self._free_bytes = 0
-
-    @property
-    def read_only(self) -> bool:
-        return self._disks_full or self._flush_without_space
-
-    @property
-    def takes_high_priority(self) -> bool:
-        """A recovery's adds are few and free space in the end; they are taken while there is some."""
-        return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
-
-    def set_flush_without_space(self, value: bool) -> None:
-        """A flush found the disk full, or found space again."""
-        self._flush_without_space = value
-
-    def look_at_disks(self) -> None:
-        """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
-        fullest = 0.0
-        least: int | None = None
-        for directory in self._directories.configured:
-            free, total = self._host.disk.free_space(directory)
-            used = 1.0 - free / total if total else 1.0
-            self._metrics.disk_used.labels(directory).set(used)
-            fullest = max(fullest, used)
-            least = free if least is None else min(least, free)
-        self._free_bytes = least or 0
-        before = self._disks_full
-        limit = self._settings.disk_usage_low_water if before else self._settings.disk_usage_threshold
-        self._disks_full = fullest > limit
-        if self._disks_full != before:
-            self._host.trace("bookie.disks_full" if self._disks_full else "bookie.disks_have_room", used=round(fullest, 4), limit=limit)
 
     async def register(self, bookie_id: str, info: BookieServiceInfo) -> None:
         """Announce the bookie for the first time. Raises NodeExists: another process has this id; MetadataError."""
@@ -93,20 +61,12 @@ class Registration:
         except MetadataError as error:
             self._host.trace("bookie.unregister_failed", error=str(error))
 
-    async def run_disk_checks(self) -> None:
-        while True:
-            await sleep(self._host.clock, self._settings.disk_check_interval_s)
-            try:
-                self.look_at_disks()
-            except OSError as error:
-                self._host.trace("bookie.disk_check_failed", error=str(error))
-
     async def run(self) -> None:
         """Keep the registration there and true."""
         while True:
             await sleep(self._host.clock, self._settings.registration_check_interval_s)
             try:
-                if self._announced != self.read_only or not await self._metadata.bookies.is_registered(self._bookie_id):
+                if self._announced != self._guard.read_only or not await self._metadata.bookies.is_registered(self._bookie_id):
                     self._metrics.status.set(-1)
                     await self._announce()
             except SessionExpired as error:
@@ -122,7 +82,7 @@ class Registration:
     @fault_point("bookie.register")
     async def _announce(self) -> None:
         assert self._info is not None
-        read_only = self.read_only
+        read_only = self._guard.read_only
         if self._announced is None:
             await self._metadata.bookies.register(self._bookie_id, self._info, readonly=read_only)
         else:

@@ -36,6 +36,7 @@ class Storage:
         on_group: called after each journal group with its items.
         on_failure: called once when the journal or a flush failed for good; the bookie must stop.
         on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
+        on_journal_full: called when a journal refused a group for want of space and goes on, and when it could not open; None: it fails.
         in_limbo: whether a ledger may have lost entries here, asked when it is loaded; None: no ledger has. May raise OSError.
     """
 
@@ -48,6 +49,7 @@ class Storage:
         on_group: Callable[[list[JournalItem]], None],
         on_failure: Callable[[OSError], None],
         on_full_disk: Callable[[bool], None],
+        on_journal_full: Callable[[OSError], None] | None = None,
         in_limbo: Callable[[int], Awaitable[bool]] | None = None,
     ) -> None:
         self.cache = WriteCache()
@@ -56,6 +58,7 @@ class Storage:
         self._settings = settings
         self._on_failure = on_failure
         self._on_full_disk = on_full_disk
+        self._on_journal_full = on_journal_full
         self._in_limbo = in_limbo
         directories = [join(directory, "current") for directory in settings.ledger_directories]
         self.stored = StoredEntries(host.disk, directories, identity, settings, host.trace)
@@ -70,6 +73,7 @@ class Storage:
                 group_bytes=settings.journal_group_bytes,
                 on_group=on_group,
                 on_failure=on_failure,
+                on_full=on_journal_full,
             )
             for directory in settings.journal_directories
         ]
@@ -94,13 +98,15 @@ class Storage:
         Raises:
             CorruptionError, FormatError, WrongCluster, OSError: it cannot start, and says why.
         """
-        await self._writer.run(self._open)
+        full = await self._writer.run(self._open)
+        if full and self._on_journal_full is not None:
+            self._on_journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
         for journal in self.journals:
             journal.start()
         self._scope.spawn(self._flush_loop(), name="flush")
 
-    def _open(self) -> None:
-        """On a worker: nothing else runs yet, so it may touch what later belongs to the loop."""
+    def _open(self) -> bool:
+        """On a worker: nothing else runs yet, so it may touch what later belongs to the loop. Returns whether a journal found no space."""
         marks = [journal.read_mark() for journal in self.journals]
         marked_flush = max([mark.flush_number for mark in marks if mark is not None], default=0)
         self.stored.open(marked_flush)
@@ -113,8 +119,8 @@ class Storage:
                     frozen = self.cache.freeze(self.ledgers.take_dirty())
                     self._write_flush(frozen, [])
                     self._flushed(frozen)
-        for journal in self.journals:
-            journal.open()
+        opened = [journal.open() for journal in self.journals]
+        return not all(opened)
 
     def _replay_group(self, group: JournalGroup, where: str) -> None:
         if group.type is GroupType.STATES:

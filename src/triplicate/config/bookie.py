@@ -160,6 +160,9 @@ class BookieSettings:
     disk_check_interval_s: float = setting(
         10.0, "How often the disks' free space is looked at.", unit="seconds", low=0.05, high=3600, bookkeeper="diskCheckInterval"
     )
+    disk_usage_warn_threshold: float = setting(
+        0.9, "Fraction of a disk in use above which the bookie warns.", low=0.01, high=1.0, bookkeeper="diskUsageWarnThreshold"
+    )
     disk_usage_threshold: float = setting(
         0.95,
         "Fraction of a disk in use above which the bookie takes no more normal writes.",
@@ -169,6 +172,14 @@ class BookieSettings:
     )
     disk_usage_low_water: float = setting(
         0.93, "Fraction of every disk in use below which it takes them again.", low=0.01, high=1.0, bookkeeper="diskUsageLwmThreshold"
+    )
+    reserve_bytes: int = setting(
+        32 * MIB,
+        "Space kept back in every journal and ledger directory, given up when the disk is full, so that the bookie can still start, fence, "
+        "flush and clean up; half of write_cache_bytes and journal_preallocate_bytes should fit.",
+        unit="bytes",
+        low=0,
+        high=64 * GIB,
     )
     recovery_adds_free_bytes: int = setting(
         64 * MIB,

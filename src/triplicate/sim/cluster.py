@@ -50,6 +50,7 @@ def small_bookie_settings(bookie_id: str) -> BookieSettings:
         entry_log_bytes=128 * KIB,
         gc_interval_s=3.0,
         disk_check_interval_s=1.0,
+        reserve_bytes=0,
     )
 
 

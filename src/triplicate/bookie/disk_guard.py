@@ -1,0 +1,202 @@
+"""Keeps a bookie working on full disks: warns, takes no more writes, frees what it kept in reserve, and comes back by itself.
+
+Every directory has a reserve: a file of so many bytes, deleted when space runs out, so that a start, a flush, a fence and garbage
+collection find room on a disk that others have filled; made again when there is room. Source of the thresholds: BookKeeper
+`LedgerDirsMonitor`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from triplicate.bookie.directories import CURRENT, RESERVE_NAME, Directories
+from triplicate.bookie.files import join
+from triplicate.bookie.journal import NO_SPACE
+from triplicate.bookie.metrics import BookieMetrics
+from triplicate.config import BookieSettings
+from triplicate.runtime import Disk, Host, timeout_at
+
+
+class Reserve:
+    """Space kept in one directory's ``current``. Everything blocks."""
+
+    def __init__(self, disk: Disk, directory: str, size_bytes: int) -> None:
+        self.directory = directory
+        self.size_bytes = size_bytes
+        self._disk = disk
+        self._current = join(directory, CURRENT)
+        self._path = join(self._current, RESERVE_NAME)
+
+    def held_bytes(self) -> int:
+        """What there is of it. Raises OSError."""
+        if not self._disk.exists(self._path):
+            return 0
+        file = self._disk.open(self._path, readonly=True)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def has_room(self) -> bool:
+        """Whether it can be made and leave as much again. Raises OSError."""
+        free, _ = self._disk.free_space(self._current)
+        return free >= 2 * self.size_bytes
+
+    def make(self) -> None:
+        """Make it where it is missing or of another size. Raises OSError: no space; then there is none."""
+        if self.held_bytes() == self.size_bytes:
+            return
+        self.release()
+        if not self.size_bytes:
+            return
+        beside = self._path + ".new"
+        file = self._disk.open(beside, create=True)
+        try:
+            file.truncate(0)
+            file.allocate(0, self.size_bytes)
+            file.sync()
+        except OSError:
+            self._disk.delete(beside)
+            raise
+        finally:
+            file.close()
+        self._disk.rename(beside, self._path)
+        self._disk.sync_directory(self._current)
+
+    def release(self) -> None:
+        """Give the space back. Raises OSError."""
+        if self._disk.exists(self._path):
+            self._disk.delete(self._path)
+            self._disk.sync_directory(self._current)
+
+
+class DiskGuard:
+    """Also the bookie's `ServerState`."""
+
+    def __init__(self, host: Host, settings: BookieSettings, directories: Directories, metrics: BookieMetrics) -> None:
+        self._host = host
+        self._settings = settings
+        self._metrics = metrics
+        self._directories = directories
+        self._reserves = [Reserve(host.disk, directory, settings.reserve_bytes) for directory in directories.configured]
+        self._worker = host.new_worker("bookie-disks")
+        self._wanted = asyncio.Event()
+        self._flush_without_space = False
+        self._journal_without_space = False
+        self._disks_full = False
+        self._warned = False
+        self._reserved = False
+        """Whether every reserve is there."""
+        self._free_bytes = 0
+        metrics.reserve_bytes.set_function(lambda: settings.reserve_bytes * len(self._reserves) if self._reserved else 0)
+
+    @property
+    def read_only(self) -> bool:
+        """No normal writes are taken."""
+        return self._disks_full or self._flush_without_space or self._journal_without_space
+
+    @property
+    def takes_high_priority(self) -> bool:
+        """A recovery's adds are few and free space in the end; they are taken while there is some."""
+        return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
+
+    def before_start(self) -> None:
+        """Where a disk is too full to start on, let the start have the reserve. Blocks; raises OSError."""
+        for reserve in self._reserves:
+            free, _ = self._host.disk.free_space(join(reserve.directory, CURRENT))
+            if free < max(reserve.size_bytes, self._settings.journal_preallocate_bytes) and reserve.held_bytes():
+                self._host.trace("bookie.reserve_released", directory=reserve.directory, free_bytes=free)
+                reserve.release()
+
+    def set_flush_without_space(self, value: bool) -> None:
+        """A flush found the disk full, or found space again."""
+        self._flush_without_space = value
+        if value:
+            self._wanted.set()
+
+    def set_journal_without_space(self) -> None:
+        """A group was refused for want of space."""
+        if not self._journal_without_space:
+            self._host.trace("bookie.journal_without_space")
+        self._journal_without_space = True
+        self._wanted.set()
+
+    def look_at_disks(self) -> None:
+        """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
+        fullest = 0.0
+        least: int | None = None
+        for directory in self._directories.configured:
+            free, total = self._host.disk.free_space(directory)
+            used = 1.0 - free / total if total else 1.0
+            self._metrics.disk_used.labels(directory).set(used)
+            fullest = max(fullest, used)
+            least = free if least is None else min(least, free)
+        self._free_bytes = least or 0
+        settings = self._settings
+        before = self._disks_full
+        limit = settings.disk_usage_low_water if before else settings.disk_usage_threshold
+        self._disks_full = fullest > limit
+        if self._disks_full != before:
+            self._host.trace("bookie.disks_full" if self._disks_full else "bookie.disks_have_room", used=round(fullest, 4), limit=limit)
+        warned, self._warned = self._warned, fullest > settings.disk_usage_warn_threshold
+        self._metrics.disk_warning.set(self._warned)
+        if self._warned and not warned:
+            self._host.trace("bookie.disks_nearly_full", used=round(fullest, 4), limit=settings.disk_usage_warn_threshold)
+
+    async def run(self) -> None:
+        """Look at the disks now and then, and at once when space ran out."""
+        clock = self._host.clock
+        while True:
+            try:
+                async with timeout_at(clock.monotonic() + self._settings.disk_check_interval_s):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass  # Nothing has run out: the usual look.
+            ran_out = self._wanted.is_set()
+            self._wanted.clear()
+            try:
+                if ran_out:
+                    await self._release()
+                self.look_at_disks()
+                if not ran_out:
+                    await self._recover()
+            except OSError as error:
+                self._host.trace("bookie.disk_check_failed", error=str(error))
+
+    async def _release(self) -> None:
+        if self._reserved:
+            self._host.trace("bookie.reserve_released")
+        self._reserved = False
+        if self._settings.reserve_bytes:
+            for reserve in self._reserves:
+                await self._worker.run(reserve.release)
+
+    async def _recover(self) -> None:
+        """Make the reserves again once there is room, and let the journal have another try."""
+        if self._flush_without_space or (self._reserved and not self._journal_without_space):
+            return
+        if not self._reserved and self._settings.reserve_bytes:
+            for reserve in self._reserves:
+                if not reserve.held_bytes() and not reserve.has_room():
+                    return
+                try:
+                    await self._worker.run(reserve.make)
+                except OSError as error:
+                    if error.errno not in NO_SPACE:
+                        raise
+                    return
+        self._reserved = True
+        if self._journal_without_space and self._free_bytes >= 2 * self._settings.journal_preallocate_bytes:
+            self._journal_without_space = False
+            self._host.trace("bookie.journal_has_room", free_bytes=self._free_bytes)
+
+    async def make_reserves(self) -> None:
+        """At the start, as far as there is room; the rest later."""
+        try:
+            await self._recover()
+        except OSError as error:
+            self._host.trace("bookie.disk_check_failed", error=str(error))
+
+    async def aclose(self) -> None:
+        """End the worker. The reserves stay for the next start."""
+        await self._worker.close()
