@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz bench bench-append times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -49,6 +49,9 @@ sim-mutants: $(READY) ## Break the code on purpose, and find the first seed of t
 
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)
+
+bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1: 10); table and build/bench/ledger.json
+	@$(BIN)/python -m benchmarks.ledger.run $(if $(QUICK),--quick)
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -158,12 +158,12 @@ def cached_pages(path: Path) -> tuple[int, int]:
     return sum(one & 1 for one in seen), pages
 
 
-def make_cold(folder: Path) -> float:
-    """Write a folder's files back and have the kernel forget them; return the share of their pages that is still cached."""
+def make_cold(folders: Sequence[Path]) -> float:
+    """Write the files in these folders back and have the kernel forget them; return the share of their pages that is still cached."""
     share = 1.0
     for _ in range(COLD_ATTEMPTS):
         cached = pages = 0
-        for path in _files(folder):
+        for path in [path for folder in folders for path in _files(folder)]:
             try:
                 descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError:

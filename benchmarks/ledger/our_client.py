@@ -124,9 +124,9 @@ class Rated:
 
 
 class Commands:
-    def __init__(self) -> None:
+    def __init__(self, client: Client | None = None) -> None:
         self._connection = AsyncExitStack()
-        self._client: Client | None = None
+        self._client = client
         self._writers: dict[int, LedgerWriter] = {}
 
     @property

@@ -6,6 +6,7 @@ Every process is ended by its own id. Both clients read one JSON object a line, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -85,12 +86,19 @@ class Process:
                 self.popen.wait(timeout=STOP_LIMIT_S)
             except subprocess.TimeoutExpired:
                 self.popen.kill()
-        self.popen.wait()
+        self._bury()
 
     def kill(self) -> None:
         if self.is_running:
             self.popen.kill()
+        self._bury()
+
+    def _bury(self) -> None:
         self.popen.wait()
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def _environment() -> dict[str, str]:
@@ -113,13 +121,19 @@ class Driver(Process):
             self._answers.put(line)
         self._answers.put(b"")
 
+    def _bury(self) -> None:
+        # It reads until the process is gone; a pipe is not closed under its hands.
+        self.popen.wait()
+        self._reader.join()
+        super()._bury()
+
     def send(self, do: str, **arguments: object) -> None:
         """Begin a command; `answer` waits for its end."""
         assert self.popen.stdin is not None
         try:
             self.popen.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self.popen.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):
             raise CaseFailed(f"{self.name} ended: {self.last_words()}") from None
 
     def answer(self, limit_s: float) -> dict[str, Any]:
@@ -150,6 +164,7 @@ class Side(ABC):
 
     name: str
     bookies_wanted = 3
+    reads_batches = True
 
     def __init__(self, zookeeper: str, folder: Path, turn: str) -> None:
         self.uri = f"zk+hierarchical://{zookeeper}/{turn}"
@@ -213,6 +228,10 @@ class Side(ABC):
         settings = self.client_settings(explicit_lac_ms=explicit_lac_ms)
         # Bookies register an instant after they serve, so the first attempt may come too early to create; see `cases.created`.
         driver.ask("connect", limit_s=START_LIMIT_S, uri=self.uri, settings=settings)
+
+    def data_folders(self) -> list[Path]:
+        """Journals and ledgers of all bookies."""
+        return [self.folder / name / kind for name in self.bookies for kind in ("journal", "ledgers")]
 
     def pids(self) -> dict[str, int]:
         return {name: process.pid for name, process in (*self.bookies.items(), *self.drivers.items()) if process.popen.returncode is None}

@@ -37,11 +37,12 @@ Named = tuple[tuple[str, Case], ...]
 
 LATENCY: Named = (("window_1", cases.window_1), ("rate_1000", cases.rate(1000)), ("rate_5000", cases.rate(5000)))
 APPENDS: Named = (("append_100", cases.append(100)), ("append_1k", cases.append(1024)), ("append_16k", cases.append(16 * 1024)))
+BATCHES = ("batch_cold", cases.catch_up(cold=True, batch=True))
 STORAGE: Named = (
     ("fill", cases.fill),
     ("catch_up_cold", cases.catch_up(cold=True, batch=False)),
     ("catch_up_cached", cases.catch_up(cold=False, batch=False)),
-    ("batch_cold", cases.catch_up(cold=True, batch=True)),
+    BATCHES,
     ("without_readers", cases.without_readers),
     ("under_readers", cases.under_readers),
     ("recovery", cases.recovery),
@@ -74,7 +75,9 @@ def plan(sizes: Sizes) -> Iterator[Planned]:
             yield Planned("append", side, number, (*warm, *LATENCY, ("tail", cases.tail), *APPENDS))
         yield Planned("append", "crossed", number, (*warm, *LATENCY, *APPENDS))
     for side in ("ours", "apache_shipped", "apache_advised"):
-        yield Planned("storage", side, 1, (*warm, *STORAGE))
+        # Over version 3 there are no batches.
+        storage = tuple(case for case in STORAGE if case is not BATCHES or side != "apache_shipped")
+        yield Planned("storage", side, 1, (*warm, *storage))
     for side in ("ours", "apache_shipped", "apache_advised"):
         yield Planned("ledgers", side, 1, (*warm, *LEDGERS))
     yield Planned("journal", "ours", 1, (("start_full_journal", cases.start_full_journal),))

@@ -140,11 +140,12 @@ class Apache(Side):
     def client_settings(self, *, explicit_lac_ms: int = 0) -> Mapping[str, object]:
         # Version 2 knows neither explicit last-add-confirmed nor long polls.
         wire_v2 = self.wire_v2 and not explicit_lac_ms
-        return {**CLIENT_SETTINGS, "useV2WireProtocol": wire_v2, "batchReadEnabled": True, "explicitLacInterval": explicit_lac_ms}
+        return {**CLIENT_SETTINGS, "useV2WireProtocol": wire_v2, "explicitLacInterval": explicit_lac_ms}
 
 
 class Shipped(Apache):
     name = "apache_shipped"
+    reads_batches = False
 
 
 class Advised(Apache):

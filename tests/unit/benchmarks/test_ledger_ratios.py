@@ -64,7 +64,7 @@ def test_processor_time_counts_at_its_worst_size() -> None:
 def test_catch_up_counts_against_the_faster_way_that_apache_reads() -> None:
     runs = [run("ours", "catch_up_cold", per_s=400.0)]
     for side, ranges, batches in ((SHIPPED, 10.0, 50.0), (ADVISED, 20.0, 100.0)):
-        runs += [run(side, "catch_up_cold", per_s=ranges), run(side, "batch_cold", per_s=batches)]
+        runs += [run(side, "catch_up_cold", per_s=ranges)] + ([run(side, "batch_cold", per_s=batches)] if side == ADVISED else [])
     assert ratios(Runs(runs))["catch_up_read_vs_apache"] == pytest.approx(2.0)
 
 

@@ -1,0 +1,138 @@
+"""What the comparison does around its measurements: clients that fail or are late, cases that lose entries, the plan."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.ledger import cases, machine, stalling
+from benchmarks.ledger.cases import FULL, QUICK, Sizes, Turn
+from benchmarks.ledger.machine import MemorySampler
+from benchmarks.ledger.processes import CaseFailed, Driver
+from benchmarks.ledger.ratios import Run, Runs, ratios
+from benchmarks.ledger.run import Planned, plan
+from benchmarks.ledger.table import CASES
+
+ANSWERING = """
+import json, sys, time
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["do"] == "leave":
+        sys.exit("left")
+    time.sleep(command.get("wait", 0))
+    print(json.dumps({"error": "no"} if command["do"] == "fail" else {"ok": command}), flush=True)
+"""
+
+
+def driver(folder: Path) -> Driver:
+    return Driver("client", [sys.executable, "-c", ANSWERING], folder / "client.log")
+
+
+def test_a_client_answers_fails_and_goes_on(tmp_path: Path) -> None:
+    client = driver(tmp_path)
+    try:
+        assert client.ask("hello", limit_s=30, what=1) == {"do": "hello", "what": 1}
+        with pytest.raises(CaseFailed, match="client: no"):
+            client.ask("fail", limit_s=30)
+        assert client.ask("hello", limit_s=30)["do"] == "hello"
+    finally:
+        client.kill()
+    assert not client.is_running
+
+
+def test_a_late_client_is_killed(tmp_path: Path) -> None:
+    client = driver(tmp_path)
+    client.ask("hello", limit_s=30)
+    with pytest.raises(CaseFailed, match="no answer within"):
+        client.ask("hello", limit_s=0.05, wait=20)
+    assert not client.is_running
+    with pytest.raises(CaseFailed):
+        client.ask("hello", limit_s=30)
+
+
+def test_a_client_that_ends_says_why(tmp_path: Path) -> None:
+    client = driver(tmp_path)
+    with pytest.raises(CaseFailed, match="left"):
+        client.ask("leave", limit_s=30)
+    client.kill()
+
+
+class Told:
+    """A client that gives the answers it was told to."""
+
+    is_running = True
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        return self.answers[do]
+
+
+def test_reading_fewer_entries_than_were_written_is_no_measurement() -> None:
+    whole = {"entries": 4, "bytes": 4 * cases.PAYLOAD_BYTES, "per_s": 1.0}
+    assert cases.read(Told(read=whole), 7, batch=False, count=4) == whole  # type: ignore[arg-type]
+    with pytest.raises(CaseFailed, match="3 of 4"):
+        cases.read(Told(read={**whole, "entries": 3}), 7, batch=False, count=4)  # type: ignore[arg-type]
+
+
+def test_a_case_needs_what_an_earlier_one_should_have_left() -> None:
+    turn = Turn(None, QUICK, MemorySampler(dict))  # type: ignore[arg-type]
+    with pytest.raises(CaseFailed, match="not there"):
+        cases.catch_up(cold=True, batch=False)(turn)
+
+
+@pytest.mark.parametrize("sizes", [QUICK, FULL])
+def test_the_plan_measures_every_target_and_every_line_of_the_table(sizes: Sizes) -> None:
+    runs = [done(planned, case) for planned in plan(sizes) for case, _ in planned.cases]
+    assert None not in ratios(Runs(runs, fdatasync_p50_ms=0.1, bounds_mib=100.0)).values()
+    assert {case for case, _, _ in CASES} <= {run.case for run in runs}
+
+
+def done(planned: Planned, case: str) -> Run:
+    names = ("per_s", "cpu_s_per_million", "p50_ms", "p99_ms", "append_p50_ms", "memory_mib", "start_s", "recovery_s")
+    return Run(planned.side, case, planned.round, dict.fromkeys(names, 1.0), memory_mib={"bookie-1": 50.0})
+
+
+def test_sides_take_turns() -> None:
+    appending = [one.side for one in plan(QUICK) if one.group == "append"]
+    assert appending == 2 * ["floor", "ours", "apache_shipped", "apache_advised", "crossed"]
+
+
+def test_pages_in_the_cache_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (3 * machine.PAGE_BYTES + 1))
+    assert machine.cached_pages(path) == (4, 4)
+    path.write_bytes(b"")
+    assert machine.cached_pages(path) == (0, 0)
+    assert machine.make_cold([tmp_path]) == 0.0
+
+
+def test_memory_and_processor_time_of_this_process_are_seen() -> None:
+    pids = {"bookie-1": os.getpid()}
+    before = machine.cpu_seconds(pids)
+    with MemorySampler(lambda: pids) as sampler:
+        sum(range(2_000_000))
+    assert 5 < sampler.of_bookies(max) == sampler.peaks()["bookie-1"]
+    assert machine.cpu_seconds(pids) > before
+
+
+def test_a_stalled_disk_holds_up_calls_until_it_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flag = tmp_path / "flag"
+    flag.touch()
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            flag.unlink()
+
+    monkeypatch.setattr("benchmarks.ledger.stalling.time.sleep", sleep)
+    assert stalling.held_up(divmod, str(flag))(7, 2) == (3, 1)
+    assert len(waits) == 3
+    assert stalling.held_up(divmod, str(flag))(7, 2) == (3, 1)
+    assert len(waits) == 3
