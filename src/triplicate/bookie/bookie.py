@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 
+from triplicate.bookie.budgets import AnswerShares, FrameBudget
 from triplicate.bookie.connection import Connection
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import Directories
@@ -52,6 +53,8 @@ class Bookie:
         self._reopened: ClusterMetadata | None = None
         self._directories = Directories(host.disk, settings)
         self._connections: dict[int, Connection] = {}
+        self._frames = FrameBudget(host.clock, settings.unfinished_frames_bytes)
+        self._shares = AnswerShares(settings)
         self._listener: Listener | None = None
         self._storage: Storage | None = None
         self._registration: Registration | None = None
@@ -163,7 +166,11 @@ class Bookie:
         await guard.make_reserves()
         try:
             self._listener = await host.network.listen(
-                lambda: Connection(host, settings, requests, scope, self._connected, self._disconnected), settings.host, settings.port
+                lambda: Connection(
+                    host, settings, requests, scope, self._frames, self._shares.share_bytes, self._connected, self._disconnected
+                ),
+                settings.host,
+                settings.port,
             )
         except OSError as error:
             raise EnvironmentFault(
@@ -214,6 +221,7 @@ class Bookie:
             await self._guard.aclose()
         for connection in list(self._connections.values()):
             connection.close()
+        self._frames.close()
         if self._scope is not None:
             await self._scope.aclose()
         if self._reopened is not None:
@@ -223,10 +231,20 @@ class Bookie:
     # Called by the parts.
 
     def _connected(self, connection: Connection) -> None:
+        if len(self._connections) >= self.settings.connections:
+            connection.drop("too many connections")
+            return
         self._connections[id(connection)] = connection
+        self._share_answers()
 
     def _disconnected(self, connection: Connection) -> None:
-        self._connections.pop(id(connection), None)
+        if self._connections.pop(id(connection), None) is not None:
+            self._share_answers()
+
+    def _share_answers(self) -> None:
+        if self._shares.count(len(self._connections)):
+            for connection in self._connections.values():
+                connection.share_answers(self._shares.share_bytes)
 
     def _take_metadata(self, metadata: ClusterMetadata) -> None:
         self._reopened = metadata
@@ -290,3 +308,8 @@ class Bookie:
         metrics.journal_waiting.set_function(lambda: sum([journal.waiting_bytes for journal in storage.journals]))
         metrics.cache_bytes.set_function(lambda: storage.cache.size_bytes)
         metrics.handles.set_function(lambda: len(storage.ledgers))
+        connections = self._connections
+        metrics.unfinished_frames.set_function(lambda: self._frames.held_bytes)
+        metrics.frames_most.set_function(lambda: max([each.frame_held for each in connections.values()], default=0))
+        metrics.answers_waiting.set_function(lambda: sum([each.answers_waiting_bytes for each in connections.values()]))
+        metrics.answers_most.set_function(lambda: max([each.answers_waiting_bytes for each in connections.values()], default=0))

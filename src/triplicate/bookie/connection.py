@@ -9,6 +9,7 @@ from typing import cast
 
 from triplicate.bookie.adds import AddIntake
 from triplicate.bookie.asked import Asked
+from triplicate.bookie.budgets import FrameBudget
 from triplicate.bookie.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.ledgers import LedgerHandle
 from triplicate.bookie.requests import Requests, changes_ledger, ledger_of
@@ -17,14 +18,13 @@ from triplicate.errors import CorruptionError, FormatError, FrameTooLarge, Proto
 from triplicate.runtime import Host, TaskScope
 from triplicate.wire import AddRequest, BatchReadResponse, FrameBuffer, ReadLacResponse, ReadResponse, Response, Status, next_frame
 
-WRITE_BUFFER_BYTES = 4 * 1024 * 1024
-"""A connection whose peer leaves more than this unread is not read and gets no answers to reads until it has caught up."""
-
 
 class Connection(asyncio.Protocol):
     """A client.
 
     Args:
+        frames: what it shares with the others; see there for the fields that begin with `frame_`.
+        answers_bytes: a connection whose peer leaves more than this unread is not read and gets no answers to reads until it has caught up.
         closed: called when the connection is gone.
     """
 
@@ -34,6 +34,8 @@ class Connection(asyncio.Protocol):
         settings: BookieSettings,
         requests: Requests,
         scope: TaskScope,
+        frames: FrameBudget,
+        answers_bytes: int,
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
@@ -53,6 +55,11 @@ class Connection(asyncio.Protocol):
         self._dialect: Dialect = V3Dialect(not settings.clients_before_4_15)
         """What the peer speaks: version 3 until it sends something else, then what is older, for good."""
         self._frames = FrameBuffer(settings.frame_limit_bytes)
+        self._budget = frames
+        self._answers_bytes = answers_bytes
+        self.frame_held = 0
+        self.frame_reserved = 0
+        self.frame_since = 0.0
         self._held: dict[str, None] = {}
         """Why the connection is not read just now."""
         self._buffer = b""
@@ -66,7 +73,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._transport.set_write_buffer_limits(high=self._answers_bytes)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name)
         self._metrics.connections.inc()
@@ -76,6 +83,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport = None
+        self._budget.forget(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
         self._closed(self)
@@ -89,6 +97,35 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._requests.reads.wake()
         self._release("peer does not read")
+
+    # What it shares with others.
+
+    @property
+    def is_read(self) -> bool:
+        return self._transport is not None and not self._held
+
+    @property
+    def answers_waiting_bytes(self) -> int:
+        """What the peer has not taken yet."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def hold_for_frames(self) -> None:
+        self._hold("frames are full")
+
+    def go_on_with_frames(self) -> None:
+        self._release("frames are full")
+
+    def share_answers(self, most_bytes: int) -> None:
+        """From now on so much may wait for the peer."""
+        self._answers_bytes = most_bytes
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.set_write_buffer_limits(high=most_bytes)
+
+    def drop(self, reason: str) -> None:
+        """Close it because it takes room from others."""
+        self._host.trace("bookie.connection_dropped", peer=self.peer, reason=reason)
+        if self._transport is not None:
+            self._transport.abort()
 
     # Holding back.
 
@@ -125,12 +162,14 @@ class Connection(asyncio.Protocol):
         try:
             buffer = self._frames.feed(data)
             if not buffer:
+                self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
                 return
             self._buffer, self._position, self._turn_bytes, self._turn_requests = buffer, 0, 0, 0
             if not self._held:
                 self._handle_frames()
             self._adds.submit()
             self._frames.keep(self._buffer, self._position)
+            self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
         except (ProtocolError, FrameTooLarge) as error:
             self._adds.submit()
             self._host.trace("bookie.protocol_error", peer=self.peer, error=str(error))
@@ -211,13 +250,21 @@ class Connection(asyncio.Protocol):
             self._wait_for_room()
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
+        elif self.reads and self._requests.reads.full:
+            # Who has none outstanding gets one in: so everybody goes on.
+            self._hold("reads wait")
+            self._requests.reads.tell_room(self)
         elif self._turn_bytes >= self._settings.read_turn_bytes or self._turn_requests >= self._settings.turn_requests:
             # Others have their turn before this peer goes on.
             self._hold("turn is over")
             self._host.clock.call_at(self._host.clock.monotonic(), self._release, "turn is over")
 
     def reads_done(self) -> None:
-        if len(self.reads) < self._settings.reads_outstanding:
+        if len(self.reads) >= self._settings.reads_outstanding:
+            return
+        if self.reads and self._requests.reads.full:
+            self._requests.reads.tell_room(self)
+        else:
             self._release("reads wait")
 
     def _load(self, ledger_id: int) -> bool:

@@ -29,6 +29,11 @@ class BookieMetrics:
         self.other_requests = counter("bookkeeper_server_OTHER_REQUEST", "Other requests received.", ("kind",))
         self.blocked = counter("bookkeeper_server_ADD_ENTRY_BLOCKED", "Times that a connection was not read, by reason.", ("reason",))
         self.connections = gauge("bookkeeper_server_CONNECTIONS", "Open connections.")
+        self.unfinished_frames = gauge("bookie_unfinished_frames_bytes", "Bytes received of frames not complete or not yet served.")
+        self.answers_waiting = gauge("bookie_answers_waiting_bytes", "Bytes of answers that peers have not taken yet.")
+        self.answers_most = gauge("bookie_answers_waiting_bytes_max", "The same of the connection that leaves the most.")
+        self.frames_most = gauge("bookie_unfinished_frames_bytes_max", "Bytes of such frames of the connection that has the most.")
+        self.reads_outstanding = gauge("bookie_reads_outstanding", "Reads that wait for the reader's worker.")
         self.long_polls = gauge("bookkeeper_server_READ_ENTRY_LONG_POLL_WAITING", "Reads that wait for a last-add-confirmed to advance.")
         self.add_latency = distribution(
             "bookie_BOOKIE_ADD_ENTRY", "Seconds between an add's arrival and its answer: the oldest of each group."

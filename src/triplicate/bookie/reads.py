@@ -49,6 +49,10 @@ class Reads:
         self._settings = settings
         self._metrics = metrics
         self._peers: dict[int, Peer] = {}
+        self._outstanding = 0
+        self._held: dict[int, Peer] = {}
+        """Connections that are not read until fewer reads wait."""
+        metrics.reads_outstanding.set_function(lambda: self._outstanding)
         self._wanted = asyncio.Event()
 
     # On the loop.
@@ -62,6 +66,7 @@ class Reads:
         peer = asked.peer
         if not peer.is_gone:
             peer.reads.append(asked)
+            self._outstanding += 1
             self._peers[id(peer)] = peer
             self._wanted.set()
 
@@ -81,8 +86,26 @@ class Reads:
 
     def forget(self, peer: Peer) -> None:
         """The connection is gone."""
+        self._outstanding -= len(peer.reads)
         peer.reads.clear()
         self._peers.pop(id(peer), None)
+        self._held.pop(id(peer), None)
+        self._wake_held()
+
+    @property
+    def full(self) -> bool:
+        """As many reads wait as may, of all connections together."""
+        return self._outstanding >= self._settings.reads_outstanding_total
+
+    def tell_room(self, peer: Peer) -> None:
+        """Call `peer.reads_done` once fewer reads wait."""
+        self._held[id(peer)] = peer
+
+    def _wake_held(self) -> None:
+        if self._held and not self.full:
+            held, self._held = self._held, {}
+            for peer in held.values():
+                peer.reads_done()
 
     def wake(self) -> None:
         """A connection takes answers again."""
@@ -114,16 +137,20 @@ class Reads:
                 # A peer that just does not take answers is owed them all the same.
                 if not asked.peer.is_gone:
                     asked.peer.reads.appendleft(asked)
+                    self._outstanding += 1
                     self._peers[id(asked.peer)] = asked.peer
             for peer in {id(asked.peer): asked.peer for asked in portion}.values():
                 peer.reads_done()
+            self._wake_held()
 
     def _portion(self) -> list[Asked]:
         portion: list[Asked] = []
         for key, peer in list(self._peers.items()):
             if not peer.takes_answers:
                 continue
-            portion += [peer.reads.popleft() for _ in range(min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion)))]
+            count = min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion))
+            portion += [peer.reads.popleft() for _ in range(count)]
+            self._outstanding -= count
             # Who was served goes behind the others.
             del self._peers[key]
             if peer.reads:

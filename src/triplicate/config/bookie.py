@@ -107,6 +107,31 @@ class BookieSettings:
         high=32 * MIB,
         bookkeeper="nettyMaxFrameSizeBytes",
     )
+    connections: int = setting(
+        4_000, "Connections that may be open; more are closed at once.", unit="connections", low=1, high=1_000_000
+    )
+    unfinished_frames_bytes: int = setting(
+        32 * MIB,
+        "Memory for frames that have not arrived completely, of all connections; beyond it a connection is not read, beyond twice as much "
+        "it is closed.",
+        unit="bytes",
+        low=64 * KIB,
+        high=64 * GIB,
+    )
+    answers_per_connection_bytes: int = setting(
+        4 * MIB,
+        "Answers that one connection may leave unread; beyond it the connection is not read and gets no answers to reads.",
+        unit="bytes",
+        low=4 * KIB,
+        high=GIB,
+    )
+    answers_waiting_bytes: int = setting(
+        64 * MIB,
+        "The same for all connections together: with many of them each has only its share of this.",
+        unit="bytes",
+        low=64 * KIB,
+        high=64 * GIB,
+    )
     reads_outstanding: int = setting(
         1_000,
         "Reads beyond the cache that one connection may have waiting; beyond it the connection is not read.",
@@ -114,6 +139,9 @@ class BookieSettings:
         low=1,
         high=1_000_000,
         bookkeeper="maxPendingReadRequestsPerThread",
+    )
+    reads_outstanding_total: int = setting(
+        20_000, "The same for all connections together.", unit="requests", low=1, high=10_000_000
     )
     turn_requests: int = setting(
         512,

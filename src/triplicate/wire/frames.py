@@ -62,6 +62,11 @@ class FrameBuffer:
         """Bytes of the incomplete frame that are here already."""
         return self._held
 
+    @property
+    def wanted_bytes(self) -> int:
+        """Bytes of the frame that what is held begins with; its length alone while that is not complete."""
+        return max(self._wanted, LENGTH_BYTES) if self._pieces else 0
+
     def feed(self, data: bytes) -> bytes:
         """Bytes that begin with a frame's length; empty while the first frame is not complete."""
         if not self._pieces:

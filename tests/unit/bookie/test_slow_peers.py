@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from triplicate.bookie import connection
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import ReadRequest, ReadResponse, Status
 
 ENTRIES = 30
 
 
-def test_reads_that_were_taken_up_when_the_peer_stopped_reading_are_answered_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "WRITE_BUFFER_BYTES", 64 * 1024)
-
+def test_reads_that_were_taken_up_when_the_peer_stopped_reading_are_answered_later() -> None:
     async def body(rig: Rig) -> None:
         codec = EntryCodec(5, DigestType.CRC32C, b"")
         client = await rig.connect()
@@ -32,4 +27,4 @@ def test_reads_that_were_taken_up_when_the_peer_stopped_reading_are_answered_lat
         answers = [await client.answer() for _ in range(ENTRIES)]
         assert sorted(answer.entry_id for answer in answers if isinstance(answer, ReadResponse)) == list(range(ENTRIES))
 
-    run_rig(body, read_turn_bytes=64 * 1024, verify_on_write="off")
+    run_rig(body, read_turn_bytes=64 * 1024, answers_per_connection_bytes=64 * 1024, verify_on_write="off")

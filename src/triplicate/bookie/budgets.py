@@ -1,0 +1,154 @@
+"""Memory that all connections share: bytes of frames that are not complete, and answers that peers have not taken.
+
+**Frames.** A connection reserves room for the whole frame that it has begun to receive, so who is read can also finish. Without room it
+is not read. While others wait, a connection that is read and sends nothing more of its frame is closed: it holds room for nothing. Past
+twice the bound the connection that brought the last bytes is closed.
+
+**Answers.** Each connection may have a share of the bound waiting in its socket's buffer, the fewer connections the more; past it the
+connection is not read and its reads wait.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from triplicate.config import BookieSettings
+from triplicate.runtime import Clock, Timer
+
+STALE_S = 10.0
+"""After so long without a byte a begun frame no longer keeps others waiting."""
+LOOK_S = 1.0
+
+
+class Receiving(Protocol):
+    """A connection, as far as its unfinished frame goes. The budget alone changes these fields."""
+
+    frame_held: int
+    """Bytes that are here."""
+    frame_reserved: int
+    frame_since: float
+    """When the last of them came."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its peer could send on."""
+
+    def hold_for_frames(self) -> None: ...
+
+    def go_on_with_frames(self) -> None: ...
+
+    def drop(self, reason: str) -> None:
+        """Close it."""
+
+
+class FrameBudget:
+    """See the module's text."""
+
+    def __init__(self, clock: Clock, limit_bytes: int) -> None:
+        self.held_bytes = 0
+        """Bytes of unfinished frames, and of whole ones whose turn has not come."""
+        self.reserved_bytes = 0
+        self._clock = clock
+        self._limit = limit_bytes
+        self._of: dict[int, Receiving] = {}
+        """Connections with a reservation."""
+        self._waiting: dict[int, tuple[Receiving, int]] = {}
+        self._timer: Timer | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Connections that are not read for want of room."""
+        return len(self._waiting)
+
+    def note(self, connection: Receiving, held: int, wanted: int) -> None:
+        """After every chunk: so much is held of a connection, and so long is what it begins with."""
+        if not held and not connection.frame_held:
+            return
+        self.held_bytes += held - connection.frame_held
+        connection.frame_held = held
+        connection.frame_since = self._clock.monotonic()
+        if self.held_bytes > 2 * self._limit:
+            connection.drop("unfinished frames fill their memory")
+            return
+        needed = max(held, wanted) if held else 0
+        if needed > connection.frame_reserved and not self._fits(connection, needed):
+            self._reserve(connection, 0)
+            self._waiting[id(connection)] = connection, needed
+            connection.hold_for_frames()
+            if self._timer is None:
+                self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+            return
+        grew = needed >= connection.frame_reserved
+        self._reserve(connection, needed)
+        if self._waiting and not grew:
+            self._let_wait_no_more()
+
+    def forget(self, connection: Receiving) -> None:
+        """The connection is gone."""
+        self._waiting.pop(id(connection), None)
+        self.held_bytes -= connection.frame_held
+        connection.frame_held = 0
+        self._reserve(connection, 0)
+        self._let_wait_no_more()
+
+    def _fits(self, connection: Receiving, needed: int) -> bool:
+        others = self.reserved_bytes - connection.frame_reserved
+        # One frame always fits, however small the bound.
+        return others == 0 or (not self._waiting and others + needed <= self._limit)
+
+    def _reserve(self, connection: Receiving, size: int) -> None:
+        self.reserved_bytes += size - connection.frame_reserved
+        connection.frame_reserved = size
+        if size:
+            self._of[id(connection)] = connection
+        else:
+            self._of.pop(id(connection), None)
+
+    def _let_wait_no_more(self) -> None:
+        while self._waiting:
+            key, (connection, needed) = next(iter(self._waiting.items()))
+            if self.reserved_bytes and self.reserved_bytes + needed > self._limit:
+                return
+            del self._waiting[key]
+            self._reserve(connection, needed)
+            connection.frame_since = self._clock.monotonic()
+            connection.go_on_with_frames()
+
+    def _look(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        now = self._clock.monotonic()
+        for connection in list(self._of.values()):
+            if connection.is_read and now - connection.frame_since >= STALE_S:
+                connection.drop("a frame was begun and not finished while others waited")
+        if self._waiting and self._timer is None:
+            self._timer = self._clock.call_at(now + LOOK_S, self._look)
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class AnswerShares:
+    """How many bytes of answers one connection may have waiting."""
+
+    def __init__(self, settings: BookieSettings) -> None:
+        self._total = settings.answers_waiting_bytes
+        self._most = settings.answers_per_connection_bytes
+        self._sharers = 1
+
+    def count(self, connections: int) -> bool:
+        """So many connections share now. True when the share has changed: it does so when their number has doubled or halved."""
+        before = self.share_bytes
+        while self._sharers < connections:
+            self._sharers *= 2
+        while self._sharers > 1 and self._sharers >= 4 * connections:
+            self._sharers //= 2
+        return self.share_bytes != before
+
+    @property
+    def share_bytes(self) -> int:
+        return max(1, min(self._most, self._total // self._sharers))

@@ -1,0 +1,92 @@
+"""Every buffer of a bookie that grows with what others send or ask, with its bound. `docs/operations.md` shows the same table.
+
+The bounds count what is buffered; Python's own overhead beside them does not grow with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.bookie.index_file import COMMITS_BYTES_MAX
+from triplicate.config import BookieSettings
+
+HANDLE_BYTES = 1024
+"""A ledger's handle with its key, verifier and places in tables."""
+ASKED_BYTES = 768
+"""A request that waits, decoded, with what leads to its peer."""
+CHUNK_BYTES = 256 * 1024
+"""The most that asyncio and uvloop hand over at once."""
+FLUSH_WRITE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One buffer."""
+
+    buffer: str
+    bytes: int
+    settings: tuple[str, ...]
+    """What sets the bound, without the section."""
+    beyond: str
+    """What happens at the bound."""
+    metric: str
+
+
+def memory_bounds(settings: BookieSettings) -> list[Bound]:
+    """All of them; the sum of their bytes is what a bookie's memory may grow by."""
+    half = settings.write_cache_bytes // 2
+    journals = len(settings.journal_directories)
+    return [
+        Bound(
+            "unfinished frames of all connections",
+            2 * settings.unfinished_frames_bytes + settings.frame_limit_bytes + CHUNK_BYTES,
+            ("unfinished_frames_bytes", "frame_limit_bytes"),
+            "the connection is not read, then closed; one that sends nothing more is closed while others wait",
+            "bookie_unfinished_frames_bytes",
+        ),
+        Bound(
+            "answers waiting to be sent, of all connections",
+            settings.answers_waiting_bytes + 2 * (settings.read_turn_bytes + settings.batch_read_bytes),
+            ("answers_waiting_bytes", "answers_per_connection_bytes", "read_turn_bytes", "batch_read_bytes"),
+            "the connection is not read, and its reads wait",
+            "bookie_answers_waiting_bytes",
+        ),
+        Bound(
+            "reads outstanding",
+            settings.reads_outstanding_total * ASKED_BYTES,
+            ("reads_outstanding_total", "reads_outstanding"),
+            "the connection is not read",
+            "bookie_reads_outstanding",
+        ),
+        Bound(
+            "reads waiting for a last-add-confirmed",
+            settings.long_polls_outstanding * ASKED_BYTES,
+            ("long_polls_outstanding", "long_polls_per_connection"),
+            "refused: too many requests",
+            "bookkeeper_server_READ_ENTRY_LONG_POLL_WAITING",
+        ),
+        Bound(
+            "what waits for the journals",
+            2 * settings.journal_queue_bytes * journals + settings.journal_group_bytes * journals,
+            ("journal_queue_bytes", "journal_group_bytes"),
+            "connections are not read, then adds are refused: too many requests",
+            "bookie_journal_JOURNAL_MEMORY_USED",
+        ),
+        Bound(
+            "entries not yet flushed",
+            4 * half,
+            ("write_cache_bytes",),
+            "connections are not read, then adds are refused: too many requests",
+            "bookie_write_cache_size",
+        ),
+        Bound(
+            "ledgers' state",
+            settings.ledger_handles * HANDLE_BYTES,
+            ("ledger_handles",),
+            "idle ones are read from the index again",
+            "bookie_ledger_handles",
+        ),
+        Bound("pages of the index", settings.index_cache_bytes + 2 * COMMITS_BYTES_MAX, ("index_cache_bytes",), "read again", "-"),
+        Bound("what was read ahead", settings.read_cache_bytes, ("read_cache_bytes",), "read again", "-"),
+        Bound("blocks on their way into an entry log", 2 * FLUSH_WRITE_BYTES, (), "written", "-"),
+    ]
