@@ -67,6 +67,7 @@ def parts() -> list[Part]:
     return [
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
         Part("unit", folders=("tests/unit", "tests/property", "tests/golden")),
+        Part("crash", folders=("tests/crash",)),
         Part("simulation", folders=("tests/simulation",), alone=True),
         Part("house", folders=("tests/house",)),
         Part("fuzz", folders=("tests/fuzz",)),

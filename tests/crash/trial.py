@@ -1,0 +1,168 @@
+"""Start a bookie on what a crash left, and hold it to the book: acknowledged is there, fenced stays fenced, deleted stays away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.crash.book import Book, LedgerBook, wanted
+from tests.crash.lives import Lives, Nodes, codec_of
+from tests.crash.machine import Machine
+from tests.crash.medium import Medium, Operation, Sync, SyncDirectory
+from triplicate.config import BookieSettings
+from triplicate.errors import TriplicateError
+from triplicate.ledger import decode_availability
+from triplicate.sim.loop import SimulationStuck
+from triplicate.wire import (
+    AddRequest,
+    ListEntriesRequest,
+    ListEntriesResponse,
+    ReadLacRequest,
+    ReadLacResponse,
+    ReadRequest,
+    ReadResponse,
+    Status,
+)
+
+PROBE_ENTRY = 5000
+"""An id that no play uses: whether an old writer is let in is tried with it."""
+MISSING = (Status.NO_ENTRY, Status.NO_LEDGER)
+
+
+@dataclass(slots=True)
+class Expected:
+    """What to hold a start to: the book as of a place in the record, after a kill or a power cut."""
+
+    book: Book
+    place: int
+    killed: bool
+    nodes: Nodes
+    """What the metadata holds."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    problems: list[str] = field(default_factory=list)
+    facts: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    record: list[Operation] = field(default_factory=list)
+    """What the start, a collection and a flush did to the disk."""
+    metadata_at: list[tuple[int, Nodes]] = field(default_factory=list)
+    refused: BaseException | None = None
+    """Why the bookie did not start."""
+
+
+def try_start(medium: Medium, settings: BookieSettings, expected: Expected, *, deep: bool = False) -> Verdict:
+    """Start and ask for everything. Uses up the medium.
+
+    Args:
+        deep: also collect garbage, flush, and ask again.
+    """
+    machine = Machine(medium)
+    lives = Lives(machine, settings, expected.nodes)
+    verdict = Verdict(facts=machine.facts, metadata_at=lives.metadata_at)
+    try:
+        machine.run(_tried(lives, expected, verdict, deep))
+    except (TriplicateError, OSError, SimulationStuck) as error:
+        verdict.problems.append(f"{type(error).__name__}: {error}")
+    finally:
+        lives.kill()
+        machine.close()
+    verdict.problems += [f"a failure on the loop: {failure}" for failure in machine.loop.failures]
+    return verdict
+
+
+async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool) -> None:
+    try:
+        await lives.start()
+    except (TriplicateError, OSError, AssertionError) as error:
+        verdict.refused = error
+        verdict.record = list(lives.machine.disk.record)
+        verdict.problems.append(f"the bookie does not start: {type(error).__name__}: {error}")
+        return
+    verdict.problems += await ask_everything(lives, expected)
+    if deep:
+        await lives.machine.as_process(lives.running.collect_garbage())
+        await lives.flush()
+        await lives.machine.as_process(lives.running.collect_garbage())
+        verdict.problems += [f"after a collection: {problem}" for problem in await ask_everything(lives, expected, collected=True)]
+    verdict.record = list(lives.machine.disk.record)
+    verdict.problems += await try_old_writers(lives, expected)
+
+
+async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = False) -> list[str]:
+    """Read every entry, list, and last-add-confirmed; returns what is wrong. The requests are answered without a connection in between."""
+    problems: list[str] = []
+    for ledger_id, book in expected.book.ledgers.items():
+        handle = await lives.machine.as_process(lives.running.storage.load(ledger_id))
+        deleted = book.deleted <= expected.place
+        found: dict[int, bytes] = {}
+        for entry_id in range(max(book.entries, default=-1) + 2):
+            answer = lives.answer(ReadRequest(ledger_id, entry_id), handle)
+            assert isinstance(answer, ReadResponse)
+            problem = _entry_problem(book, expected, entry_id, answer, deleted)
+            if problem:
+                problems.append(f"ledger {ledger_id} entry {entry_id}: {problem}")
+            if answer.body is not None:
+                found[entry_id] = answer.body
+        more = _list_problems(lives.answer(ListEntriesRequest(ledger_id), handle), found)
+        more += _lac_problems(book, expected, lives.answer(ReadLacRequest(ledger_id), handle), deleted)
+        if collected and deleted and found:
+            more.append("deleted, collected, and still there")
+        problems += [f"ledger {ledger_id}: {problem}" for problem in more]
+    return problems
+
+
+def _entry_problem(book: LedgerBook, expected: Expected, entry_id: int, answer: ReadResponse, deleted: bool) -> str | None:
+    want = wanted(book.entries.get(entry_id, []), expected.place, killed=expected.killed)
+    if answer.status in MISSING:
+        return f"acknowledged and lost ({answer.status.name})" if want is not None and want.required and not deleted else None
+    if answer.status is not Status.OK or answer.body is None:
+        return f"cannot be read ({answer.status.name})"
+    if want is None:
+        return "was never written, and is there"
+    if answer.body not in want.allowed:
+        return "an older copy, or other bytes, stand for what was acknowledged last"
+    return None
+
+
+def _list_problems(answer: object, found: dict[int, bytes]) -> list[str]:
+    assert isinstance(answer, ListEntriesResponse)
+    if answer.status in MISSING:
+        return ["it is there and cannot be listed"] if found else []
+    if answer.status is not Status.OK or answer.availability is None:
+        return [f"its list is {answer.status.name}"]
+    listed = [entry_id for run in decode_availability(answer.availability).runs() for entry_id in run]
+    return [] if listed == sorted(found) else [f"listed are {listed}, read were {sorted(found)}"]
+
+
+def _lac_problems(book: LedgerBook, expected: Expected, answer: object, deleted: bool) -> list[str]:
+    assert isinstance(answer, ReadLacResponse)
+    want = wanted(book.lacs, expected.place, killed=expected.killed)
+    if answer.status not in (Status.OK, *MISSING):
+        return [f"its last-add-confirmed is {answer.status.name}"]
+    if answer.lac_body is None:
+        return ["its explicit last-add-confirmed is lost"] if want is not None and want.required and not deleted else []
+    if want is None or answer.lac_body not in want.allowed:
+        return ["its explicit last-add-confirmed is an older one, or was never written"]
+    return []
+
+
+async def try_old_writers(lives: Lives, expected: Expected) -> list[str]:
+    """A writer that knows nothing of any fence adds to every ledger. This changes the ledgers, so it comes last."""
+    problems: list[str] = []
+    caller = lives.caller()
+    for ledger_id, book in expected.book.ledgers.items():
+        codec = codec_of(ledger_id)
+        body = codec.encode(PROBE_ENTRY, -1, 0, b"probe")
+        status = getattr(await caller.ask(AddRequest(ledger_id, PROBE_ENTRY, codec.master_key, body)), "status", None)
+        fenced = any(claim.answered <= expected.place for claim in book.fences)
+        asked = any(claim.asked < expected.place for claim in book.fences)
+        if fenced and status is not Status.FENCED:
+            problems.append(f"ledger {ledger_id}: its fence is lost, an old writer's add is {status!r}")
+        elif not asked and status is not Status.OK:
+            problems.append(f"ledger {ledger_id}: was never fenced, and a writer's add is {status!r}")
+    return problems
+
+
+def syncs_of(record: list[Operation]) -> list[int]:
+    """How many operations there are up to and with each sync."""
+    return [number + 1 for number, operation in enumerate(record) if isinstance(operation, Sync | SyncDirectory)]

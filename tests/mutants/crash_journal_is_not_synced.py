@@ -1,0 +1,26 @@
+"""The journal's groups are written and never synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/crash/test_points.py::test_what_was_acknowledged_is_there_after_a_crash_at_any_point"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.journal import Journal, JournalItem
+    from triplicate.runtime import File, Group
+
+    form = Journal._form
+
+    class Unsynced:
+        def __init__(self, file: File) -> None:
+            self.pwrite = file.pwrite
+
+        def sync(self) -> None: ...
+
+    def form_unsynced(self: Journal, items: list[JournalItem]) -> tuple[Group, int]:
+        group, count = form(self, items)
+        return Group(Unsynced(group.file), group.offset, group.buffers, group.tell_written), count  # type: ignore[arg-type]
+
+    patch(Journal, "_form", form_unsynced)
