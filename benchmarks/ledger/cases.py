@@ -53,6 +53,8 @@ class Sizes:
     recoveries: int
     journal_entries: int
     stall_s: float
+    settle_s: float
+    """Rest before memory is looked at; in full the time of a flush."""
     limit_s: float
     """For the whole run."""
 
@@ -74,6 +76,7 @@ FULL = Sizes(
     recoveries=3,
     journal_entries=1 << 20,
     stall_s=30.0,
+    settle_s=FLUSH_WAIT_S,
     limit_s=45 * 60.0,
 )
 QUICK = Sizes(
@@ -93,6 +96,7 @@ QUICK = Sizes(
     recoveries=1,
     journal_entries=1 << 17,
     stall_s=8.0,
+    settle_s=3.0,
     limit_s=10 * 60.0,
 )
 
@@ -260,7 +264,7 @@ def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
 def with_ledgers(turn: Turn) -> Figures:
     """Latency at a rate, memory, and size of what is not entries, with the ledgers that are there; then a restart."""
     driver, side, sizes = turn.side.client(), turn.side, turn.sizes
-    time.sleep(FLUSH_WAIT_S)
+    time.sleep(sizes.settle_s)
     ledgers = created(driver)
     append_at(driver, ledgers, RATE_FOR_READERS, sizes.warm_s)
     with MemorySampler(side.pids) as sampler:

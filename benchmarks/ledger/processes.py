@@ -7,10 +7,12 @@ Every process is ended by its own id. Both clients read one JSON object a line, 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -25,6 +27,10 @@ BUILD = ROOT / "build" / "bench"
 START_LIMIT_S = 90.0
 STOP_LIMIT_S = 60.0
 POLL_S = 0.01
+
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
+_prctl = ctypes.CDLL(None).prctl
 
 
 class CaseFailed(Exception):
@@ -63,7 +69,13 @@ class Process:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             self.popen = subprocess.Popen(
-                list(command), stdin=stdin, stdout=errors if stdout is None else stdout, stderr=errors, cwd=ROOT, env=_environment()
+                list(command),
+                stdin=stdin,
+                stdout=errors if stdout is None else stdout,
+                stderr=errors,
+                cwd=ROOT,
+                env=_environment(),
+                preexec_fn=_die_with_parent,
             )
 
     @property
@@ -99,6 +111,11 @@ class Process:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+def _die_with_parent() -> None:
+    """Not even a killed run leaves anything behind."""
+    _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:
