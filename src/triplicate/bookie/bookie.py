@@ -6,6 +6,7 @@ import asyncio
 import errno
 
 from triplicate.bookie.budgets import AnswerShares, FrameBudget
+from triplicate.bookie.compaction import Compactor
 from triplicate.bookie.connection import Connection
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import Directories
@@ -60,6 +61,7 @@ class Bookie:
         self._registration: Registration | None = None
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
+        self._compactor: Compactor | None = None
         self._doubts: Doubts | None = None
         self._guard: DiskGuard | None = None
         self._long_polls: LongPolls | None = None
@@ -158,6 +160,7 @@ class Bookie:
         )
         self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
         self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s)
+        self._compactor = Compactor(host, storage, settings, self._metrics)
         reads = Reads(host, storage, settings, self._metrics)
         self._long_polls = LongPolls(host.clock, reads, settings, self._metrics)
         requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, guard, self._metrics)
@@ -182,6 +185,7 @@ class Bookie:
         scope.spawn(guard.run(), name="disk guard")
         scope.spawn(self._checks.run(), name="digests")
         scope.spawn(self._garbage.run(), name="garbage collection")
+        scope.spawn(self._compactor.run(), name="compaction")
         assert self._doubts is not None
         if self._doubts.active:
             scope.spawn(self._doubts.run(storage.ledgers), name="doubts")
@@ -194,6 +198,11 @@ class Bookie:
         """One round of garbage collection now; returns how many ledgers were deleted. Raises as `GarbageCollector.collect`."""
         assert self._garbage is not None, "the bookie runs"
         return await self._garbage.collect()
+
+    async def compact(self, threshold: float) -> int:
+        """Rewrite entry logs of which less than this share is alive; returns how many. Raises as `Compactor.compact`."""
+        assert self._compactor is not None, "the bookie runs"
+        return await self._compactor.compact(threshold)
 
     async def wait_failed(self) -> OSError:
         """Return when the bookie can no longer write and has stopped serving; the caller should `stop` it and end the process."""

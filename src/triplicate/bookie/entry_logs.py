@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 from triplicate.bookie.core.checksum import Buffer
@@ -28,6 +28,7 @@ from triplicate.bookie.core.entry_log import (
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, FileIdentity, decode_file_header, encode_file_header
 from triplicate.bookie.core.state import LedgerState, decode_states
 from triplicate.bookie.files import join, numbered_files, numbered_name
+from triplicate.bookie.places import NO_SPACE, LogPlaces
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File, Trace
 
@@ -46,6 +47,7 @@ ROW_MEMORY_BYTES = 80
 @dataclass(slots=True)
 class _OpenLog:
     number: int
+    directory: str
     file: File
     header: bytes
     end: int
@@ -55,18 +57,22 @@ class _OpenLog:
 class EntryLogWriter:
     """Appends blocks. Call `run` and `states` any number of times, then `sync`; only then do the returned places count."""
 
-    def __init__(self, disk: Disk, directories: Sequence[str], identity: FileIdentity, log_bytes: int, paths: dict[int, str]) -> None:
+    def __init__(
+        self, disk: Disk, places: LogPlaces, identity: FileIdentity, log_bytes: int, paths: dict[int, str], numbers: Iterator[int]
+    ) -> None:
         """
         Args:
             paths: of all logs by number; the writer adds those that it makes.
+            numbers: of logs that may be made; every writer of the same bookie draws from it.
         """
         self._disk = disk
-        self._directories = directories
+        self._places = places
         self._paths = paths
         self._identity = identity
         self._log_bytes = log_bytes
-        self._next_number = max(paths, default=0) + 1
+        self._numbers = numbers
         self._open: _OpenLog | None = None
+        self._needed_bytes = 0
         self._waiting: list[Buffer] = []
         self._waiting_bytes = 0
         self.sizes: dict[int, int] = {}
@@ -76,6 +82,11 @@ class EntryLogWriter:
     def open_number(self) -> int | None:
         """The log being filled; it must not be deleted."""
         return self._open.number if self._open is not None else None
+
+    @property
+    def busy(self) -> list[int]:
+        """Logs of which the index need not know yet what was written last."""
+        return [*self.sizes, *([self._open.number] if self._open is not None else [])]
 
     def runs(self, flush_number: int, ledger_id: int, entries: dict[int, bytes]) -> Iterator[tuple[int, BlockInfo]]:
         """Write a ledger's entries as one run, or several where they span or weigh too much; yields (log, run)."""
@@ -110,6 +121,7 @@ class EntryLogWriter:
             self._write(self._open)
             self._open.file.sync()
             self.sizes[self._open.number] = self._open.end
+            self._places.worked(self._open.directory)
         sizes, self.sizes = self.sizes, {}
         return sizes
 
@@ -130,42 +142,97 @@ class EntryLogWriter:
         log.file.close()
         self._open = None
 
-    def abandon(self) -> None:
-        """Close the file as it is, after a failure. What was not synced stands behind the last length that the index knows."""
-        if self._open is not None:
-            self._open.file.close()
-        self._open = None
+    def abandon(self, error: OSError | None = None) -> bool:
+        """Close the file as it is, after a failure. What was not synced stands behind the last length that the index knows.
+
+        Returns:
+            whether the failure was want of space, and another directory may have some.
+        """
+        log, self._open = self._open, None
         self._waiting, self._waiting_bytes = [], 0
         self.sizes = {}
+        if log is None:
+            return False
+        log.file.close()
+        return error is not None and error.errno in NO_SPACE and self._places.pass_over(log.directory)
 
     def _log(self) -> _OpenLog:
         if self._open is not None and self._open.end >= self._log_bytes:
             self.finish()
         if self._open is None:
-            number = self._next_number
-            self._next_number += 1
-            directory = self._directories[number % len(self._directories)]
+            self._open = self._new_log()
+        return self._open
+
+    def _new_log(self) -> _OpenLog:
+        refused: OSError | None = None
+        for directory in self._places.in_turn(self._needed_bytes):
+            number = next(self._numbers)
             path = join(directory, numbered_name(number, SUFFIX))
-            file = self._disk.open(path, create=True, exclusive=True)
             identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
             header = encode_file_header(ENTRY_LOG_MAGIC, identity)
+            try:
+                file = self._make(directory, path, header)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                self._places.pass_over(directory)
+                refused = refused or error
+            else:
+                self._paths[number] = path
+                return _OpenLog(number, directory, file, header, HEADER_BYTES, [])
+        assert refused is not None, "there is a directory"
+        raise refused
+
+    def _make(self, directory: str, path: str, header: bytes) -> File:
+        file = self._disk.open(path, create=True, exclusive=True)
+        try:
             file.pwrite([header], 0)
             file.sync()
             self._disk.sync_directory(directory)
-            self._paths[number] = path
-            self._open = _OpenLog(number, file, header, HEADER_BYTES, [])
-        return self._open
+        except OSError:
+            file.close()
+            self._disk.delete(path)
+            raise
+        return file
+
+    def need(self, size_bytes: int) -> None:
+        """Go on in a directory that has so much room, if there is one."""
+        self._needed_bytes = size_bytes
+        if self._open is not None and self._places.free_bytes(self._open.directory) < size_bytes:
+            self.finish()
+
+    def copy_of(self, run: BlockInfo, head: bytes) -> tuple[int, BlockInfo]:
+        """Begin a copy of a run; returns where it will stand. Its body follows by `copy`, all of it before anything else.
+
+        Args:
+            head: the run's header and table, as they stand in the log that it is copied from.
+        """
+        log = self._log()
+        place = replace(run, offset=log.end)
+        self._take(log, head)
+        return log.number, place
+
+    def copy(self, data: bytes, place: BlockInfo) -> None:
+        """The next part of the body of a run that `copy_of` began."""
+        log = self._open
+        assert log is not None, "a copy was begun"
+        self._take(log, data)
+        if log.end == place.end:
+            log.blocks.append(place)
 
     def _append(self, log: _OpenLog, buffers: Iterable[Buffer], info: BlockInfo) -> None:
         for buffer in buffers:
-            self._waiting.append(buffer)
-            self._waiting_bytes += len(buffer)
-            log.end += len(buffer)
-            if self._waiting_bytes >= WRITE_BYTES:
-                self._write(log)
-                log.file.sync()
+            self._take(log, buffer)
         assert log.end == info.end, "a block is as long as its header says"
         log.blocks.append(info)
+
+    def _take(self, log: _OpenLog, buffer: Buffer) -> None:
+        self._waiting.append(buffer)
+        self._waiting_bytes += len(buffer)
+        log.end += len(buffer)
+        if self._waiting_bytes >= WRITE_BYTES:
+            self._write(log)
+            log.file.sync()
 
     def _write(self, log: _OpenLog) -> None:
         if self._waiting:
@@ -288,10 +355,13 @@ class LogContent:
 
 
 def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
-    """Paths of all entry logs by number, ascending."""
+    """Paths of all entry logs by number, ascending. Raises CorruptionError: a number stands in two directories."""
     found: dict[int, str] = {}
     for directory in directories:
-        found.update(numbered_files(disk, directory, SUFFIX))
+        for number, path in numbered_files(disk, directory, SUFFIX).items():
+            if number in found:
+                raise CorruptionError(f"{path} and {found[number]} have the same number: one is a copy; move it away")
+            found[number] = path
     return dict(sorted(found.items()))
 
 

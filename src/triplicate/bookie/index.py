@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from triplicate.bookie.core.entry_log import MAX_RUN_SPAN, BlockInfo, BlockType
+from triplicate.bookie.core.entry_log import BLOCK_HEADER_BYTES, MAX_RUN_SPAN, BlockInfo, BlockType
 from triplicate.bookie.core.state import LedgerState, decode_state, encode_state
 from triplicate.bookie.index_file import COMMITS_SUFFIX, PAGE_BYTES, RESERVED_BYTES, IndexVfs
 from triplicate.errors import CorruptionError
@@ -178,6 +178,21 @@ class Index:
         """Logs that hold a run of a living ledger, ascending."""
         return [row[0] for row in self._rows("SELECT DISTINCT log FROM runs ORDER BY log")]
 
+    def living_bytes(self, log: int) -> int:
+        """Bytes of the blocks of living runs in a log. Reads a row of each."""
+        rows = self._rows("SELECT sum(? + table_bytes + body_bytes) FROM runs WHERE log = ?", (BLOCK_HEADER_BYTES, log))
+        return int(rows[0][0] or 0)
+
+    def runs_in(self, log: int, limit: int, after: BlockInfo | None = None) -> list[BlockInfo]:
+        """Living runs of a log, by ledger and last entry, at most `limit`, those that come behind `after`."""
+        behind = (after.ledger_id, after.last, after.flush_number, after.offset) if after is not None else (-1, -1, -1, -1)
+        rows = self._rows(
+            "SELECT offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
+            "WHERE log = ? AND (ledger, last, flush, offset) > (?, ?, ?, ?) ORDER BY ledger, last, flush, offset LIMIT ?",
+            (log, *behind, limit),
+        )
+        return [BlockInfo(BlockType.RUN, *row) for row in rows]
+
     def logs_with_states(self) -> list[int]:
         """Logs that hold the newest state record of a ledger, be it a deleted one."""
         return [row[0] for row in self._rows("SELECT log FROM ledgers UNION SELECT log FROM deleted ORDER BY log")]
@@ -261,6 +276,25 @@ class Index:
         """Forget ledgers and their runs; what is kept of fenced ones is added by `add`."""
         with self._transaction() as database:
             self._forget(database, [(ledger_id,) for ledger_id in ledger_ids])
+
+    def move_runs(self, log: int, moved: Iterable[tuple[BlockInfo, int, int]], sizes: Iterable[tuple[int, int]]) -> None:
+        """Runs were copied out of `log` and the copies are durable: (run, new log, new offset). Runs deleted since stay deleted."""
+        rows = [(new_log, offset, run.ledger_id, run.last, run.flush_number, log, run.offset) for run, new_log, offset in moved]
+        with self._transaction() as database:
+            database.executemany(
+                "UPDATE runs SET log = ?, offset = ? WHERE ledger = ? AND last = ? AND flush = ? AND log = ? AND offset = ?", rows
+            )
+            database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
+
+    def remove_copies(self) -> None:
+        """After a rebuild: a run that stands in two logs, since a crash came before the old one went, counts in the later one only."""
+        copy = "copy.ledger = runs.ledger AND copy.last = runs.last AND copy.flush = runs.flush AND copy.log > runs.log"
+        same = "copy.first = runs.first AND copy.count = runs.count AND copy.body_bytes = runs.body_bytes"
+        self._change(f"DELETE FROM runs WHERE EXISTS (SELECT 1 FROM runs AS copy WHERE {copy} AND {same})", [()])
+
+    def set_flush_log(self, log: int) -> None:
+        """Where the newest flush ends, in an index that was made before that was kept."""
+        self._change("INSERT OR REPLACE INTO facts VALUES ('flush_log', ?)", [(log,)])
 
     def move_states(self, log: int, moved: Iterable[tuple[int, int]], sizes: Iterable[tuple[int, int]]) -> None:
         """State records were copied out of `log`: (ledger, log where it stands now). What has changed since is left alone."""

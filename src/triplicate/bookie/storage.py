@@ -12,6 +12,7 @@ import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
@@ -25,6 +26,7 @@ from triplicate.errors import CorruptionError
 from triplicate.runtime import Host, TaskScope, fault_point, sleep, timeout_at
 from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 
+Result = TypeVar("Result")
 FULL_DISK_RETRY_S = 1.0
 
 
@@ -245,6 +247,10 @@ class Storage:
             loaded.limbo = limbo
             handle = self.ledgers.add(loaded)
         return handle
+
+    async def on_writer(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Run a function of `stored` on the writer's worker, between flushes."""
+        return await self._writer.run(function, *args)
 
     async def on_reader(self, function: Callable[[], object]) -> None:
         """Run a function on the reader's worker; it keeps its result itself."""

@@ -7,9 +7,11 @@ added to, and files are deleted by the reader's worker, so no reader loses a fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from functools import partial
+from itertools import count, groupby
 from operator import itemgetter
 
+from triplicate.bookie.compaction_runs import RunCopier
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.state import LedgerState
@@ -17,6 +19,7 @@ from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogCont
 from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
+from triplicate.bookie.places import LogPlaces
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
@@ -41,6 +44,8 @@ class StoredEntries:
         self._index: Index | None = None
         self._writer: EntryLogWriter | None = None
         self._reader: EntryLogReader | None = None
+        self._copier: RunCopier | None = None
+        self._places: LogPlaces | None = None
         self.rebuilt = False
         """Whether `open` had to make the index anew."""
 
@@ -58,6 +63,11 @@ class StoredEntries:
     def reader(self) -> EntryLogReader:
         assert self._reader is not None, "opened"
         return self._reader
+
+    @property
+    def copier(self) -> RunCopier:
+        assert self._copier is not None, "opened"
+        return self._copier
 
     # Start and end.
 
@@ -80,7 +90,14 @@ class StoredEntries:
             self._index = Index(self._disk, path, self._settings.index_cache_bytes)
             self._rebuild(reason, marked_flush)
         self._finish_logs()
-        self._writer = EntryLogWriter(self._disk, self._directories, self._identity, self._settings.entry_log_bytes, self._paths)
+        if self.index.fact("flush_log") is None and self._paths:
+            self.index.set_flush_log(max(self._paths))
+        numbers = count(max(self._paths, default=0) + 1)
+        places = LogPlaces(self._disk, self._directories, self._settings.disk_usage_threshold, max(self._paths, default=0) + 1)
+        make = partial(EntryLogWriter, self._disk, places, self._identity, self._settings.entry_log_bytes, self._paths, numbers)
+        self._writer = make()
+        self._copier = RunCopier(self._disk, self.index, make(), self._paths)
+        self._places = places
         self._reader = EntryLogReader(self._disk, self._paths, self._settings.read_cache_bytes)
 
     def _open_index(self, path: str, marked_flush: int) -> str | None:
@@ -127,6 +144,7 @@ class StoredEntries:
             by_flush.setdefault(flush_number, []).append((number, state))
         for flush_number, states in sorted(by_flush.items()):
             self.index.add(flush_number, states, (), ())
+        self.index.remove_copies()
         found = self.index.fact("flush") or 0
         if found < marked_flush:
             raise CorruptionError(
@@ -203,7 +221,9 @@ class StoredEntries:
         if self._writer is not None:
             if finish:
                 self._writer.finish()
+                self.copier.finish()
             self._writer.abandon()
+            self.copier.abandon()
         if self._reader is not None:
             self._reader.close()
         if self._index is not None:
@@ -215,24 +235,31 @@ class StoredEntries:
         self, flush_number: int, frozen: Frozen
     ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
         """Entries and states of a flush into entry logs, synced. Returns (log, state), (log, run) and the logs' durable lengths."""
+        while True:
+            try:
+                return self._write_logs(flush_number, frozen)
+            except OSError as error:
+                if not self.writer.abandon(error):
+                    raise
+                self._trace("bookie.directory_passed_over", error=str(error))
+
+    def _write_logs(
+        self, flush_number: int, frozen: Frozen
+    ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
         writer = self.writer
         dropped = frozen.dropped.copy()
-        try:
-            runs: list[tuple[int, BlockInfo]] = []
-            for ledger_id, table in frozen.tables.items():
-                if ledger_id not in dropped:
-                    runs += writer.runs(flush_number, ledger_id, table)
-            left = [state for state in frozen.states if state.ledger_id not in dropped]
-            left += [state for state in dropped.values() if state is not None]
-            states: list[tuple[int, LedgerState]] = []
-            if left or not runs:
-                # Even where nothing is left of the flush the logs must tell its number, since the journal's mark relies on it.
-                log = writer.states(flush_number, left)
-                states = [(log, state) for state in left]
-            return states, runs, writer.sync()
-        except OSError:
-            writer.abandon()
-            raise
+        runs: list[tuple[int, BlockInfo]] = []
+        for ledger_id, table in frozen.tables.items():
+            if ledger_id not in dropped:
+                runs += writer.runs(flush_number, ledger_id, table)
+        left = [state for state in frozen.states if state.ledger_id not in dropped]
+        left += [state for state in dropped.values() if state is not None]
+        states: list[tuple[int, LedgerState]] = []
+        if left or not runs:
+            # Even where nothing is left of the flush the logs must tell its number, since the journal's mark relies on it.
+            log = writer.states(flush_number, left)
+            states = [(log, state) for state in left]
+        return states, runs, writer.sync()
 
     def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> bool:
         """Forget ledgers. What is kept of fenced ones goes into the entry log first, as a flush of that number.
@@ -254,8 +281,8 @@ class StoredEntries:
         try:
             log = self.writer.states(flush_number, list(kept.values()))
             sizes = self.writer.sync()
-        except OSError:
-            self.writer.abandon()
+        except OSError as error:
+            self.writer.abandon(error)
             raise
         self.index.delete_ledgers([ledger_id for ledger_id in ledger_ids if ledger_id not in kept])
         self.index.add(flush_number, [(log, state) for state in kept.values()], (), sizes.items())
@@ -264,12 +291,28 @@ class StoredEntries:
     def dead_logs(self) -> tuple[list[int], list[int]]:
         """(logs in which nothing lives any more, logs without runs in which the newest state record of some ledger stands)."""
         used = set(self.index.logs_with_runs())
-        # A rebuild without the log with which the newest flush ends would take that for missing: the journal's mark relies on it.
-        newest = self.index.fact("flush_log")
-        used.add(newest if newest is not None else max(self._paths, default=-1))
+        used.update(self._busy())
         holders = set(self.index.logs_with_states())
-        unused = [log for log in list(self._paths) if log not in used and log != self.writer.open_number]
+        unused = [log for log in list(self._paths) if log not in used]
         return [log for log in unused if log not in holders], [log for log in unused if log in holders]
+
+    def _busy(self) -> list[int]:
+        """Logs that are being written, and the one with which the newest flush ends: a rebuild without it would take it for missing."""
+        return [*self.writer.busy, *self.copier.busy, self.index.fact("flush_log") or -1]
+
+    def finished_logs(self) -> dict[int, int]:
+        """Sizes of the logs to which nothing is added any more."""
+        busy = self._busy()
+        return {log: size for log, size in self.index.log_sizes().items() if log in self._paths and log not in busy}
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether a copy of so many bytes leaves a directory the room that recoveries count on."""
+        assert self._places is not None, "opened"
+        needed = size_bytes + self._settings.recovery_adds_free_bytes
+        return any(self._places.free_bytes(directory) >= needed for directory in self._directories)
+
+    def begin_compaction(self, log: int, living_bytes: int) -> None:
+        self.copier.begin(log, living_bytes + self._settings.recovery_adds_free_bytes)
 
     def carry_states(self, log: int) -> bool:
         """Copy a page of state records out of a log that is otherwise dead, each under its own flush; True when more may be there."""
@@ -281,8 +324,8 @@ class StoredEntries:
                 target = self.writer.states(flush_number, states)
                 moved += [(state.ledger_id, target) for state in states]
             sizes = self.writer.sync()
-        except OSError:
-            self.writer.abandon()
+        except OSError as error:
+            self.writer.abandon(error)
             raise
         if moved:
             self.index.move_states(log, moved, sizes.items())

@@ -185,6 +185,30 @@ class BookieSettings:
     gc_interval_s: float = setting(
         600.0, "How often ledgers that were deleted are looked for.", unit="seconds", low=0.05, high=86_400 * 7, bookkeeper="gcWaitTime"
     )
+    compaction_threshold: float = setting(
+        0.2,
+        "A finished entry log of which less than this share is alive is rewritten; 0: none is.",
+        low=0.0,
+        high=1.0,
+        bookkeeper="minorCompactionThreshold",
+    )
+    compaction_interval_s: float = setting(
+        3600.0, "How often such logs are looked for.", unit="seconds", low=0.05, high=86_400 * 365, bookkeeper="minorCompactionInterval"
+    )
+    major_compaction_threshold: float = setting(
+        0.8, "The same with a higher share, less often.", low=0.0, high=1.0, bookkeeper="majorCompactionThreshold"
+    )
+    major_compaction_interval_s: float = setting(
+        86_400.0, "How often those are looked for.", unit="seconds", low=0.05, high=86_400 * 365, bookkeeper="majorCompactionInterval"
+    )
+    compaction_bytes_per_s: int = setting(
+        16 * MIB,
+        "Bytes per second that compaction copies at most.",
+        unit="bytes per second",
+        low=4 * KIB,
+        high=64 * GIB,
+        bookkeeper="compactionRateByBytes",
+    )
     disk_check_interval_s: float = setting(
         10.0, "How often the disks' free space is looked at.", unit="seconds", low=0.05, high=3600, bookkeeper="diskCheckInterval"
     )
