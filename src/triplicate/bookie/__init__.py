@@ -2,5 +2,6 @@
 
 from triplicate.bookie.bookie import Bookie
 from triplicate.bookie.formatting import Replacement, bookie_id_of, mark_visited
+from triplicate.bookie.rebuild import RebuildReport, rebuild_index
 
-__all__ = ["Bookie", "Replacement", "bookie_id_of", "mark_visited"]
+__all__ = ["Bookie", "RebuildReport", "Replacement", "bookie_id_of", "mark_visited", "rebuild_index"]

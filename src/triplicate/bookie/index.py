@@ -147,8 +147,12 @@ class Index:
         return decode_state(rows[0][0]) if rows else None
 
     def tombstones(self) -> int:
-        """How many deleted ledgers are remembered."""
-        return int(self._rows("SELECT count(*) FROM deleted")[0][0])
+        """How many deleted ledgers are remembered as fenced."""
+        return self.count("deleted")
+
+    def count(self, table: str) -> int:
+        """Rows of one of the tables ``ledgers``, ``runs``, ``deleted``, ``missing``, ``logs``."""
+        return int(self._rows(f"SELECT count(*) FROM {table}")[0][0])
 
     def runs_holding(self, ledger_id: int, entry_id: int) -> list[tuple[int, BlockInfo]]:
         """(log, run) of every run whose range holds the entry, newest first."""

@@ -1,0 +1,103 @@
+"""Making a stopped bookie's index anew from its entry logs and journals, fences included. A start does the same when it must."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.directories import CURRENT, Directories
+from triplicate.bookie.files import join
+from triplicate.bookie.formatting import bookie_id_of
+from triplicate.bookie.index import Index, delete_index
+from triplicate.bookie.index_file import COMMITS_SUFFIX
+from triplicate.bookie.storage import Storage
+from triplicate.bookie.stored import INDEX_NAME
+from triplicate.config import BookieSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Disk, Host
+
+ASIDE_SUFFIX = ".replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What the new index was made from."""
+
+    logs: int
+    ledgers: int
+    runs: int
+    replayed_groups: int
+    """Groups of the journals that were not in the entry logs yet; they are now."""
+
+
+async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterMetadata) -> RebuildReport:
+    """Remove the index and make it from what the logs hold. The old one stays until the new one is complete.
+
+    Raises:
+        ConfigError: the cluster knows no such bookie, or the settings are wrong. WrongCluster: a directory is not its own.
+        EnvironmentFault: the bookie runs, or a disk cannot be used. CorruptionError, FormatError: a log or journal cannot be read; the
+        old index is put back.
+    """
+    bookie_id = bookie_id_of(settings)
+    if await metadata.cookies.get(bookie_id) is None:
+        names = ", ".join(await metadata.cookies.bookie_ids()) or "none"
+        raise ConfigError(f"the cluster knows no bookie {bookie_id}: correct bookie.bookie_id; there are: {names}")
+    incarnation = await metadata.incarnations.get(bookie_id)
+    directories = Directories(host.disk, settings)
+    await directories.open(metadata, bookie_id, incarnation)
+    try:
+        return await _rebuild(host, settings, FileIdentity(bookie_id, metadata.instance_id, 0, incarnation.number))
+    except OSError as error:
+        raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: mend the disk or its permissions") from error
+    finally:
+        directories.close()
+
+
+async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity) -> RebuildReport:
+    path = join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME)
+    failures: list[OSError] = []
+    _set_aside(host.disk, path)
+    storage = Storage(host, settings, identity, on_group=lambda items: None, on_failure=failures.append, on_full_disk=lambda full: None)
+    try:
+        await storage.open()
+    except BaseException:
+        await storage.close(flush=False)
+        _put_back(host.disk, path)
+        raise
+    replayed = sum(journal.groups_replayed for journal in storage.journals)
+    # What was replayed belongs in the index too, or the next start would replay it again.
+    await storage.close(flush=True)
+    if failures:
+        raise failures[0]
+    index = Index(host.disk, path, settings.index_cache_bytes)
+    try:
+        report = RebuildReport(len(index.log_sizes()), index.count("ledgers"), index.count("runs"), replayed)
+    finally:
+        index.close()
+    _delete_aside(host.disk, path)
+    return report
+
+
+def _delete_aside(disk: Disk, path: str) -> None:
+    for suffix in ("", COMMITS_SUFFIX):
+        disk.delete(path + suffix + ASIDE_SUFFIX)
+
+
+def _set_aside(disk: Disk, path: str) -> None:
+    # One that a rebuild left behind which was interrupted is older than what was written since.
+    _delete_aside(disk, path)
+    for suffix in ("", COMMITS_SUFFIX):
+        if disk.exists(path + suffix):
+            disk.rename(path + suffix, path + suffix + ASIDE_SUFFIX)
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+def _put_back(disk: Disk, path: str) -> None:
+    if not disk.exists(path + ASIDE_SUFFIX):
+        return
+    delete_index(disk, path)
+    for suffix in (COMMITS_SUFFIX, ""):
+        if disk.exists(path + suffix + ASIDE_SUFFIX):
+            disk.rename(path + suffix + ASIDE_SUFFIX, path + suffix)
+    disk.sync_directory(path.rpartition("/")[0])

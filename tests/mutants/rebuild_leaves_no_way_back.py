@@ -1,0 +1,13 @@
+"""A rebuild of the index that meets a log it cannot read has thrown the old index away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_rebuild_index.py::test_the_old_index_comes_back_where_a_log_cannot_be_read"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie import rebuild
+
+    patch(rebuild, "_put_back", lambda disk, path: None)
