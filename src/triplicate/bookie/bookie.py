@@ -14,6 +14,7 @@ from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
+from triplicate.bookie.inspection import cannot_listen, look_at_formats
 from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
@@ -132,6 +133,7 @@ class Bookie:
         self._show_memory(storage)
         try:
             self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics)
+            look_at_formats(self._host.disk, self.settings)
             self._guard.before_start()
             await storage.open()
             await doubts.settle(storage.ledgers)
@@ -176,9 +178,7 @@ class Bookie:
                 settings.port,
             )
         except OSError as error:
-            raise EnvironmentFault(
-                f"port {settings.port} of {settings.host} cannot be used ({error.strerror or error}): stop who has it, or choose another"
-            ) from error
+            raise cannot_listen(settings, error) from error
         scope.spawn(reads.run(), name="reads")
         await self._registration.register(self._bookie_id, self._service_info())
         scope.spawn(self._registration.run(), name="registration")

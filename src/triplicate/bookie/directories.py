@@ -95,7 +95,7 @@ class Directories:
                 yield ConfigError(f"bookie.{kind}_directories names a directory twice: {', '.join(names)}: name each once")
 
     def _problems_of(self, directory: str, ours: Cookie, known: Cookie | None, incarnation: int) -> Iterator[TriplicateError]:
-        cookie, life = self._cookie_in(directory), self._incarnation_in(directory)
+        cookie, life = self.cookie_in(directory), self.incarnation_in(directory)
         if cookie is not None:
             yield from _difference(f"{directory}: its VERSION file", cookie, ours)
         if known is not None and cookie is None:
@@ -162,7 +162,8 @@ class Directories:
         current = join(directory, CURRENT)
         return [name for name in self._disk.names(current) if name not in NO_DATA] if self._disk.exists(current) else []
 
-    def _cookie_in(self, directory: str) -> Cookie | None:
+    def cookie_in(self, directory: str) -> Cookie | None:
+        """A directory's cookie. Raises WrongCluster: it is none; OSError."""
         path = join(join(directory, CURRENT), VERSION_NAME)
         if not self._disk.exists(path):
             return None
@@ -171,7 +172,8 @@ class Directories:
         except FormatError as error:
             raise WrongCluster(f"{path}: {error}: restore the file from another directory of this bookie") from error
 
-    def _incarnation_in(self, directory: str) -> int:
+    def incarnation_in(self, directory: str) -> int:
+        """The incarnation that a directory was made for. Raises FormatError, WrongCluster, OSError."""
         path = join(join(directory, CURRENT), INCARNATION_NAME)
         if not self._disk.exists(path):
             return 1

@@ -13,7 +13,8 @@ from triplicate.errors import SqlError, TriplicateError
 
 COMMANDS: dict[str, str] = {
     "up": "triplicate.cli.up:up",
-    "bookie": "triplicate.cli.bookie:bookie",
+    "bookie": "triplicate.cli.bookie_commands:bookie",
+    "doctor": "triplicate.cli.doctor:doctor",
     "cluster": "triplicate.cli.cluster:cluster",
     "ledger": "triplicate.cli.ledger:ledger",
     "log": "triplicate.cli.log:log",

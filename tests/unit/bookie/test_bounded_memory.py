@@ -133,8 +133,7 @@ def test_answers_of_all_connections_have_one_bound() -> None:
         for client in clients:
             assert [await status_of(client) for _ in range(90)] == [Status.OK] * 90
 
-    settings = {"answers_waiting_bytes": 512 * KIB, "read_turn_bytes": 16 * KIB, "verify_on_write": "off"}
-    run_rig(body, **settings)
+    run_rig(body, answers_waiting_bytes=512 * KIB, read_turn_bytes=16 * KIB, verify_on_write="off")
 
 
 def test_more_connections_than_may_be_are_closed_at_once() -> None:

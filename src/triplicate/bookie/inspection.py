@@ -1,0 +1,394 @@
+"""Looking at a stopped bookie's directories: what is there, and what would keep it from starting. Changes nothing; everything blocks.
+
+What a start refuses is found by trying the start's own code on a `DryDisk`, so that the two cannot tell different stories.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from triplicate.bookie.core.entry_log import BlockInfo, BlockType
+from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header
+from triplicate.bookie.core.mark import Mark, decode_mark
+from triplicate.bookie.directories import CURRENT, LOCK_NAME, NO_DATA, REPLACE, RESERVE_NAME, Directories
+from triplicate.bookie.dry_disk import DryDisk
+from triplicate.bookie.entry_logs import existing_logs, read_log
+from triplicate.bookie.files import join, numbered_files, read_file
+from triplicate.bookie.index import Index
+from triplicate.bookie.index_file import COMMITS_SUFFIX
+from triplicate.bookie.journal import MARK_NAME, Journal
+from triplicate.bookie.journal import SUFFIX as JOURNAL_SUFFIX
+from triplicate.bookie.stored import INDEX_NAME, StoredEntries
+from triplicate.config import BookieSettings
+from triplicate.errors import CorruptionError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
+from triplicate.runtime import Disk, Host
+
+REBUILD = "`triplicate bookie rebuild-index`"
+_FAILURES = (CorruptionError, FormatError, WrongCluster, OSError)
+
+
+@dataclass
+class DirectoryFacts:
+    """One journal or ledger directory."""
+
+    path: str
+    there: bool
+    in_use: bool = False
+    """A process holds its lock."""
+    bookie_id: str | None = None
+    """By its cookie; None where it has none."""
+    instance_id: str | None = None
+    incarnation: int = 1
+    files: int = 0
+    data_bytes: int = 0
+    reserve_bytes: int = 0
+    free_bytes: int = 0
+    total_bytes: int = 0
+
+
+@dataclass
+class JournalFacts:
+    """The journal of one directory."""
+
+    directory: str
+    files: int
+    size_bytes: int
+    mark: Mark | None
+    groups_behind_mark: int | None = None
+    """What a start replays; None where it was not counted."""
+
+
+@dataclass
+class IndexFacts:
+    """The index, and the entry logs that it is about."""
+
+    path: str
+    size_bytes: int = 0
+    version: int | None = None
+    flush: int | None = None
+    complete: bool = False
+    ledgers: int = 0
+    entry_logs: int = 0
+    entry_log_bytes: int = 0
+    problem: str | None = None
+    """Why it cannot be read."""
+
+
+@dataclass
+class Facts:
+    """Everything that can be told of a bookie's directories without changing them."""
+
+    directories: list[DirectoryFacts] = field(default_factory=list)
+    journals: list[JournalFacts] = field(default_factory=list)
+    index: IndexFacts | None = None
+    """None while a process uses the directories."""
+
+
+class Inspection:
+    """See the module's text.
+
+    Args:
+        bookie_id, instance_id: whose files they should be.
+    """
+
+    def __init__(self, host: Host, settings: BookieSettings, bookie_id: str, instance_id: str) -> None:
+        self.directories = Directories(host.disk, settings)
+        self.remarks: list[str] = []
+        """What a start would mend by itself."""
+        self._host = host
+        self._settings = settings
+        self._identity = FileIdentity(bookie_id, instance_id, 0)
+        self._ledger_currents = [join(directory, CURRENT) for directory in settings.ledger_directories]
+
+    # Facts.
+
+    def facts(self) -> Facts:
+        """What is there. Raises OSError, CorruptionError, FormatError: a file that says what it is cannot be read."""
+        found = Facts([self.directory_facts(directory) for directory in self.directories.configured])
+        for directory in self._settings.journal_directories:
+            if self._host.disk.exists(join(directory, CURRENT)):
+                found.journals.append(self._journal_facts(join(directory, CURRENT)))
+        if not any(directory.in_use for directory in found.directories):
+            found.index = self._index_facts()
+        return found
+
+    def in_use(self, directory: str) -> bool:
+        """Whether a process holds the directory's lock. Raises OSError."""
+        disk, path = self._host.disk, join(join(directory, CURRENT), LOCK_NAME)
+        if not disk.exists(path):
+            return False
+        try:
+            disk.lock(path)()
+        except BlockingIOError:
+            return True
+        return False
+
+    def directory_facts(self, directory: str) -> DirectoryFacts:
+        """One directory. Raises OSError."""
+        disk, current = self._host.disk, join(directory, CURRENT)
+        facts = DirectoryFacts(directory, disk.exists(current))
+        if not facts.there:
+            return facts
+        facts.in_use = self.in_use(directory)
+        cookie = self.directories.cookie_in(directory)
+        if cookie is not None:
+            facts.bookie_id, facts.instance_id = cookie.bookie_id, cookie.instance_id
+        facts.incarnation = self.directories.incarnation_in(directory)
+        facts.free_bytes, facts.total_bytes = disk.free_space(current)
+        for name in disk.names(current):
+            size = _size_of(disk, join(current, name))
+            if name == RESERVE_NAME:
+                facts.reserve_bytes = size
+            elif name not in NO_DATA:
+                facts.files += 1
+                facts.data_bytes += size
+        return facts
+
+    def _journal_facts(self, current: str) -> JournalFacts:
+        files = numbered_files(self._host.disk, current, JOURNAL_SUFFIX)
+        journal = self._journal(self._host.disk, current)
+        return JournalFacts(current, len(files), sum(_size_of(self._host.disk, path) for path in files.values()), journal.read_mark())
+
+    def _index_facts(self) -> IndexFacts:
+        disk = self._host.disk
+        facts = IndexFacts(join(self._ledger_currents[0], INDEX_NAME))
+        logs = existing_logs(disk, [current for current in self._ledger_currents if disk.exists(current)])
+        facts.entry_logs = len(logs)
+        facts.entry_log_bytes = sum(_size_of(disk, path) for path in logs.values())
+        if not disk.exists(facts.path):
+            facts.problem = "there is none; a start makes it"
+            return facts
+        facts.size_bytes = sum(_size_of(disk, path) for path in (facts.path, facts.path + COMMITS_SUFFIX) if disk.exists(path))
+        try:
+            with _DryIndex(disk, facts.path, self._settings.index_cache_bytes) as index:
+                facts.version, facts.flush, facts.complete = index.fact("version"), index.fact("flush"), bool(index.fact("complete"))
+                facts.ledgers = sum(1 for _ in _ledgers(index))
+        except CorruptionError as error:
+            facts.problem = str(error)
+        return facts
+
+    # Problems.
+
+    def problems(self) -> Iterator[TriplicateError]:
+        """What would keep the bookie from starting on its data, or from telling what it holds. Goes through all of it."""
+        disk = DryDisk(self._host.disk)
+        try:
+            marked_flush = 0
+            for directory in self._settings.journal_directories:
+                try:
+                    marked_flush = max(marked_flush, self._try_journal(disk, join(directory, CURRENT)))
+                except _FAILURES as error:
+                    yield _as_ours(error)
+            try:
+                unreadable = list(self._log_problems(disk))
+                yield from unreadable
+                if not unreadable:
+                    yield from self._index_problems(disk)
+                    self._try_stored(disk, marked_flush)
+            except _FAILURES as error:
+                yield _as_ours(error)
+        finally:
+            disk.close()
+
+    def _journal(self, disk: Disk, current: str) -> Journal:
+        settings = self._settings
+        return Journal(
+            disk,
+            self._host.clock,
+            current,
+            self._identity,
+            preallocate_bytes=settings.journal_preallocate_bytes,
+            file_bytes=settings.journal_file_bytes,
+            group_bytes=settings.journal_group_bytes,
+            on_group=lambda items: None,
+            on_failure=lambda error: None,
+        )
+
+    def _try_journal(self, disk: Disk, current: str) -> int:
+        """Replay a journal into nothing; returns the flush that its mark relies on."""
+        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
+            # Before the mark too: a start deletes these files, and should not those of a newer release.
+            _look_at_header(disk, path, JOURNAL_MAGIC)
+        journal = self._journal(disk, current)
+        mark = journal.read_mark()
+        for _ in journal.replay(mark):
+            pass
+        if journal.torn is not None:
+            self.remarks.append(
+                f"{journal.torn.path}: a torn write at byte {journal.torn.offset}, which was never acknowledged; a start passes over it"
+            )
+        return mark.flush_number if mark is not None else 0
+
+    def _try_stored(self, disk: Disk, marked_flush: int) -> None:
+        def note(kind: str, /, **facts: object) -> None:
+            if kind == "bookie.index_rebuild":
+                self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: a start makes the index anew: {facts['reason']}")
+
+        stored = StoredEntries(disk, self._ledger_currents, self._identity, self._settings, note)
+        try:
+            stored.open(marked_flush)
+        finally:
+            stored.close(finish=False)
+
+    def _log_problems(self, disk: Disk) -> Iterator[TriplicateError]:
+        for path in existing_logs(disk, self._ledger_currents).values():
+            try:
+                _look_at_header(disk, path, ENTRY_LOG_MAGIC)
+            except FormatError as error:
+                yield error
+
+    def _index_problems(self, disk: Disk) -> Iterator[TriplicateError]:
+        """Where the index and the entry logs disagree; none where a start makes the index anew."""
+        path = join(self._ledger_currents[0], INDEX_NAME)
+        if not disk.exists(path):
+            return
+        try:
+            with _DryIndex(disk, path, self._settings.index_cache_bytes) as index:
+                if index.fact("complete"):
+                    yield from self._disagreements(disk, path, index)
+        except CorruptionError as error:
+            self.remarks.append(f"{error}; a start makes it anew")
+
+    def _disagreements(self, disk: Disk, index_path: str, index: Index) -> Iterator[TriplicateError]:
+        logs = existing_logs(disk, self._ledger_currents)
+        for number, durable_bytes in index.log_sizes().items():
+            path = logs.get(number)
+            if path is None:
+                yield CorruptionError(
+                    f"{index_path}: the index names entry log {number}, which is in none of the ledger directories: bring the file back; "
+                    f"if it is lost, move the rest of the data away and run {REPLACE}"
+                )
+            elif _size_of(disk, path) < durable_bytes:
+                yield CorruptionError(
+                    f"{path}: it has {_size_of(disk, path)} bytes, and the index knows that {durable_bytes} were written: bring the file "
+                    f"back; if it is lost, move the rest of the data away and run {REPLACE}"
+                )
+        named: dict[int, list[BlockInfo]] = {}
+        for ledger_id in _ledgers(index):
+            for log, run in index.runs_of(ledger_id):
+                named.setdefault(log, []).append(run)
+        for number, path in logs.items():
+            yield from self._row_problems(disk, number, path, index, named.get(number, []))
+
+    def _row_problems(self, disk: Disk, number: int, path: str, index: Index, named: list[BlockInfo]) -> Iterator[TriplicateError]:
+        try:
+            content = read_log(disk, number, path, with_states=False, trace=_nothing)
+        except CorruptionError as error:
+            yield error
+            return
+        runs = {block.offset: block for block in content.blocks if block.type is BlockType.RUN}
+        for run in named:
+            if content.damaged_at is None and runs.get(run.offset) != run and run.end <= content.size:
+                yield _disagrees(index.path, path, run, "does not hold them")
+                return
+        durable = index.log_sizes().get(number, 0)
+        there = {(run.ledger_id, run.first, run.last, run.count, run.flush_number) for run in named}
+        for run in runs.values():
+            identity = (run.ledger_id, run.first, run.last, run.count, run.flush_number)
+            if run.end <= durable and identity not in there and index.ledger(run.ledger_id) is not None and not _elsewhere(index, run):
+                yield _disagrees(index.path, path, run, "holds them, and the index does not name them")
+                return
+
+
+class _DryIndex:
+    """An index opened without changing it."""
+
+    def __init__(self, disk: Disk, path: str, cache_bytes: int) -> None:
+        self._disk = DryDisk(disk)
+        self._index: Index | None = None
+        self._arguments = path, cache_bytes
+
+    def __enter__(self) -> Index:
+        self._index = Index(self._disk, *self._arguments)
+        return self._index
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._disk.close()
+
+
+def _elsewhere(index: Index, run: BlockInfo) -> bool:
+    """Whether the index names a run of the same entries in another log: compaction has copied it."""
+    return any(
+        (other.first, other.last, other.count, other.flush_number) == (run.first, run.last, run.count, run.flush_number)
+        for _, other in index.runs_of(run.ledger_id)
+    )
+
+
+def _disagrees(index_path: str, log_path: str, run: BlockInfo, how: str) -> CorruptionError:
+    return CorruptionError(
+        f"{index_path}: the index disagrees with {log_path} about entries {run.first} to {run.last} of ledger {run.ledger_id} at byte "
+        f"{run.offset}: the log {how}: stop the bookie and run {REBUILD}"
+    )
+
+
+def _ledgers(index: Index) -> Iterator[int]:
+    after = -1
+    while page := index.ledger_ids(after):
+        yield from page
+        after = page[-1]
+
+
+def _look_at_header(disk: Disk, path: str, magic: bytes) -> None:
+    """Raises FormatError: of a newer release. Other damage is judged by who knows what stands behind the header."""
+    file = disk.open(path, readonly=True)
+    try:
+        decode_file_header(file.pread(HEADER_BYTES, 0), magic, path)
+    except CorruptionError:
+        return
+    finally:
+        file.close()
+
+
+def _size_of(disk: Disk, path: str) -> int:
+    file = disk.open(path, readonly=True)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
+def _as_ours(error: Exception) -> TriplicateError:
+    if isinstance(error, TriplicateError):
+        return error
+    assert isinstance(error, OSError)
+    return EnvironmentFault(f"{error.filename or 'a file of the bookie'}: {error.strerror or error}: mend the disk or its permissions")
+
+
+def _nothing(kind: str, /, **facts: object) -> None:
+    """Nobody is told."""
+
+
+def look_at_formats(disk: Disk, settings: BookieSettings) -> None:
+    """See that this release knows every file, before a start changes one. Blocks; reads headers only.
+
+    Raises:
+        FormatError: one is of a newer release. CorruptionError: a journal's mark is damaged. OSError.
+    """
+    for directory in settings.journal_directories:
+        current = join(directory, CURRENT)
+        mark = join(current, MARK_NAME)
+        if disk.exists(mark):
+            decode_mark(read_file(disk, mark), mark)
+        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
+            _look_at_header(disk, path, JOURNAL_MAGIC)
+    for path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).values():
+        _look_at_header(disk, path, ENTRY_LOG_MAGIC)
+
+
+def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:
+    reason = error.strerror or str(error)
+    return EnvironmentFault(f"port {settings.port} of {settings.host} cannot be used ({reason}): stop who has it, or choose another")
+
+
+async def port_problem(host: Host, settings: BookieSettings) -> EnvironmentFault | None:
+    """Why a bookie cannot listen with these settings, or None. Listens for a moment."""
+    try:
+        listener = await host.network.listen(asyncio.Protocol, settings.host, settings.port)
+    except OSError as error:
+        return cannot_listen(settings, error)
+    await listener.close()
+    return None

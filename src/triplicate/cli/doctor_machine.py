@@ -1,0 +1,103 @@
+"""What the doctor asks of the machine itself: open files, writing and syncing, free space, the clock, one disk for everything.
+
+Files made here have no name, so nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from triplicate.config import BookieSettings
+from triplicate.errors import EnvironmentFault
+
+OTHER_FILES = 200
+"""Logs, journals, index and what Python itself has open."""
+CLOCK_BEGAN = 1_700_000_000
+"""No machine that runs this is right to say an earlier time."""
+CLOCK_SLACK_S = 300
+PROBE = b"doctor" * 1000
+
+
+class Remark(EnvironmentFault):
+    """Worth knowing, and no reason not to start."""
+
+
+def machine_findings(settings: BookieSettings) -> Iterator[EnvironmentFault]:
+    """Everything that is wrong or worth knowing."""
+    yield from _open_files(settings)
+    directories = [path for path in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)) if os.path.isdir(path)]
+    yield from _clock(directories)
+    for directory in directories:
+        yield from _space(directory, settings)
+        yield from _writing(directory)
+    yield from _one_disk(settings)
+
+
+def _open_files(settings: BookieSettings) -> Iterator[EnvironmentFault]:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < settings.connections + OTHER_FILES:
+        yield Remark(
+            f"the limit of open files is {soft}, and bookie.connections allows {settings.connections}: raise the limit (ulimit -n) to "
+            f"{settings.connections + OTHER_FILES}, or lower bookie.connections to {max(1, soft - OTHER_FILES)}"
+        )
+
+
+def _clock(directories: list[str]) -> Iterator[EnvironmentFault]:
+    now = time.time()
+    if now < CLOCK_BEGAN:
+        day = time.strftime("%Y-%m-%d", time.gmtime(now))
+        yield EnvironmentFault(f"the clock says {day}, which is past: set it, and keep it set")
+    for directory in directories:
+        current = Path(directory) / "current"
+        newest = max([entry.stat().st_mtime for entry in current.iterdir()], default=0.0) if current.is_dir() else 0.0
+        if newest > now + CLOCK_SLACK_S:
+            yield Remark(f"{directory}: files from {newest - now:.0f} s in the future: the clock was set back, or is wrong: set it")
+
+
+def _space(directory: str, settings: BookieSettings) -> Iterator[EnvironmentFault]:
+    facts = os.statvfs(directory)
+    total, free = facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize
+    used = 1.0 - free / total if total else 1.0
+    for limit, what in ((settings.disk_usage_threshold, "starts read-only"), (settings.disk_usage_warn_threshold, "warns")):
+        if used > limit:
+            yield Remark(f"{directory}: {used:.1%} of the disk are in use, over {limit:.0%}: the bookie {what}; free some space")
+            return
+
+
+def _writing(directory: str) -> Iterator[EnvironmentFault]:
+    """Whether a file can be written and synced."""
+    current = os.path.join(directory, "current")
+    where = current if os.path.isdir(current) else directory
+    try:
+        descriptor = os.open(where, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            yield Remark(f"{directory}: whether syncs work was not tried, since this file system has no files without a name")
+        else:
+            yield EnvironmentFault(f"{directory}: cannot be used ({error.strerror}): mount it, or make it writable for this user")
+        return
+    try:
+        os.write(descriptor, PROBE)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            yield EnvironmentFault(f"{directory}: writing and syncing fails ({error.strerror}): replace the disk")
+        else:
+            yield Remark(f"{directory}: the disk is full: the bookie starts read-only; free some space")
+    finally:
+        os.close(descriptor)
+
+
+def _one_disk(settings: BookieSettings) -> Iterator[EnvironmentFault]:
+    devices: dict[int, list[str]] = {}
+    for directory in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)):
+        if os.path.isdir(directory):
+            devices.setdefault(os.stat(directory).st_dev, []).append(directory)
+    for shared in devices.values():
+        if len(shared) > 1:
+            yield Remark(f"{', '.join(shared)} are on one disk: flushes slow the journal there; give the journal a disk of its own")

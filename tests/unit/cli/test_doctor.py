@@ -1,0 +1,385 @@
+"""Broken set-ups: what the doctor says, that a start says the same, that the page for operators has it, and that no disk is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import hashlib
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.house.source import ROOT
+from triplicate.bookie import Bookie
+from triplicate.bookie.core import file_header
+from triplicate.bookie.core.file_header import FileIdentity, encode_file_header
+from triplicate.bookie.index import Index
+from triplicate.cli.doctor import Finding, examine
+from triplicate.cli.main import cli, one_line
+from triplicate.cli.options import load_configuration
+from triplicate.client import Client
+from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, to_toml
+from triplicate.errors import TriplicateError
+from triplicate.metadata import open_cluster
+from triplicate.runtime import real_host
+from triplicate.runtime.real_disk import RealDisk
+
+NOBODY = 65534
+
+
+def known_lines() -> list[re.Pattern[str]]:
+    """The lines of the page's blocks; what is in angle brackets may be anything."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [re.compile("".join(".*" if part.startswith("<") else re.escape(part) for part in re.split(r"(<[^>]+>)", line))) for line in lines]
+
+
+KNOWN = known_lines()
+
+
+class SetUp:
+    """A bookie that ran, stored something and was stopped, on real disks under a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "bookie.toml"
+        self.uri = f"sqlite://{folder}/metadata/metadata.db"
+        self.journal = folder / "journal"
+        self.ledgers = folder / "ledgers"
+        (folder / "metadata").mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.settings = BookieSettings(
+            bookie_id="bookie-1",
+            port=port,
+            journal_directories=(str(self.journal),),
+            ledger_directories=(str(self.ledgers),),
+            reserve_bytes=4096,
+            journal_preallocate_bytes=64 * 1024,
+        )
+        self.write_config()
+        asyncio.run(self._store())
+
+    def write_config(self, **more: object) -> None:
+        defaults = BookieSettings()
+        names = [field.name for field in dataclasses.fields(BookieSettings)]
+        table = {name: getattr(self.settings, name) for name in names if getattr(self.settings, name) != getattr(defaults, name)}
+        self.config.write_text(to_toml({"bookie": {**table, **more}, "metadata": {"uri": self.uri}}), encoding="utf-8")
+
+    async def _store(self) -> None:
+        host = real_host("set-up")
+        cluster = await open_cluster(self.uri, host, create=True)
+        bookie = Bookie(host, self.settings, cluster)
+        await bookie.start()
+        async with Client(host, cluster) as client:
+            for _ in range(2):
+                async with await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1) as writer:
+                    await writer.append_many([b"x" * 100] * 10)
+                await bookie.storage.flush()
+        await bookie.stop()
+        await cluster.aclose()
+
+    def logs(self) -> list[Path]:
+        return sorted((self.ledgers / "current").glob("*.entries"))
+
+    def said(self) -> list[Finding]:
+        return list(examine(str(self.config), {}))
+
+    def wrong(self) -> list[str]:
+        return [finding.text for finding in self.said() if finding.level == "wrong"]
+
+    def start(self) -> str:
+        """The line with which a start is refused."""
+
+        async def body() -> None:
+            host = real_host("start")
+            configuration = load_configuration((BookieSettings, MetadataSettings, ProcessSettings), str(self.config), {})
+            cluster = await open_cluster(self.uri, host)
+            bookie = Bookie(host, configuration.get(BookieSettings), cluster)
+            try:
+                await bookie.start()
+                await bookie.stop()
+            finally:
+                await cluster.aclose()
+
+        with pytest.raises(TriplicateError) as raised:
+            asyncio.run(body())
+        return one_line(raised.value)
+
+    def picture(self) -> dict[str, str]:
+        """Every file and directory of the bookie, with its content."""
+        found: dict[str, str] = {}
+        for top in (self.journal, self.ledgers):
+            for path in [top, *top.rglob("*")]:
+                if path.exists():
+                    content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "directory"
+                    found[str(path)] = f"{content} {path.stat().st_mtime_ns}"
+        return found
+
+
+@pytest.fixture
+def setup() -> Iterator[SetUp]:
+    # Not in pytest's own folder, which nobody but its owner may enter.
+    folder = Path(tempfile.mkdtemp(prefix="triplicate-doctor-"))
+    folder.chmod(0o755)
+    try:
+        yield SetUp(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def unprivileged(setup: SetUp) -> Iterator[None]:
+    """As a user to whom permissions mean something."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in [setup.folder / "metadata", *(setup.folder / "metadata").iterdir()]:
+        path.chmod(0o777)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def read_only_directory(setup: SetUp) -> str:
+    (setup.journal / "current").chmod(0o555)
+    (setup.journal / "current" / "LOCK").chmod(0o444)
+    return f"{setup.journal}: cannot be used (Permission denied): mount it, or make it writable for this user"
+
+
+def missing_directory(setup: SetUp) -> str:
+    setup.ledgers.rename(setup.folder / "elsewhere")
+    return (
+        f"{setup.ledgers}: it is not there, and bookie bookie-1 kept data in it, so it was wiped or is not mounted: mount the right disk; "
+        "if the data is lost, run `triplicate bookie format --replace`"
+    )
+
+
+def wiped_disk(setup: SetUp) -> str:
+    shutil.rmtree(setup.journal / "current")
+    (setup.journal / "current").mkdir()
+    return (
+        f"{setup.journal}: it has no VERSION file, and bookie bookie-1 kept data in it, so it was wiped or is not mounted: mount the right "
+        "disk; if the data is lost, run `triplicate bookie format --replace`"
+    )
+
+
+def foreign_cookie(setup: SetUp) -> str:
+    setup.settings = dataclasses.replace(setup.settings, bookie_id="bookie-2")
+    setup.write_config()
+    return (
+        f"{setup.journal}: its VERSION file says bookie id bookie-1, the settings say bookie-2: correct the setting, or use the right disk"
+    )
+
+
+def newer_journal(setup: SetUp) -> str:
+    path = max((setup.journal / "current").glob("*.journal"))
+    data = path.read_bytes()
+    number = int(path.stem)
+    instance_id = re.search(rb'"instance_id":"([^"]+)"', data)
+    assert instance_id is not None
+    identity = FileIdentity("bookie-1", instance_id[1].decode(), number, 1)
+    known, file_header.FORMAT_VERSION = file_header.FORMAT_VERSION, 9
+    try:
+        header = encode_file_header(file_header.JOURNAL_MAGIC, identity)
+    finally:
+        file_header.FORMAT_VERSION = known
+    path.write_bytes(header + data[len(header) :])
+    return f"{path}: written in format 9, this release knows {known}: start the release that wrote it, or a newer one"
+
+
+def without_a_mark(setup: SetUp) -> str:
+    path = setup.journal / "current" / "mark"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    return f"{path}: the journal mark fails its checksum: delete the file, and everything that the journal still holds is replayed"
+
+
+BREAKS = [read_only_directory, missing_directory, wiped_disk, foreign_cookie, newer_journal, without_a_mark]
+
+
+@pytest.mark.parametrize("damage", BREAKS, ids=lambda damage: damage.__name__)
+def test_the_doctor_says_what_a_start_says_and_neither_changes_a_disk(setup: SetUp, damage: Callable[[SetUp], str]) -> None:
+    assert setup.wrong() == [], "well before"
+    expected = damage(setup)
+    before = setup.picture()
+    with unprivileged(setup) if damage is read_only_directory else contextlib.nullcontext():
+        assert setup.wrong()[0] == expected
+        assert setup.picture() == before
+        assert setup.start() == expected
+    assert setup.picture() == before
+    assert any(line.fullmatch(expected) for line in KNOWN), "the page for operators has it"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"journal_directory": "x"}, "unknown setting bookie.journal_directory (file {config}); did you mean bookie.journal_directories?"),
+        ({"gc_interval_s": 0.001}, "bookie.gc_interval_s = 0.001 (file {config}): at least 0.05 seconds is allowed (from 0.05 to 604800)"),
+        (
+            {"flush_interval_s": "soon"},
+            "bookie.flush_interval_s = 'soon' (file {config}): a number of seconds is expected, for example 200 ms",
+        ),
+    ],
+)
+def test_settings_are_refused_by_name(setup: SetUp, more: dict[str, Any], expected: str) -> None:
+    setup.write_config(**more)
+    expected = expected.format(config=setup.config)
+    assert setup.wrong() == [expected]
+    with pytest.raises(TriplicateError) as raised:
+        load_configuration((BookieSettings, MetadataSettings, ProcessSettings), str(setup.config), {})
+    assert one_line(raised.value) == expected
+    assert any(line.fullmatch(expected) for line in KNOWN)
+
+
+def test_a_port_in_use_is_found(setup: SetUp) -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", setup.settings.port))
+        other.listen()
+        expected = f"port {setup.settings.port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another"
+        assert setup.wrong() == [expected]
+        assert setup.start() == expected
+    assert any(line.fullmatch(expected) for line in KNOWN)
+    assert setup.wrong() == []
+
+
+def lose_a_log(setup: SetUp) -> str:
+    setup.logs()[0].unlink()
+    return "the index names entry log 1, which is in none of the ledger directories: bring the file back"
+
+
+def cut_a_log(setup: SetUp) -> str:
+    path = setup.logs()[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:-700])
+    return f"{path}: it has {len(data) - 700} bytes, and the index knows that "
+
+
+def lose_rows(setup: SetUp) -> str:
+    index = Index(RealDisk(), str(setup.ledgers / "current" / "index.db"), 1 << 20)
+    index._change("DELETE FROM runs WHERE ledger = ?", [(index.ledger_ids()[0],)])
+    index.close()
+    return "the log holds them, and the index does not name them: stop the bookie and run `triplicate bookie rebuild-index`"
+
+
+def another_log(setup: SetUp) -> str:
+    index = Index(RealDisk(), str(setup.ledgers / "current" / "index.db"), 1 << 20)
+    index._change("UPDATE runs SET offset = offset + ?", [(4,)])
+    index.close()
+    return "the log does not hold them: stop the bookie and run `triplicate bookie rebuild-index`"
+
+
+@pytest.mark.parametrize("damage", [lose_a_log, cut_a_log, lose_rows, another_log], ids=lambda damage: damage.__name__)
+def test_an_index_that_disagrees_with_the_logs_is_found(setup: SetUp, damage: Callable[[SetUp], str]) -> None:
+    expected = damage(setup)
+    before = setup.picture()
+    said = setup.wrong()
+    assert expected in said[0]
+    assert all(any(line.fullmatch(text) for line in KNOWN) for text in said)
+    assert setup.picture() == before
+
+
+def test_a_lost_index_is_a_remark_and_not_made(setup: SetUp) -> None:
+    for path in (setup.ledgers / "current").glob("index.db*"):
+        path.unlink()
+    before = setup.picture()
+    said = setup.said()
+    assert [finding for finding in said if finding.level == "wrong"] == []
+    assert any("a start makes the index anew" in finding.text for finding in said)
+    assert setup.picture() == before
+
+
+def test_a_running_bookie_is_left_alone(setup: SetUp) -> None:
+    async def body() -> list[Finding]:
+        host = real_host("runs")
+        cluster = await open_cluster(setup.uri, host)
+        bookie = Bookie(host, setup.settings, cluster)
+        await bookie.start()
+        try:
+            return await asyncio.to_thread(setup.said)
+        finally:
+            await bookie.stop()
+            await cluster.aclose()
+
+    said = asyncio.run(body())
+    assert [finding.text for finding in said if finding.level == "wrong"] == []
+    assert any("a bookie runs on it, so its data and port were left alone" in finding.text for finding in said)
+
+
+def test_the_exit_code_tells_well_wrong_and_badly_asked(setup: SetUp) -> None:
+    runner = CliRunner()
+    well = runner.invoke(cli, ["doctor", "--config", str(setup.config), "--json"])
+    assert (well.exit_code, '"well": true' in well.output) == (0, True), well.output
+    setup.write_config(no_such_key=1)
+    wrong = runner.invoke(cli, ["doctor", "--config", str(setup.config)])
+    assert wrong.exit_code == 1
+    assert wrong.output.startswith("wrong: unknown setting bookie.no_such_key")
+    assert runner.invoke(cli, ["doctor", "--config", str(setup.folder / "none.toml")]).exit_code == 2
+    assert runner.invoke(cli, ["doctor", "--no-such-option"]).exit_code == 2
+
+
+def test_status_shows_a_stopped_bookie_on_one_screen(setup: SetUp) -> None:
+    runner = CliRunner()
+    shown = runner.invoke(cli, ["bookie", "status", "--config", str(setup.config)])
+    assert shown.exit_code == 0, shown.output
+    assert len(shown.output.splitlines()) <= 40
+    for words in ("registered", "no", "cookie of bookie-1, incarnation 1", "mark at file", "2 ledgers", "sum of the bounds"):
+        assert words in shown.output
+    before = setup.picture()
+    facts = runner.invoke(cli, ["bookie", "status", "--config", str(setup.config), "--offline", "--json"])
+    assert '"ledgers": 2' in facts.output
+    assert setup.picture() == before
+    lost = runner.invoke(cli, ["bookie", "status", "--bookie-id", "bookie-9", "--bookie-port", "9"])
+    assert lost.exit_code == 1
+
+
+def test_status_asks_a_running_bookie(setup: SetUp) -> None:
+    async def body() -> str:
+        host = real_host("runs")
+        cluster = await open_cluster(setup.uri, host)
+        bookie = Bookie(host, setup.settings, cluster)
+        await bookie.start()
+        try:
+            shown = await asyncio.to_thread(
+                CliRunner().invoke, cli, ["bookie", "status", "--bookie-id", "bookie-1", "--metadata", setup.uri, "--json"]
+            )
+            return shown.output
+        finally:
+            await bookie.stop()
+            await cluster.aclose()
+
+    output = asyncio.run(body())
+    assert '"registered": "writable"' in output
+    assert '"answers": "yes"' in output
+
+
+def test_format_replaces_only_when_told_so_twice(setup: SetUp) -> None:
+    runner = CliRunner()
+    base = ["bookie", "format", "--config", str(setup.config)]
+    assert runner.invoke(cli, base).exit_code == 2
+    refused = runner.invoke(cli, [*base, "--replace", "--yes"])
+    assert "it holds data" in one_line(refused.exception or RuntimeError())
+    for directory in (setup.journal, setup.ledgers):
+        shutil.rmtree(directory)
+        directory.mkdir()
+    assert runner.invoke(cli, [*base, "--replace"], input="n\n").exit_code == 1
+    assert not list(setup.journal.iterdir())
+    done = runner.invoke(cli, [*base, "--replace", "--yes", "--json"])
+    assert '"incarnation": 2' in done.output
+    said = setup.said()
+    assert [finding.text for finding in said if finding.level == "wrong"] == []
+    assert any("is in incarnation 2 and not visited" in finding.text for finding in said)
+    assert '"changed": true' in runner.invoke(cli, [*base, "--visited", "--yes", "--json"]).output
