@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import statistics
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.machine import MIB, MemorySampler, cpu_seconds, folder_bytes, make_cold
@@ -261,6 +263,17 @@ def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
     close(driver)
 
 
+def index_mib(ledgers: Path) -> float:
+    """What a bookie's ledger directory holds beside entry logs (ours end in .entries, Apache's are current/*.log) and the reserve."""
+    total = 0
+    for path in ledgers.rglob("*"):
+        is_log = path.suffix == ".entries" or (path.suffix == ".log" and path.parent.name == "current")
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and not is_log and "reserve" not in path.name:
+                total += path.stat().st_size
+    return total / MIB
+
+
 def with_ledgers(turn: Turn) -> Figures:
     """Latency at a rate, memory, and size of what is not entries, with the ledgers that are there; then a restart."""
     driver, side, sizes = turn.side.client(), turn.side, turn.sizes
@@ -272,8 +285,9 @@ def with_ledgers(turn: Turn) -> Figures:
     close(driver)
     memory = sampler.of_bookies(statistics.median)
     side.bookies["bookie-1"].stop()
+    index = index_mib(side.folder / "bookie-1" / "ledgers")
     start_s = side.start_bookie("bookie-1")
-    return {"p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "memory_mib": memory, "start_s": start_s}
+    return {"p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "memory_mib": memory, "index_mib": index, "start_s": start_s}
 
 
 def ledgers_few(turn: Turn) -> Figures:

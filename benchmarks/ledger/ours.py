@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.processes import ROOT, START_LIMIT_S, CaseFailed, Process, Side
+from triplicate.bookie.memory import memory_bounds
 from triplicate.config import BookieSettings, ClientSettings
 
 MIB = 1 << 20
 WINDOW: dict[str, object] = {"window_entries": 200_000, "window_bytes": 1 << 30}
 """Wider than any load here: what is under way at once is for the load to say, on both sides."""
-BOUNDS = ("write_cache_bytes", "journal_queue_bytes", "journal_group_bytes", "read_cache_bytes", "index_cache_bytes")
-"""The bounds of a bookie's memory in its settings."""
 
 
-def bounds_mib(settings: BookieSettings | None = None) -> float:
-    """Their sum, at the default of each."""
-    settings = settings or BookieSettings()
-    return float(sum(getattr(settings, name) for name in BOUNDS)) / MIB
+def bounds_mib() -> float:
+    """The sum of a bookie's bounds, as docs/operations.md shows them for the defaults."""
+    return sum(bound.bytes for bound in memory_bounds(BookieSettings())) / MIB
 
 
 def program(*arguments: str) -> list[str]:

@@ -33,7 +33,7 @@ class Run:
 
 
 class Runs:
-    """Looks figures up. `fdatasync_p50_ms` is that of a 4 KiB append in the same run; `bounds_mib` the sum of our bookie's bounds."""
+    """Looks figures up. `fdatasync_p50_ms` is that of a 4 KiB append in the same run; `bounds_mib` the sum of our bookies' bounds."""
 
     def __init__(self, runs: Iterable[Run], fdatasync_p50_ms: float | None = None, bounds_mib: float | None = None) -> None:
         self.runs = list(runs)

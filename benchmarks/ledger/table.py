@@ -64,9 +64,9 @@ def number(value: float | None) -> str:
     """Three digits that count; a dash for what was not measured."""
     if value is None:
         return "-"
-    if value >= 1000:
+    if value >= 100 or value == 0:
         return f"{value:,.0f}"
-    return f"{value:.3g}" if value >= 100 or value < 0.01 else f"{value:.2f}"
+    return f"{value:.2g}" if value < 0.01 else f"{value:.2f}"
 
 
 def case_rows(runs: Runs, sides: Sequence[str]) -> list[list[str]]:

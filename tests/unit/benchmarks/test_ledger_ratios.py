@@ -111,4 +111,4 @@ def test_every_figure_of_the_table_has_a_name() -> None:
 
 
 def test_numbers_keep_three_digits() -> None:
-    assert [number(value) for value in (None, 12345.6, 123.4, 1.234, 0.0012)] == ["-", "12,346", "123", "1.23", "0.0012"]
+    assert [number(value) for value in (None, 12345.6, 999.9, 1.234, 0.0012, 0)] == ["-", "12,346", "1,000", "1.23", "0.0012", "0"]
