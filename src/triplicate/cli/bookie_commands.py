@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.cli import bookie_status
+from triplicate.cli import bookie_rebuild, bookie_status
 from triplicate.cli.bookie import bookie
 
-__all__ = ["bookie", "bookie_status"]
+__all__ = ["bookie", "bookie_rebuild", "bookie_status"]

@@ -41,7 +41,8 @@ def known_lines() -> list[re.Pattern[str]]:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
-    return [re.compile("".join(".*" if part.startswith("<") else re.escape(part) for part in re.split(r"(<[^>]+>)", line))) for line in lines]
+    parts = [re.split(r"(<[^>]+>)", line) for line in lines]
+    return [re.compile("".join(".*" if part.startswith("<") else re.escape(part) for part in line)) for line in parts]
 
 
 KNOWN = known_lines()
@@ -290,6 +291,14 @@ def test_an_index_that_disagrees_with_the_logs_is_found(setup: SetUp, damage: Ca
     assert expected in said[0]
     assert all(any(line.fullmatch(text) for line in KNOWN) for text in said)
     assert setup.picture() == before
+
+
+def test_the_command_that_the_doctor_names_mends_the_index(setup: SetUp) -> None:
+    lose_rows(setup)
+    assert setup.wrong()
+    done = CliRunner().invoke(cli, ["bookie", "rebuild-index", "--config", str(setup.config), "--json"])
+    assert '"ledgers": 2' in done.output, done.output
+    assert setup.wrong() == []
 
 
 def test_a_lost_index_is_a_remark_and_not_made(setup: SetUp) -> None:
