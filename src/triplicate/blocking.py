@@ -406,6 +406,10 @@ class BlockingClient:
         """Delete a ledger. See `Client.delete`."""
         self.loop.call(self._client.delete(ledger_id))
 
+    def undelete(self, ledger_id: int) -> LedgerMetadata:
+        """Bring a deleted ledger back. See `Client.undelete`."""
+        return self.loop.call(self._client.undelete(ledger_id))
+
     def ledger_ids(self) -> Iterator[int]:
         """Ids of all ledgers, ascending."""
         ids = self._client.ledger_ids()

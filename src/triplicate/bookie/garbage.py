@@ -3,6 +3,8 @@
 A ledger is deleted only when two questions agree: it is missing from a complete listing that began after the bookie made its own list
 (metadata exists before any entry is written, so a new ledger cannot be missing), and asked for by name it does not exist. Whenever the
 metadata cannot answer, nothing is deleted. Source: BookKeeper `ScanAndCompareGarbageCollector`.
+
+Until it has been missing for `trash_period_s` by both questions of every round, a ledger is only noted, since it may be undeleted.
 """
 
 from __future__ import annotations
@@ -21,12 +23,21 @@ DELETED_AT_ONCE = 100
 class GarbageCollector:
     """See the module's text. `metadata` may be replaced when a new session was opened."""
 
-    def __init__(self, host: Host, metadata: ClusterMetadata, storage: Storage, metrics: BookieMetrics, interval_s: float) -> None:
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClusterMetadata,
+        storage: Storage,
+        metrics: BookieMetrics,
+        interval_s: float,
+        trash_period_s: float = 0.0,
+    ) -> None:
         self.metadata = metadata
         self._host = host
         self._storage = storage
         self._metrics = metrics
         self._interval_s = interval_s
+        self._trash_period_s = trash_period_s
 
     async def run(self) -> None:
         while True:
@@ -49,7 +60,7 @@ class GarbageCollector:
         """
         held = await self._storage.ledger_ids()
         self._metrics.ledgers_active.set(len(held))
-        gone = await self._missing(held)
+        gone = await self._due(await self._missing(held))
         for start in range(0, len(gone), DELETED_AT_ONCE):
             part = gone[start : start + DELETED_AT_ONCE]
             await self._storage.delete_ledgers(part)
@@ -59,7 +70,29 @@ class GarbageCollector:
         if freed:
             self._metrics.bytes_reclaimed.inc(freed)
             self._host.trace("bookie.entry_logs_deleted", freed_bytes=freed)
+        if self._trash_period_s > 0:
+            await self.metadata.trash.expire()
         return len(gone)
+
+    async def _due(self, missing: list[int]) -> list[int]:
+        """Those of the missing ledgers whose time in the trash is over; keeps the notes about the others."""
+        stored, on_writer = self._storage.stored, self._storage.on_writer
+        noted = await on_writer(stored.index.missing)
+        now_ms = self._host.clock.wall_us() // 1000
+        due = [
+            ledger
+            for ledger in missing
+            if self._trash_period_s <= 0 or _since(noted, ledger, now_ms) + self._trash_period_s * 1000 <= now_ms
+        ]
+        gone = set(due)
+        new = [ledger for ledger in missing if ledger not in gone and (ledger not in noted or noted[ledger] > now_ms)]
+        found_again = sorted(noted.keys() - set(missing))
+        if new or found_again:
+            await on_writer(stored.index.note_missing, now_ms, new, found_again)
+            self._host.trace("bookie.ledgers_missing", new=len(new), found_again=len(found_again))
+        self._metrics.trash_ledgers.set(len(missing) - len(due))
+        self._metrics.trash_bytes.set(await on_writer(stored.index.missing_bytes))
+        return due
 
     async def _missing(self, held: list[int]) -> list[int]:
         """Of these ids, ascending, those that neither a listing nor a question by name finds."""
@@ -82,3 +115,8 @@ class GarbageCollector:
             # Another cluster under the same root says nothing about ours.
             await self.metadata.check_same()
         return missing
+
+
+def _since(noted: dict[int, int], ledger_id: int, now_ms: int) -> int:
+    """Since when a ledger is known to be missing. A clock that was put back starts anew."""
+    return min(noted.get(ledger_id, now_ms), now_ms)

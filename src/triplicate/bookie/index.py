@@ -197,6 +197,15 @@ class Index:
         )
         return [BlockInfo(BlockType.RUN, *row) for row in rows]
 
+    def missing(self) -> dict[int, int]:
+        """Ledgers without metadata, and since when that is known, milliseconds since the epoch."""
+        return dict(self._rows("SELECT ledger, since_ms FROM missing ORDER BY ledger"))
+
+    def missing_bytes(self) -> int:
+        """Bytes that the runs of such ledgers take."""
+        rows = self._rows("SELECT sum(? + table_bytes + body_bytes) FROM missing JOIN runs USING (ledger)", (BLOCK_HEADER_BYTES,))
+        return int(rows[0][0] or 0)
+
     def logs_with_states(self) -> list[int]:
         """Logs that hold the newest state record of a ledger, be it a deleted one."""
         return [row[0] for row in self._rows("SELECT log FROM ledgers UNION SELECT log FROM deleted ORDER BY log")]
@@ -307,6 +316,12 @@ class Index:
             database.executemany("UPDATE ledgers SET log = ? WHERE ledger = ? AND log = ?", rows)
             database.executemany("UPDATE deleted SET log = ? WHERE ledger = ? AND log = ?", rows)
             database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
+
+    def note_missing(self, since_ms: int, ledger_ids: Iterable[int], found_again: Iterable[int] = ()) -> None:
+        """Ledgers have no metadata since then; of others that had none it is there again."""
+        with self._transaction() as database:
+            database.executemany("INSERT OR REPLACE INTO missing VALUES (?, ?)", [(ledger_id, since_ms) for ledger_id in ledger_ids])
+            database.executemany("DELETE FROM missing WHERE ledger = ?", [(ledger_id,) for ledger_id in found_again])
 
     def delete_logs(self, logs: Sequence[int]) -> None:
         """Forget logs that hold nothing; call before their files are deleted."""

@@ -256,7 +256,7 @@ def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) 
 @metadata_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
-    """Delete a ledger for good; the bookies free its space at their next collection."""
+    """Delete a ledger. For most of a day (`client.trash_period_s`) `ledger undelete` brings it back; then its space is freed."""
     if not yes:
         click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
 
@@ -265,6 +265,23 @@ def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
         await client.metadata_of(ledger_id)
         await client.delete(ledger_id)
         remarks.print(f"ledger {ledger_id} is deleted")
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_json
+def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
+    """Bring a deleted ledger back, as it was, while its entries are certain to be there."""
+
+    async def work(client: Client) -> None:
+        facts = describe(ledger_id, await client.undelete(ledger_id))
+        if as_json:
+            print_json(facts)
+        else:
+            click.echo(f"ledger {ledger_id} is back: {facts['state']}, {facts['quorums']}")
 
     _run(metadata, work)
 

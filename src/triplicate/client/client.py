@@ -19,12 +19,14 @@ from triplicate.client.recovery import recover_ledger
 from triplicate.client.write_handle import WriteHandle
 from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
-from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, Unauthorized
+from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
 from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
+TRASH_INTERVAL_S = 60.0
+"""A client that deletes looks for what is to leave the trash no more often than this."""
 CREATE_ATTEMPTS = 16
 """How many fresh ids are tried when each turns out to be taken."""
 
@@ -85,6 +87,8 @@ class Client:
         self._writers: dict[int, WriteHandle] = {}
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
+        self._trash_due = 0.0
+        """When to look again for what is to leave the trash."""
 
     async def create(
         self,
@@ -256,10 +260,31 @@ class Client:
         return reader
 
     async def delete(self, ledger_id: int) -> None:
-        """Delete a ledger. Its data goes when the bookies next collect garbage. A ledger that is not there counts as deleted."""
+        """Delete a ledger. A ledger that is not there counts as deleted.
+
+        Its metadata stays in the trash for the setting `trash_period_s`, and its data on the bookies for theirs: see `undelete`.
+        """
         self._check_usable()
-        await self._services.metadata.ledgers.delete(ledger_id)
-        self._services.metrics.ledgers_deleted.inc()
+        services = self._services
+        await services.metadata.trash.delete(ledger_id, self.settings.trash_period_s)
+        services.metrics.ledgers_deleted.inc()
+        now = self.host.clock.monotonic()
+        if self.settings.trash_period_s > 0 and now >= self._trash_due:
+            self._trash_due = now + TRASH_INTERVAL_S
+            try:
+                await services.metadata.trash.expire()
+            except MetadataError as error:
+                # The ledger is deleted; what is left in the trash is for whoever deletes next.
+                self.host.trace("client.trash_not_emptied", error=str(error))
+
+    async def undelete(self, ledger_id: int) -> LedgerMetadata:
+        """Bring a deleted ledger back, as it was.
+
+        Raises:
+            NoSuchLedger: it is not in the trash, or was deleted too long ago. LedgerExists: its id is in use again.
+        """
+        self._check_usable()
+        return (await self._services.metadata.trash.undelete(ledger_id)).value
 
     def ledger_ids(self) -> AsyncIterator[int]:
         """Ids of all ledgers, ascending."""

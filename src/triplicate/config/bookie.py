@@ -185,6 +185,13 @@ class BookieSettings:
     gc_interval_s: float = setting(
         600.0, "How often ledgers that were deleted are looked for.", unit="seconds", low=0.05, high=86_400 * 7, bookkeeper="gcWaitTime"
     )
+    trash_period_s: float = setting(
+        86_400.0,
+        "Entries of a ledger without metadata are kept so long after that was noticed, so that the ledger can be undeleted; 0: not at all.",
+        unit="seconds",
+        low=0,
+        high=86_400 * 365,
+    )
     compaction_threshold: float = setting(
         0.2,
         "A finished entry log of which less than this share is alive is rewritten; 0: none is.",

@@ -146,3 +146,11 @@ class ClientSettings:
         high=3600,
         bookkeeper="explicitLacInterval",
     )
+    trash_period_s: float = setting(
+        86_400.0,
+        "A deleted ledger can be brought back for nine tenths of this time; 0: never. No longer than the bookies keep its entries "
+        "(their `trash_period_s`).",
+        unit="seconds",
+        low=0,
+        high=86_400 * 365,
+    )

@@ -15,6 +15,7 @@ from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths,
 from triplicate.metadata.renewing import RenewingTree
 from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
 from triplicate.metadata.sqlite import SqliteTree
+from triplicate.metadata.trash import Trash, TrashedLedger
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
 from triplicate.metadata.underreplication import Mark, MarkIterator, MarkLock, PeriodicCheck, UnderReplication
 
@@ -52,6 +53,8 @@ __all__ = [
     "SetData",
     "SqliteTree",
     "Stat",
+    "Trash",
+    "TrashedLedger",
     "Tree",
     "UnderReplication",
     "Versioned",

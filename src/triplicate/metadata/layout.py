@@ -17,6 +17,7 @@ from triplicate.metadata.incarnations import Incarnations
 from triplicate.metadata.ledgers import LedgerStore
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
 from triplicate.metadata.retrying import retried
+from triplicate.metadata.trash import Trash
 from triplicate.metadata.tree import Create, Operation, Tree
 from triplicate.metadata.underreplication import UnderReplication
 from triplicate.runtime import Host
@@ -65,6 +66,7 @@ class ClusterMetadata:
         self.own_root = own.own_root(instance_id)
         self.paths = paths
         self.ledgers = LedgerStore(tree, host, root, paths)
+        self.trash = Trash(tree, host, self.own_root, self.ledgers)
         self.bookies = BookieDirectory(tree, host, root)
         self.cookies = Cookies(tree, host, root)
         self.incarnations = Incarnations(tree, host, self.own_root)

@@ -49,6 +49,7 @@ def small_bookie_settings(bookie_id: str) -> BookieSettings:
         flush_interval_s=0.7,
         entry_log_bytes=128 * KIB,
         gc_interval_s=3.0,
+        trash_period_s=0.0,
         disk_check_interval_s=1.0,
         reserve_bytes=0,
     )
@@ -60,7 +61,7 @@ class ClusterOptions:
 
     bookies: int = 5
     bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
-    client_settings: ClientSettings = field(default_factory=ClientSettings)
+    client_settings: ClientSettings = field(default_factory=lambda: ClientSettings(trash_period_s=0.0))
     metadata_loss_rate: float = 0.0
     """Share of metadata operations whose connection is lost, half of them after the operation was applied."""
     metadata_delay_low_s: float = 0.0002

@@ -176,7 +176,7 @@ class Scenario:
         self.plan = plan
         disk = DiskTiming(sync_high_s=plan.sync_high_s)
         self.world = World(seed, disk=disk, callbacks_max=CALLBACKS_MAX, time_max_s=TIME_MAX_S)
-        settings = ClientSettings(add_timeout_s=1.0, read_timeout_s=1.0, connect_timeout_s=1.0, long_poll_wait_s=0.5)
+        settings = ClientSettings(add_timeout_s=1.0, read_timeout_s=1.0, connect_timeout_s=1.0, long_poll_wait_s=0.5, trash_period_s=0.0)
         options = ClusterOptions(client_settings=settings, metadata_delay_high_s=plan.metadata_high_s)
         self.cluster = SimulatedCluster(self.world, options)
         self.stage = Stage(self.world, self.cluster, plan)

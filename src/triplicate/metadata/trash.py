@@ -1,0 +1,198 @@
+"""The trash: metadata of deleted ledgers, kept for a while so that they can be brought back.
+
+One node of our own for each, ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s`` and
+``metadata`` (base64 of what BookKeeper's node held). Bookies delete a ledger's entries only when it has been missing for their own
+`trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ, and copying takes time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+
+from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode, NoSuchLedger
+from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
+from triplicate.metadata.ledgers import LedgerStore, Versioned
+from triplicate.metadata.own import trash_path
+from triplicate.metadata.retrying import retried
+from triplicate.metadata.tree import Tree
+from triplicate.runtime import Host
+
+UNDELETE_SHARE = 0.9
+EXPIRED_AT_ONCE = 200
+"""So many nodes one round of `Trash.expire` looks at."""
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrashedLedger:
+    """One deleted ledger."""
+
+    ledger_id: int
+    deleted_ms: int
+    """Milliseconds since the epoch, by the clock of whoever deleted it."""
+    period_s: float
+    metadata: LedgerMetadata
+
+    def undelete_until_ms(self) -> int:
+        """Until when it can be brought back."""
+        return self.deleted_ms + int(self.period_s * UNDELETE_SHARE * 1000)
+
+
+def encode_trashed(value: TrashedLedger) -> bytes:
+    """The node's bytes."""
+    fields = {
+        "v": _VERSION,
+        "deleted_ms": value.deleted_ms,
+        "period_s": value.period_s,
+        "metadata": base64.b64encode(encode_metadata(value.metadata)).decode("ascii"),
+    }
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_trashed(ledger_id: int, data: bytes) -> TrashedLedger:
+    """Raises FormatError: not such a node, or of a newer release."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != _VERSION:
+            raise FormatError(f"ledger {ledger_id} in the trash: format {fields['v']}, this release knows {_VERSION}: use a newer one")
+        metadata = decode_metadata(base64.b64decode(fields["metadata"], validate=True))
+        return TrashedLedger(ledger_id, int(fields["deleted_ms"]), float(fields["period_s"]), metadata)
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"ledger {ledger_id} in the trash cannot be understood: {error!r}") from error
+
+
+class Trash:
+    """The deleted ledgers of a cluster."""
+
+    def __init__(self, tree: Tree, host: Host, root: str, ledgers: LedgerStore) -> None:
+        """
+        Args:
+            root: the cluster's own root.
+        """
+        self._tree = tree
+        self._host = host
+        self._root = root
+        self._ledgers = ledgers
+        self._looked_at = ""
+        """The name of the last node that `expire` looked at."""
+
+    async def delete(self, ledger_id: int, period_s: float) -> None:
+        """Delete a ledger's metadata, kept here first. A ledger that is not there counts as deleted. A period of 0 keeps nothing.
+
+        Raises:
+            ConnectionLost: it may be deleted or not; it may be tried again.
+        """
+        if period_s <= 0:
+            await self._ledgers.delete(ledger_id)
+            return
+        while True:
+            try:
+                found = await self._ledgers.get(ledger_id)
+            except NoSuchLedger:
+                return
+            except FormatError:
+                # Nobody here could bring it back, and it must be possible to get rid of it.
+                await self._ledgers.delete(ledger_id)
+                return
+            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value))
+            try:
+                await self._ledgers.delete(ledger_id, found.version)
+            except BadVersion:
+                continue  # Changed since it was read: what is kept must be what is deleted.
+            return
+
+    async def get(self, ledger_id: int) -> TrashedLedger | None:
+        """A deleted ledger, or None when it is not here. Raises FormatError."""
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(self._path(ledger_id)))
+        except NoNode:
+            return None
+        return decode_trashed(ledger_id, data)
+
+    async def ledger_ids(self) -> list[int]:
+        """Ledgers that are here, ascending."""
+        return [int(name) for name in await self._names()]
+
+    async def undelete(self, ledger_id: int) -> Versioned:
+        """Put a ledger's metadata back as it was.
+
+        Raises:
+            NoSuchLedger: it is not in the trash, or was deleted so long ago that bookies may be deleting its entries.
+            LedgerExists: the id has been used again since.
+        """
+        trashed = await self.get(ledger_id)
+        if trashed is None:
+            raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash")
+        late_ms = self._now_ms() - trashed.undelete_until_ms()
+        if late_ms > 0:
+            raise _no_such(
+                ledger_id,
+                f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
+            )
+        restored = await self._ledgers.create(ledger_id, trashed.metadata)
+        await self._remove(ledger_id)
+        return restored
+
+    async def expire(self, limit: int = EXPIRED_AT_ONCE) -> int:
+        """Remove nodes whose period is over, going on where the call before left off; returns how many.
+
+        Args:
+            limit: so many nodes are looked at.
+        """
+        names = await self._names()
+        behind = [name for name in names if name > self._looked_at] or names
+        removed = 0
+        for name in behind[:limit]:
+            self._looked_at = name
+            try:
+                trashed = await self.get(int(name))
+            except FormatError:
+                continue  # Of a newer release, which will know.
+            if trashed is not None and self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
+                await self._remove(trashed.ledger_id)
+                removed += 1
+        return removed
+
+    async def _keep(self, value: TrashedLedger) -> None:
+        path, data = self._path(value.ledger_id), encode_trashed(value)
+
+        async def attempt() -> None:
+            try:
+                await self._tree.create(path, data, parents=True)
+            except NodeExists:
+                # Ours whose answer got lost, another's who deletes it at this moment, or that of an earlier life of the ledger.
+                await self._tree.set(path, data)
+
+        while True:
+            try:
+                await retried(self._host, attempt)
+            except NoNode:
+                continue  # Removed between the two.
+            return
+
+    async def _remove(self, ledger_id: int) -> None:
+        try:
+            await retried(self._host, lambda: self._tree.delete(self._path(ledger_id)))
+        except NoNode:
+            return
+
+    async def _names(self) -> list[str]:
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(f"{self._root}/trash"))
+        except NoNode:
+            return []
+        return sorted(name for name in names if name.isdecimal())
+
+    def _path(self, ledger_id: int) -> str:
+        return trash_path(self._root, ledger_id)
+
+    def _now_ms(self) -> int:
+        return self._host.clock.wall_us() // 1000
+
+
+def _no_such(ledger_id: int, text: str) -> NoSuchLedger:
+    error = NoSuchLedger(text)
+    error.ledger_id = ledger_id
+    return error

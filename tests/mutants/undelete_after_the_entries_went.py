@@ -1,0 +1,13 @@
+"""A deleted ledger is brought back however long ago it was deleted, although its bookies may have deleted its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_trash.py::test_an_undelete_comes_too_late_before_the_bookies_delete"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.metadata import TrashedLedger
+
+    patch(TrashedLedger, "undelete_until_ms", lambda self: 1 << 62)

@@ -1,0 +1,18 @@
+"""A bookie goes on counting the time that a ledger was missing after the ledger was brought back, and deletes it at once the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+TESTS = ["tests/unit/bookie/test_trash.py::test_an_undeleted_ledger_has_its_entries"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.index import Index
+
+    note = Index.note_missing
+
+    def keep(self: Index, since_ms: int, ledger_ids: Iterable[int], found_again: Iterable[int] = ()) -> None:
+        note(self, since_ms, ledger_ids)
+
+    patch(Index, "note_missing", keep)

@@ -1,0 +1,245 @@
+"""Deleted ledgers can be brought back for a while: their metadata lies in the trash, and the bookies keep their entries so long."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
+from tests.unit.bookie.test_crash import lose_index
+from triplicate.client import Client
+from triplicate.config import ClientSettings
+from triplicate.errors import ConnectionLost, FormatError, LedgerExists, NoSuchLedger
+from triplicate.ledger import LedgerMetadata, LedgerState, Segment
+from triplicate.metadata import ClusterMetadata, Fault, MemoryTree, TrashedLedger
+from triplicate.metadata.trash import decode_trashed, encode_trashed
+from triplicate.wire import Status
+
+PERIOD_S = 20.0
+
+
+async def open_metadata(rig: Rig) -> ClusterMetadata:
+    return await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)
+
+
+async def filled(rig: Rig, metadata: ClusterMetadata, ledger_id: int = 5) -> None:
+    """A ledger with one entry, deleted; the bookie has noticed."""
+    ledger = await rig.create_ledger(ledger_id)
+    client = await rig.connect()
+    assert await client.add(ledger, 0) is Status.OK
+    await rig.bookie.storage.flush()
+    await metadata.trash.delete(ledger_id, PERIOD_S)
+    assert not await metadata.ledgers.exists(ledger_id)
+    assert await rig.bookie.collect_garbage() == 0
+
+
+async def entry_is_there(rig: Rig) -> bool:
+    status = (await (await rig.connect()).read(5, 0)).status
+    assert status in (Status.OK, Status.NO_LEDGER)
+    return status is Status.OK
+
+
+def test_an_undeleted_ledger_has_its_entries() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await asyncio.sleep(PERIOD_S * 0.8)
+        assert await rig.bookie.collect_garbage() == 0
+        await metadata.trash.undelete(5)
+        assert await metadata.trash.get(5) is None
+        await asyncio.sleep(PERIOD_S)
+        assert await rig.bookie.collect_garbage() == 0
+        assert await entry_is_there(rig)
+        # Its time begins anew with the next deletion.
+        await metadata.trash.delete(5, PERIOD_S)
+        assert await rig.bookie.collect_garbage() == 0
+        await asyncio.sleep(PERIOD_S / 2)
+        assert await rig.bookie.collect_garbage() == 0
+        await asyncio.sleep(PERIOD_S / 2 + 1)
+        assert await rig.bookie.collect_garbage() == 1
+        assert not await entry_is_there(rig)
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S)
+
+
+@pytest.mark.parametrize("in_between", ["nothing", "restart", "lost index"])
+def test_entries_go_when_the_period_is_over_and_not_before(in_between: str) -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        over = asyncio.get_running_loop().time() + PERIOD_S
+        await asyncio.sleep(PERIOD_S / 4)
+        if in_between != "nothing":
+            rig.node.crash()
+            if in_between == "lost index":
+                lose_index(rig)
+            await rig.node.start()
+        await asyncio.sleep(over - asyncio.get_running_loop().time() - 1)
+        assert await rig.bookie.collect_garbage() == 0
+        assert await entry_is_there(rig)
+        await asyncio.sleep(1.5)
+        if in_between == "lost index":
+            # With the notes gone the time begins anew.
+            assert await rig.bookie.collect_garbage() == 0
+            await asyncio.sleep(PERIOD_S)
+        assert await rig.bookie.collect_garbage() == 1
+        assert not await entry_is_there(rig)
+        assert rig.bookie.storage.stored.index.missing() == {}
+        with pytest.raises(NoSuchLedger):
+            await metadata.trash.undelete(5)
+        await rig.bookie.collect_garbage()
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S)
+
+
+def test_a_clock_that_is_put_back_begins_anew() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        assert rig.node.host is not None
+        rig.node.host.port.clock.jump(-1000.0)  # type: ignore[attr-defined]
+        assert await rig.bookie.collect_garbage() == 0
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await rig.bookie.collect_garbage() == 1
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S)
+
+
+def test_an_undelete_comes_too_late_before_the_bookies_delete() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await asyncio.sleep(PERIOD_S * 0.95)
+        with pytest.raises(NoSuchLedger, match="ledger 5 could be brought back until 1 s ago"):
+            await metadata.trash.undelete(5)
+        with pytest.raises(NoSuchLedger, match="ledger 6 is not in the trash"):
+            await metadata.trash.undelete(6)
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S)
+
+
+def test_a_ledger_comes_back_as_it_was_last_changed() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await rig.create_ledger(5)
+        found = await metadata.ledgers.get(5)
+        other = await open_metadata(rig)
+        kept: list[TrashedLedger] = []
+        keep = metadata.trash._keep
+
+        async def change_first(value: TrashedLedger) -> None:
+            await keep(value)
+            kept.append(value)
+            if len(kept) == 1:
+                await other.ledgers.update(5, found.value.closed(7, 70), found.version)
+
+        metadata.trash._keep = change_first  # type: ignore[method-assign]
+        await metadata.trash.delete(5, PERIOD_S)
+        assert len(kept) == 2
+        restored = await metadata.trash.undelete(5)
+        assert restored.value == found.value.closed(7, 70)
+        assert (await metadata.ledgers.get(5)).value == found.value.closed(7, 70)
+        with pytest.raises(NoSuchLedger):
+            await metadata.trash.undelete(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        await rig.create_ledger(5)
+        with pytest.raises(LedgerExists):
+            await metadata.trash.undelete(5)
+        await metadata.trash.delete(99, PERIOD_S)
+        await metadata.trash.delete(5, 0)
+        assert await metadata.trash.ledger_ids() == [5]
+        await other.aclose()
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("operation", ["create", "delete", "get"])
+def test_a_lost_connection_leaves_a_ledger_or_its_trash(operation: str, after: bool) -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await rig.create_ledger(5)
+        faults = [1, 3]
+        seen = 0
+
+        def fault(session: int, name: str, path: str) -> Fault | None:
+            nonlocal seen
+            if name == operation:
+                seen += 1
+                if seen in faults:
+                    error = ConnectionLost("test")
+                    return Fault(raise_after=error) if after else Fault(raise_before=error)
+            return None
+
+        rig.cluster.store.fault = fault
+        await metadata.trash.delete(5, PERIOD_S)
+        seen = 0
+        await metadata.trash.undelete(5)
+        rig.cluster.store.fault = None
+        assert await metadata.ledgers.exists(5)
+        assert await metadata.trash.ledger_ids() == []
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_the_trash_is_emptied_in_rounds() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        for ledger_id in range(10, 20):
+            await rig.create_ledger(ledger_id)
+            await metadata.trash.delete(ledger_id, PERIOD_S if ledger_id < 15 else 10 * PERIOD_S)
+        assert await metadata.trash.expire() == 0
+        await asyncio.sleep(PERIOD_S + 1)
+        metadata.trash._looked_at = ""
+        assert await metadata.trash.expire(limit=3) == 3
+        assert await metadata.trash.expire(limit=3) == 2
+        assert await metadata.trash.expire(limit=100) == 0
+        assert await metadata.trash.ledger_ids() == [15, 16, 17, 18, 19]
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_a_client_deletes_into_the_trash_and_brings_back() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        async with Client(rig.client_host.port, metadata, ClientSettings(trash_period_s=PERIOD_S)) as client:
+            async with await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1) as writer:
+                await writer.append(b"one")
+            before = await client.metadata_of(writer.ledger_id)
+            await client.delete(writer.ledger_id)
+            with pytest.raises(NoSuchLedger):
+                await client.metadata_of(writer.ledger_id)
+            assert await rig.bookie.collect_garbage() == 0
+            assert await client.undelete(writer.ledger_id) == before
+            async with await client.open(writer.ledger_id) as reader:
+                assert [entry.payload for entry in await reader.read(0, 0)] == [b"one"]
+        async with Client(rig.client_host.port, metadata, ClientSettings(trash_period_s=0.0)) as client:
+            await client.delete(writer.ledger_id)
+            with pytest.raises(NoSuchLedger, match="is not in the trash"):
+                await client.undelete(writer.ledger_id)
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S)
+
+
+def test_a_node_of_the_trash_of_another_format_is_named() -> None:
+    value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, password=b"p", custom={"a": b"b"})
+    trashed = TrashedLedger(5, 123, 60.0, value)
+    data = encode_trashed(trashed)
+    assert decode_trashed(5, data) == trashed
+    assert data.startswith(b'{"deleted_ms":123,"metadata":"')
+    for broken, said in (
+        (data.replace(b'"v":1', b'"v":2'), "format 2"),
+        (b"{}", "cannot be understood"),
+        (b"\xff", "cannot be understood"),
+    ):
+        with pytest.raises(FormatError, match=said):
+            decode_trashed(5, broken)
