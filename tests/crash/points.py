@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tests.crash.book import Book
@@ -137,7 +137,8 @@ def _try_cut(
         for path in [path for path in without_index.live.names if "/index.db" in path]:
             del without_index.live.names[path]
             without_index.durable.names.pop(path, None)
-        counts.lose(f"{where}, without the index", try_start(without_index, recording.settings, expected, deep=True).problems)
+        bare = replace(expected, without_index=True)
+        counts.lose(f"{where}, without the index", try_start(without_index, recording.settings, bare, deep=True).problems)
     if before is not None:
         _cut_again(recording, before, verdict, expected, counts, where)
 

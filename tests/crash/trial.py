@@ -37,6 +37,8 @@ class Expected:
     killed: bool
     nodes: Nodes
     """What the metadata holds."""
+    without_index: bool = False
+    """The index was taken away, so it must be made anew; a crash alone never makes that necessary."""
 
 
 @dataclass(slots=True)
@@ -78,6 +80,9 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
         verdict.record = list(lives.machine.disk.record)
         verdict.problems.append(f"the bookie does not start: {type(error).__name__}: {error}")
         return
+    rebuilt = [facts for kind, facts in lives.machine.facts if kind == "bookie.index_rebuild"]
+    if rebuilt and not expected.without_index:
+        verdict.problems.append(f"the index had to be made anew: {rebuilt[0]['reason']}")
     verdict.problems += await ask_everything(lives, expected)
     if deep:
         await lives.machine.as_process(lives.running.collect_garbage())

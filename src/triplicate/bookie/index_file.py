@@ -3,7 +3,9 @@
 SQLite keeps no journal of its own here (its journals hold random numbers, and a simulation must repeat). Instead a commit is one
 record: the pages that a transaction changed gather in memory until SQLite syncs, then go to ``<name>-commits`` with one write and one
 sync. When that file has grown, its newest pages are copied into the database file, which is synced, and it is cut. On opening the
-whole records are read again; what is torn behind them was never reported as done.
+whole records are read again; what is torn behind them was never reported as done. Then their pages are copied, and a file of commits that
+is really new takes the old one's place: after a sync that failed in the life before, a record or the end of that file may be what only
+the operating system's memory says, and neither can be built on.
 
 ``<name>-commits``, big-endian, records one after another: magic "TPIX", number of pages u32, commit number u64, CRC32C of these 16
 bytes and all that follows u32; then per page its number u32 (0 is the first) and its 4096 bytes. Commit numbers count up by one.
@@ -14,6 +16,7 @@ out and checked on the way in. There is one connection, and the directory's lock
 
 from __future__ import annotations
 
+import errno
 import itertools
 import struct
 
@@ -29,6 +32,8 @@ RESERVED_BYTES = 8
 COMMITS_BYTES_MAX = 512 * 1024
 """The file of commits is copied into the database once it has this size; it bounds the memory for pages not yet copied."""
 COMMITS_SUFFIX = "-commits"
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 _CRC = struct.Struct(">I4x")
 _RECORD = struct.Struct(">4sIQ")
@@ -85,11 +90,8 @@ class IndexFile:
     def __init__(self, vfs: IndexVfs, disk: Disk, path: str) -> None:
         self._vfs = vfs
         self._path = path
-        fresh = not disk.exists(path) or not disk.exists(path + COMMITS_SUFFIX)
+        self._disk = disk
         self._file = disk.open(path, create=True)
-        self._commits = disk.open(path + COMMITS_SUFFIX, create=True)
-        if fresh:
-            disk.sync_directory(path.rpartition("/")[0] or "/")
         self._committed: dict[int, bytes] = {}
         """Pages by number that are durable in the file of commits and not yet in the database file."""
         self._changed: dict[int, bytes] = {}
@@ -98,16 +100,50 @@ class IndexFile:
         self._commits_end = 0
         self._load_commits()
         self._pages = max([self._file.size() // PAGE_BYTES, *(number + 1 for number in self._committed)])
+        try:
+            self._copy_pages()
+            self._commits = self._new_commits()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._commits = self._old_commits()
 
     def _load_commits(self) -> None:
-        data_size = self._commits.size()
-        while (loaded := _read_commit(self._commits, self._commits_end, data_size)) is not None:
-            number, pages, end = loaded
-            if self._commit_number and number != self._commit_number + 1:
-                break
-            self._commit_number = number
-            self._commits_end = end
-            self._committed.update(pages)
+        """Take over what the lives before have committed."""
+        path = self._path + COMMITS_SUFFIX
+        if not self._disk.exists(path):
+            return
+        commits = self._disk.open(path, readonly=True)
+        try:
+            size = commits.size()
+            while (loaded := _read_commit(commits, self._commits_end, size)) is not None:
+                number, pages, end = loaded
+                if self._commit_number and number != self._commit_number + 1:
+                    break
+                self._commit_number, self._commits_end = number, end
+                self._committed.update(pages)
+        finally:
+            commits.close()
+
+    def _new_commits(self) -> File:
+        """An empty file of commits in place of the one that is there. Its pages have been copied."""
+        target, directory = self._path + COMMITS_SUFFIX, self._path.rpartition("/")[0] or "/"
+        beside = target + ".new"
+        self._disk.delete(beside)
+        self._disk.open(beside, create=True, exclusive=True).close()
+        self._disk.rename(beside, target)
+        self._disk.sync_directory(directory)
+        self._commit_number = self._commits_end = 0
+        return self._disk.open(target)
+
+    def _old_commits(self) -> File:
+        """The file of commits that is there, on a disk without space for another: what it holds is written again in its place."""
+        commits = self._disk.open(self._path + COMMITS_SUFFIX, create=True)
+        if self._commits_end:
+            commits.pwrite([commits.pread(self._commits_end, 0)], 0)
+        commits.truncate(self._commits_end)
+        commits.sync()
+        return commits
 
     def xRead(self, amount: int, offset: int) -> bytes:
         number, start = divmod(offset, PAGE_BYTES)
@@ -146,7 +182,7 @@ class IndexFile:
         try:
             self._commit()
             if self._commits_end > COMMITS_BYTES_MAX:
-                self._copy_commits()
+                self._empty_commits()
         except BaseException as error:
             raise self._vfs.fail(error) from error
 
@@ -163,14 +199,26 @@ class IndexFile:
         self._committed.update(self._changed)
         self._changed = {}
 
-    def _copy_commits(self) -> None:
-        for number in sorted(self._committed):
-            self._file.pwrite([self._committed[number]], number * PAGE_BYTES)
-        self._file.sync()
+    def _empty_commits(self) -> None:
+        try:
+            self._copy_pages()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            # The commit itself is durable and must not be taken back; the next one tries again.
+            return
         # Only now may the commits go. Were they still there after a crash, they would be copied again, which changes nothing.
         self._commits.truncate(0)
         self._commits.sync()
         self._commits_end = 0
+
+    def _copy_pages(self) -> None:
+        """Into the database file, durably."""
+        if not self._committed:
+            return
+        for number in sorted(self._committed):
+            self._file.pwrite([self._committed[number]], number * PAGE_BYTES)
+        self._file.sync()
         self._committed = {}
 
     def xFileSize(self) -> int:

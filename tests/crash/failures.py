@@ -1,0 +1,197 @@
+"""Disks that fail in the course of a play: no space at any write, a sync that fails at any sync. Then everything must be as answered."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+
+from tests.crash.caller import ConnectionClosed
+from tests.crash.counts import Counts
+from tests.crash.lives import Lives, settings_of
+from tests.crash.medium import Medium, NameChange
+from tests.crash.play import play, small_commits
+from tests.crash.points import machine_of, nodes_at
+from tests.crash.trial import Expected, ask_everything, try_start
+from triplicate.errors import TriplicateError
+from triplicate.sim.loop import SimulationStuck
+
+FULL_S = 3.5
+"""How long a disk stays full, in virtual time: longer than a flush waits before it tries again."""
+PATIENCE_S = 120.0
+TAKES_SPACE = ("create", "write", "allocate")
+SYNC_FAILED = OSError(errno.EIO, "sync failed (injected)")
+
+
+class NthFails:
+    """Lets the n-th operation of some kinds fail, and with `lasting` all of them from then on for `FULL_S`."""
+
+    def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool) -> None:
+        self.seen = 0
+        self.struck = ""
+        """Where it did."""
+        self.place = 0
+        self._lives, self._kinds, self._number, self._code = lives, kinds, number, code
+        self._until = -1.0
+        self._lasting = lasting
+
+    def __call__(self, kind: str, path: str, size: int) -> OSError | None:
+        if kind not in self._kinds:
+            return None
+        now = self._lives.machine.loop.time()
+        self.seen += 1
+        if self.seen == self._number:
+            self._until = now + FULL_S
+            self.struck, self.place = f"{kind} of {path}", len(self._lives.machine.disk.record)
+        if self.seen == self._number or (self._lasting and now < self._until):
+            return OSError(self._code, os.strerror(self._code), path)
+        return None
+
+
+def operations_of(directories: int, seed: int, kinds: tuple[str, ...]) -> int:
+    """How many operations of these kinds an undisturbed play has."""
+    lives = Lives(machine_of(settings_of(directories)), settings_of(directories))
+    counter = NthFails(lives, kinds, 0, 0, lasting=False)
+    lives.machine.disk.fault = counter
+    with small_commits():
+        lives.machine.run(play(lives, seed))
+    lives.kill()
+    lives.machine.close()
+    return counter.seen
+
+
+def try_full_disks(directories: int, seed: int, step: int, first: int) -> Counts:
+    """Let the disk be full at every so many writes: for one operation, and for some seconds."""
+    counts = Counts()
+    for number in range(1 + first, operations_of(directories, seed, TAKES_SPACE) + 1, step):
+        for lasting in (False, True):
+            counts.tried["full disks"] += 1
+            _try_failure(directories, seed, counts, TAKES_SPACE, number, errno.ENOSPC, lasting=lasting)
+    return counts
+
+
+def try_failed_syncs(directories: int, seed: int, step: int, first: int) -> Counts:
+    """Let every so many syncs fail: what it should have saved is lost, or saved all the same; and all that follow as well."""
+    counts = Counts()
+    for number in range(1 + first, operations_of(directories, seed, ("sync",)) + 1, step):
+        for kept, lasting in ((False, False), (True, False), (False, True)):
+            counts.tried["failed syncs"] += 1
+            _try_failure(directories, seed, counts, ("sync",), number, errno.EIO, kept=kept, lasting=lasting)
+    return counts
+
+
+def _try_failure(
+    directories: int,
+    seed: int,
+    counts: Counts,
+    kinds: tuple[str, ...],
+    number: int,
+    code: int,
+    *,
+    lasting: bool = False,
+    kept: bool = False,
+) -> None:
+    settings = settings_of(directories)
+    machine = machine_of(settings)
+    lives = Lives(machine, settings)
+    fault = machine.disk.fault = NthFails(lives, kinds, number, code, lasting=lasting)
+    machine.disk.failed_sync_kept = kept
+    problems: list[str] = []
+    with small_commits():
+        try:
+            machine.run(_played(lives, seed, fault, problems, sync=code == errno.EIO))
+        except (TriplicateError, OSError, SimulationStuck, ConnectionClosed, AssertionError) as error:
+            problems.append(f"{type(error).__name__}: {error}")
+        finally:
+            lives.kill()
+            machine.close()
+    problems += [f"a failure on the loop: {failure}" for failure in machine.loop.failures]
+    what = "lasting " if lasting else "kept " if kept else ""
+    counts.lose(f"{directories} directories, {what}{errno.errorcode[code]} at number {number}, {fault.struck}", problems)
+
+
+async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str], *, sync: bool) -> None:
+    """Play until the fault is over; then look in the same life, in the next, in a further one that wrote more, and after power cuts."""
+    ended = await _play_or_fail(lives, seed, problems)
+    if sync and fault.struck and not ended and not _of_the_reserve(lives, fault):
+        problems.append("a sync failed, and the bookie went on")
+    lives.machine.disk.fault = None
+    if lives.bookie is not None and lives.bookie._long_polls is not None and not ended:
+        await _hold(lives, "in the same life", problems)
+    lives.kill()
+    await _cut(lives, "after the end", problems)
+    await lives.start()
+    await _hold(lives, "in the next life", problems)
+    await _cut(lives, "at the start of the next life", problems)
+    for ledger_id in range(20, 23):
+        await lives.create(ledger_id)
+        await lives.add_some(ledger_id, range(2), b"t" * 90)
+    await _cut(lives, "after further adds", problems)
+    await lives.flush()
+    await _cut(lives, "after a further flush", problems)
+    await lives.add_some(20, range(2, 5), b"u" * 3000)
+    for _ in range(3):
+        await lives.add_some(21, range(2, 5), b"v" * 3000)
+        await lives.flush()
+    await _hold(lives, "after further flushes", problems)
+    await _cut(lives, "after further flushes", problems)
+    await lives.stop()
+    await _cut(lives, "after a stop", problems)
+
+
+async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
+    """Returns how the play was ended: by the bookie's failure, by a start that was refused, or "" when it came to its end."""
+    task = lives.machine.loop.begin(play(lives, seed))
+    end_s = lives.machine.loop.time() + PATIENCE_S
+    while not task.done() and not _has_failed(lives):
+        if lives.machine.loop.time() > end_s:
+            problems.append(f"the play hangs: {lives.machine.loop.describe_waiting()}")
+            break
+        await asyncio.sleep(0.02)
+    if not task.done():
+        # Those who wait for a bookie that has failed are given their answers, or none.
+        await asyncio.sleep(0.5)
+        task.cancel()
+        await asyncio.wait([task])
+        return "failed"
+    try:
+        task.result()
+    except (TriplicateError, OSError) as error:
+        if not str(error):
+            problems.append(f"ended without a word: {error!r}")
+        return str(error)
+    except ConnectionClosed:
+        return "closed"
+    return ""
+
+
+def _of_the_reserve(lives: Lives, fault: NthFails) -> bool:
+    """Whether the sync was for the reserve, which holds nothing and is made again: its own, or its directory's behind the rename."""
+    before = lives.machine.disk.record[fault.place - 1]
+    moved = isinstance(before, NameChange) and any("RESERVE" in path for path, _ in before.moves)
+    return "RESERVE" in fault.struck or moved
+
+
+def _has_failed(lives: Lives) -> bool:
+    failed = lives.bookie._failed if lives.bookie is not None else None
+    return failed is not None and failed.done()
+
+
+async def _hold(lives: Lives, when: str, problems: list[str]) -> None:
+    expected = Expected(lives.book, lives.place, True, {})
+    problems += [f"{when}: {problem}" for problem in await ask_everything(lives, expected)]
+
+
+async def _cut(lives: Lives, when: str, problems: list[str]) -> None:
+    """What a power cut would leave now; the play itself goes on."""
+    medium = lives.machine.disk.medium
+    expected = Expected(lives.book, lives.place, False, nodes_at(lives.metadata_at, lives.place) or {})
+    image = medium.cut([])
+    # Another loop must not run within this one.
+    running = asyncio.events._get_running_loop()
+    asyncio.events._set_running_loop(None)
+    try:
+        verdict = try_start(Medium(image), lives.settings, expected)
+    finally:
+        asyncio.events._set_running_loop(running)
+    problems += [f"a power cut {when}: {problem}" for problem in verdict.problems]
