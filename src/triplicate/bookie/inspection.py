@@ -70,6 +70,11 @@ class IndexFacts:
     flush: int | None = None
     complete: bool = False
     ledgers: int = 0
+    kept_fences: int = 0
+    """Deleted ledgers whose fence is kept."""
+    trash_ledgers: int = 0
+    """Ledgers without metadata whose entries are kept for a while."""
+    trash_bytes: int = 0
     entry_logs: int = 0
     entry_log_bytes: int = 0
     problem: str | None = None
@@ -164,7 +169,8 @@ class Inspection:
         try:
             with _DryIndex(disk, facts.path, self._settings.index_cache_bytes) as index:
                 facts.version, facts.flush, facts.complete = index.fact("version"), index.fact("flush"), bool(index.fact("complete"))
-                facts.ledgers = sum(1 for _ in _ledgers(index))
+                facts.ledgers, facts.kept_fences = index.count("ledgers"), index.count("deleted")
+                facts.trash_ledgers, facts.trash_bytes = index.count("missing"), index.missing_bytes()
         except CorruptionError as error:
             facts.problem = str(error)
         return facts

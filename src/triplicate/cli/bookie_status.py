@@ -81,6 +81,8 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})
+        # Of a bookie elsewhere the settings are not known.
+        facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_bounds(settings))
     elif "cluster" not in facts:
         raise ConfigError(
             f"nothing is known of bookie {bookie_id} here: give --metadata URI, or --config with the directories "
@@ -89,7 +91,6 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     port = configuration.get(ProcessSettings).metrics_port
     if port:
         facts["metrics"] = read_metrics(port)
-    facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_bounds(settings))
     return facts
 
 
@@ -174,9 +175,10 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "entry logs", f"{index['entry_logs']} files, {size_text(index['entry_log_bytes'])}"
         unfinished = "" if index["complete"] else "; unfinished, a start makes it anew"
         yield "index", index["problem"] or (
-            f"{index['ledgers']} ledgers; flush {index['flush']}, version "
+            f"{index['ledgers']} ledgers, {index['kept_fences']} fences of deleted ones; flush {index['flush']}, version "
             f"{index['version']}, {size_text(index['size_bytes'])}{unfinished}"
         )
+        yield "trash", f"{index['trash_ledgers']} ledgers, {size_text(index['trash_bytes'])}"
     elif "directories" in facts:
         yield "index", "in use by the running bookie"
     metrics = facts.get("metrics")
@@ -185,7 +187,8 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif metrics is not None:
         for name, value in metrics.items():
             yield METRICS.get(name, name), f"{value:,.0f}"
-    yield "memory, sum of the bounds", size_text(facts["memory_bound_bytes"])
+    if "memory_bound_bytes" in facts:
+        yield "memory, sum of the bounds", size_text(facts["memory_bound_bytes"])
     yield "seen", time.strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -128,6 +128,7 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
     if cluster is not None and not any(finding.check == "directories" for finding in findings):
         findings += [Finding("data", WRONG, one_line(error)) for error in inspection.problems()]
         findings += [Finding("data", REMARK, text) for text in inspection.remarks]
+        findings += [Finding("data", REMARK, text) for text in _trash(inspection)]
     return findings
 
 
@@ -136,6 +137,19 @@ def _problems(
 ) -> Sequence[TriplicateError]:
     ours = inspection.directories.cookie(cluster, bookie_id)
     return list(inspection.directories.problems(ours, known, incarnation.number))
+
+
+def _trash(inspection: Inspection) -> Iterator[str]:
+    """What deleted ledgers still take; nothing where that cannot be told, which others have found then."""
+    try:
+        index = inspection.facts().index
+    except (TriplicateError, OSError):
+        return
+    if index is not None and index.trash_ledgers:
+        yield (
+            f"{index.path}: {index.trash_ledgers} deleted ledgers of {index.trash_bytes} bytes are in the trash: their space comes back "
+            "when bookie.trash_period_s is over"
+        )
 
 
 def _unvisited(bookie_id: str, incarnation: Incarnation) -> str:

@@ -293,6 +293,32 @@ def test_an_index_that_disagrees_with_the_logs_is_found(setup: SetUp, damage: Ca
     assert setup.picture() == before
 
 
+def test_all_is_well_behind_compaction_and_deletions(setup: SetUp) -> None:
+    async def body() -> None:
+        host = real_host("compacts")
+        cluster = await open_cluster(setup.uri, host)
+        settings = dataclasses.replace(setup.settings, trash_period_s=0.0, entry_log_bytes=64 * 1024)
+        bookie = Bookie(host, settings, cluster)
+        await bookie.start()
+        async with Client(host, cluster) as client:
+            ledgers = []
+            for _ in range(8):
+                async with await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1) as writer:
+                    await writer.append_many([b"x" * 1000] * 30)
+                    ledgers.append(writer.ledger_id)
+                await bookie.storage.flush()
+            for ledger_id in ledgers[::2]:
+                await client.delete(ledger_id)
+        assert await bookie.collect_garbage() == 4
+        assert await bookie.compact(1.0) > 0
+        await bookie.stop()
+        await cluster.aclose()
+
+    asyncio.run(body())
+    assert setup.wrong() == []
+    assert '"ledgers": 6' in CliRunner().invoke(cli, ["bookie", "status", "--config", str(setup.config), "--offline", "--json"]).output
+
+
 def test_the_command_that_the_doctor_names_mends_the_index(setup: SetUp) -> None:
     lose_rows(setup)
     assert setup.wrong()
