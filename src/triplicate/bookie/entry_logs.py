@@ -36,6 +36,8 @@ SUFFIX = ".entries"
 WRITE_BYTES = 1024 * 1024
 """Blocks are gathered up to this before they are written and synced. One sync of a whole flush would keep the disk to itself for
 longer than the adds can wait whose journal shares it."""
+BLOCKS_MAX = 50_000
+"""A log is finished with so many blocks, however small: its footer, kept in memory until then, names each of them."""
 OPEN_FILES_MAX = 64
 READ_AHEAD_BYTES = 64 * 1024
 TABLES_SHARE = 4
@@ -157,7 +159,7 @@ class EntryLogWriter:
         return error is not None and error.errno in NO_SPACE and self._places.pass_over(log.directory)
 
     def _log(self) -> _OpenLog:
-        if self._open is not None and self._open.end >= self._log_bytes:
+        if self._open is not None and (self._open.end >= self._log_bytes or len(self._open.blocks) >= BLOCKS_MAX):
             self.finish()
         if self._open is None:
             self._open = self._new_log()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplicate.bookie.entry_logs import BLOCKS_MAX, WRITE_BYTES
 from triplicate.bookie.index_file import COMMITS_BYTES_MAX
 from triplicate.config import BookieSettings
 
@@ -16,7 +17,10 @@ ASKED_BYTES = 768
 """A request that waits, decoded, with what leads to its peer."""
 CHUNK_BYTES = 256 * 1024
 """The most that asyncio and uvloop hand over at once."""
-FLUSH_WRITE_BYTES = 1024 * 1024
+LOG_WRITERS = 2
+"""One for flushes, one for compaction."""
+BLOCK_BYTES = 280
+"""What a block of a log that is being filled takes until its footer is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +92,6 @@ def memory_bounds(settings: BookieSettings) -> list[Bound]:
         ),
         Bound("pages of the index", settings.index_cache_bytes + 2 * COMMITS_BYTES_MAX, ("index_cache_bytes",), "read again", "-"),
         Bound("what was read ahead", settings.read_cache_bytes, ("read_cache_bytes",), "read again", "-"),
-        Bound("blocks on their way into an entry log", 2 * FLUSH_WRITE_BYTES, (), "written", "-"),
+        Bound("blocks on their way into entry logs", LOG_WRITERS * WRITE_BYTES, (), "written", "-"),
+        Bound("footers of the entry logs being filled", LOG_WRITERS * BLOCKS_MAX * BLOCK_BYTES, (), "the log is finished", "-"),
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.house.source import ROOT
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
+from triplicate.bookie import entry_logs
 from triplicate.bookie.memory import memory_bounds
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.config import BookieSettings, keys_of
@@ -188,3 +189,21 @@ def test_a_connection_that_goes_gives_its_room_back(held: bool) -> None:
         assert frames.held_bytes == frames_held(rig) > 0
 
     run_rig(body, unfinished_frames_bytes=64 * KIB)
+
+
+def test_an_entry_log_of_many_small_runs_is_finished_before_its_footer_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_logs, "BLOCKS_MAX", 20)
+
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        for round_number in range(3):
+            for ledger_id in range(5, 20):
+                assert await client.add(codec(ledger_id), round_number) is Status.OK
+            await rig.bookie.storage.flush()
+        logs = [name for name in rig.files("/data/ledgers/current") if name.endswith(".entries")]
+        assert len(logs) == 3
+        for ledger_id in range(5, 20):
+            for entry_id in range(3):
+                assert (await client.read(ledger_id, entry_id)).status is Status.OK
+
+    run_rig(body, flush_interval_s=3600.0)
