@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ledger.machine import MIB, MemorySampler, cpu_seconds, folder_bytes, make_cold
+from benchmarks.ledger.machine import MIB, RESERVE, MemorySampler, cpu_seconds, folder_bytes, make_cold
 from benchmarks.ledger.ours import Floor, Ours
 from benchmarks.ledger.processes import CaseFailed, Driver, Side
 from triplicate.wire import BatchReadRequest, encode_request
@@ -95,7 +95,7 @@ QUICK = Sizes(
     ledgers_many=1000,
     entries_each=5,
     recovery_entries=20_000,
-    recoveries=1,
+    recoveries=2,
     journal_entries=1 << 17,
     stall_s=8.0,
     settle_s=3.0,
@@ -269,7 +269,7 @@ def index_mib(ledgers: Path) -> float:
     for path in ledgers.rglob("*"):
         is_log = path.suffix == ".entries" or (path.suffix == ".log" and path.parent.name == "current")
         with contextlib.suppress(FileNotFoundError):
-            if path.is_file() and not is_log and "reserve" not in path.name:
+            if path.is_file() and not is_log and path.name != RESERVE:
                 total += path.stat().st_size
     return total / MIB
 

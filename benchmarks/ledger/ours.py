@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.processes import ROOT, START_LIMIT_S, CaseFailed, Process, Side
-from triplicate.bookie.memory import memory_bounds
+from triplicate.bookie import memory_bounds
 from triplicate.config import BookieSettings, ClientSettings
 
 MIB = 1 << 20
