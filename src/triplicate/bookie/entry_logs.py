@@ -354,6 +354,8 @@ class LogContent:
     finished: bool
     damaged_at: int | None = None
     """Where a block is damaged although a good one stands behind it; blocks from there on are missing here."""
+    broken: BlockInfo | None = None
+    """A block that is broken with nothing whole behind it, as far as its header tells: a write that a crash cut short, or damage."""
 
 
 def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
@@ -386,7 +388,7 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
             blocks = None
         finished = blocks is not None
         states: list[tuple[int, LedgerState]] = []
-        damaged_at = None
+        damaged_at = broken = None
         if blocks is None:
             blocks = []
             try:
@@ -398,13 +400,16 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
                         states += [(info.flush_number, state) for state in decode_states(table, info.count)]
             except CorruptionError as error:
                 end = blocks[-1].end if blocks else HEADER_BYTES
-                damaged_at = end if reader.good_block_behind(end) is not None else None
+                if reader.good_block_behind(end) is not None:
+                    damaged_at = end
+                else:
+                    broken = reader.broken_block(end)
                 trace("bookie.entry_log_ends_early", path=path, error=str(error), damaged=damaged_at is not None)
         elif with_states:
             for info in blocks:
                 if info.type is BlockType.STATES:
                     states += [(info.flush_number, state) for state in decode_states(reader.block(info.offset)[1], info.count)]
-        return LogContent(number, path, size, blocks, states, finished, damaged_at)
+        return LogContent(number, path, size, blocks, states, finished, damaged_at, broken)
     finally:
         file.close()
 

@@ -122,6 +122,8 @@ class StoredEntries:
             self._trace("bookie.index_rebuild", reason=reason, entry_logs=len(self._paths))
             self.rebuilt = True
         newest: dict[int, tuple[int, int, LedgerState]] = {}
+        holders: dict[int, None] = {}
+        broken: list[tuple[str, BlockInfo]] = []
         for number, path in self._paths.items():
             content = self._read_whole_log(number, path)
             if content is None:
@@ -135,6 +137,9 @@ class StoredEntries:
                 else:
                     newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
             runs = [(number, block) for block in content.blocks if block.type is BlockType.RUN]
+            holders.update(dict.fromkeys(block.ledger_id for _, block in runs))
+            if content.broken is not None:
+                broken.append((path, content.broken))
             # The index must not say more than a loss of power would leave.
             size = content.size if content.finished else secure_log(self._disk, content)
             flush_number = max([block.flush_number for block in content.blocks], default=0)
@@ -144,6 +149,13 @@ class StoredEntries:
             by_flush.setdefault(flush_number, []).append((number, state))
         for flush_number, states in sorted(by_flush.items()):
             self.index.add(flush_number, states, (), ())
+        for path, block in broken:
+            # What a crash cut short is of a flush that the mark does not rely on, a copy, or a footer; anything else was whole once.
+            relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
+            if relied_on and not any(_same_run(block, run) for _, run in self.index.runs_of(block.ledger_id)):
+                raise _damaged(path, block.offset)
+        # What has no state was deleted long ago, or is of a flush that never ended and stands in the journal.
+        self.index.delete_ledgers([ledger_id for ledger_id in holders if ledger_id not in newest])
         self.index.remove_copies()
         found = self.index.fact("flush") or 0
         if found < marked_flush:
@@ -176,10 +188,7 @@ class StoredEntries:
         if content is None and self._size_of(path) <= HEADER_BYTES:
             return None
         if content is None or damaged_at is not None:
-            raise CorruptionError(
-                f"{path}: damaged at byte {damaged_at}, and the index that knew the rest is gone: restore the file from a backup, or "
-                "start a bookie with another bookie_id on empty directories and let its peers copy the entries"
-            )
+            raise _damaged(path, damaged_at)
         return content
 
     def _size_of(self, path: str) -> int:
@@ -408,3 +417,15 @@ def consecutive(entry_ids: Iterable[int]) -> list[range]:
     if stop > start:
         found.append(range(start, stop))
     return found
+
+
+def _same_run(one: BlockInfo, other: BlockInfo) -> bool:
+    """Whether two blocks are copies of each other."""
+    return (one.type, one.flush_number, one.first, one.last) == (other.type, other.flush_number, other.first, other.last)
+
+
+def _damaged(path: str, offset: int | None) -> CorruptionError:
+    return CorruptionError(
+        f"{path}: damaged at byte {offset}, and the index that knew the rest is gone: restore the file from a backup, or start a bookie "
+        "with another bookie_id on empty directories and let its peers copy the entries"
+    )

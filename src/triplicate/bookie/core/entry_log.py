@@ -259,6 +259,32 @@ class LogReader:
             position += SEARCH_BYTES
         return None
 
+    def broken_block(self, offset: int) -> BlockInfo | None:
+        """What the header of a broken block at `offset` says, behind which nothing whole stands; None where there is no header.
+
+        A write that a loss of power cut short leaves the header as it was or not at all. One bit that was flipped in it is put right, so
+        that damage is not taken for something else.
+        """
+        data = self._read(BLOCK_HEADER_BYTES, offset)
+        magic = int.from_bytes(data[:4], "big") ^ int.from_bytes(BLOCK_MAGIC, "big")
+        if len(data) < BLOCK_HEADER_BYTES or magic.bit_count() > 1:
+            return None
+        _, kind, _, flush, ledger, first, last, count, table_bytes, body_bytes = BLOCK_HEADER.unpack(self._repaired(data, offset))
+        found = BlockType(kind) if kind in tuple(BlockType) else BlockType.STATES
+        return BlockInfo(found, offset, flush, ledger, first, last, count, table_bytes, body_bytes)
+
+    def _repaired(self, data: bytes, offset: int) -> bytes:
+        head, crc = data[: BLOCK_HEADER.size], _CRC.unpack_from(data, BLOCK_HEADER.size)[0]
+        number = int.from_bytes(head, "big")
+        for bit in range(8 * len(head)):
+            before = (number ^ (1 << bit)).to_bytes(len(head), "big")
+            table_bytes = BLOCK_HEADER.unpack(before)[8]
+            if offset + BLOCK_HEADER_BYTES + table_bytes <= self._size:
+                table = self._read(table_bytes, offset + BLOCK_HEADER_BYTES)
+                if crc32c(before, table) == crc:
+                    return before
+        return head
+
     def footer(self, header_block: bytes) -> list[BlockInfo] | None:
         """The blocks that a finished log's footer lists, or None when the log has no trailer (it was not finished).
 
