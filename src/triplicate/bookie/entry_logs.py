@@ -5,11 +5,12 @@ Writing and reading happen on two workers at once: the writer touches only the l
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 
 from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.entry_log import (
@@ -271,6 +272,31 @@ class EntryLogReader:
         start, size = place
         offset = run.body_offset + start
         return split_entry(self._read(log, SIZE.size + size, offset), size, self.path(log), offset)
+
+    def stretch(self, log: int, run: BlockInfo, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
+        """As `StoredEntries.stretch`, of one run; None where it has gaps, or the first entry alone is too large.
+
+        Nothing is done for an entry but to see that its size is the table's, so that nobody looks for its neighbours in the wrong place.
+        """
+        if run.count != run.last - run.first + 1:
+            return None
+        table = self._table(log, run)
+        offsets, first = table.offsets, entry_id - run.first
+        start = offsets[first]
+        end = min(first + count_max, run.count)
+        if (table.body_bytes if end == run.count else offsets[end]) - start > size_max:
+            # The last entry that still fits ends where the next begins.
+            end = bisect_right(offsets, start + size_max, first, end + 1 if end < run.count else end) - 1
+        if end <= first:
+            return None
+        stop = table.body_bytes if end == run.count else offsets[end]
+        data = self._read(log, stop - start, run.body_offset + start)
+        places = offsets[first:end]
+        sizes = [after - before - SIZE.size for before, after in pairwise([*places, stop])]
+        found = b"".join([data[place - start : place - start + SIZE.size] for place in places])
+        if len(data) != stop - start or found != struct.pack(f">{len(sizes)}I", *sizes):
+            raise CorruptionError(f"{self.path(log)}: an entry behind byte {run.body_offset + start} has not the size that the table says")
+        return data, end - first
 
     def ids(self, log: int, run: BlockInfo) -> Sequence[int]:
         """The ids of the entries that a run holds, ascending."""

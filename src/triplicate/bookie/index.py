@@ -52,6 +52,8 @@ class Index:
             CorruptionError: it cannot be read, or it is of another version.
         """
         self.path = path
+        self.version = 0
+        """Goes up with every change, before the method that made it returns: what was read under a lower one may be old."""
         self._lock = threading.Lock()
         self._vfs = IndexVfs(disk)
         self._database: apsw.Connection | None = None
@@ -79,8 +81,12 @@ class Index:
         with self._lock, self._errors():
             if self._database is None:
                 raise OSError(f"{self.path}: the index is closed")
-            with self._database:
-                yield self._database
+            try:
+                with self._database:
+                    yield self._database
+            finally:
+                # Also after a failure, of which nobody knows what it left.
+                self.version += 1
 
     def _prepare(self, cache_bytes: int) -> None:
         assert self._database is not None
@@ -165,6 +171,28 @@ class Index:
             # Hardly ever: SQLite would set up a sort for every look-up, which costs it several times the look-up itself.
             rows.sort(key=lambda row: (row[2], row[0], row[1]), reverse=True)
         return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
+
+    def runs_from(self, ledger_id: int, entry_id: int, limit: int) -> tuple[list[tuple[int, BlockInfo]], int]:
+        """Runs of a ledger that end at the entry or behind it, and how far they are all that counts.
+
+        Returns:
+            (log, run) by last entry, at most `limit`, and the greatest id such that no other run holds one from `entry_id` to it; less
+            than `entry_id` where there are too many.
+        """
+        rows = self._rows(
+            "SELECT log, offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
+            "WHERE ledger = ? AND last >= ? ORDER BY last LIMIT ?",
+            (ledger_id, entry_id, limit + 1),
+        )
+        end = 2**63 - 1
+        if len(rows) > limit:
+            last = rows.pop()[5]
+            behind = self._rows(
+                "SELECT min(first) FROM runs WHERE ledger = ? AND last BETWEEN ? AND ?",
+                (ledger_id, last, min(last + MAX_RUN_SPAN, 2**63 - 1)),
+            )
+            end = behind[0][0] - 1
+        return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows], end
 
     def runs_of(self, ledger_id: int) -> list[tuple[int, BlockInfo]]:
         """(log, run) of every run of a ledger, by last entry."""

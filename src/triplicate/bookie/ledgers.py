@@ -165,6 +165,15 @@ class WriteCache:
             found.update(frozen.tables.get(ledger_id, ()))
         return found
 
+    def lacks(self, ledger_id: int, entry_ids: range) -> bool:
+        """Whether none of these entries is here. May be called from the reader's thread, as `get`."""
+        table = self.active.get(ledger_id)
+        if table is not None and not table.keys().isdisjoint(entry_ids):
+            return False
+        frozen = self.frozen
+        table = frozen.tables.get(ledger_id) if frozen is not None else None
+        return table is None or table.keys().isdisjoint(entry_ids)
+
     def holds(self, ledger_id: int) -> bool:
         return ledger_id in self.active or (self.frozen is not None and ledger_id in self.frozen.tables)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from heapq import merge
 from operator import attrgetter
 
@@ -32,6 +33,7 @@ from triplicate.wire import (
     v3,
 )
 
+SIZE_FIELD = struct.Struct(">I")
 BATCH_HEAD_BYTES = 24 + 8 + 4
 """What BookKeeper reckons for a batch read's answer before the first entry."""
 LIST_ENVELOPE_BYTES = LENGTH_BYTES + 64
@@ -222,27 +224,40 @@ class Reads:
         return ReadResponse(status, request.ledger_id, request.entry_id)
 
     def _batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse:
-        status, body = self._entry(handle, request.start_entry_id)
-        if body is None:
-            return BatchReadResponse(status, request.ledger_id, request.start_entry_id, request.request_id)
         budget = min(request.max_bytes, self._settings.batch_read_bytes)
-        count = request.max_count if request.max_count > 0 else 1 << 62
-        bodies: list[bytes] = []
-        size = BATCH_HEAD_BYTES
-        entry_id = request.start_entry_id
-        while body is not None and len(bodies) < count:
-            size += len(body) + 4
-            if bodies and size > budget:
-                break
-            bodies.append(body)
-            entry_id += 1
-            try:
-                _, body = self._entry(handle, entry_id)
-            except (CorruptionError, FormatError, OSError) as error:
-                # The entries before it are good; who asks for this one by itself hears of the damage.
-                self._host.trace("bookie.damaged_read", ledger_id=handle.ledger_id, entry_id=entry_id, error=str(error))
-                break
-        return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, tuple(bodies))
+        wanted = request.max_count if request.max_count > 0 else 1 << 62
+        packed: list[bytes] = []
+        size, taken = BATCH_HEAD_BYTES, 0
+        while taken < wanted:
+            entry_id = request.start_entry_id + taken
+            found = self._stretch(handle, entry_id, wanted - taken, budget - size)
+            if found is None:
+                try:
+                    status, body = self._entry(handle, entry_id)
+                except (CorruptionError, FormatError, OSError) as error:
+                    if not taken:
+                        raise
+                    # The entries before it are good; who asks for this one by itself hears of the damage.
+                    self._host.trace("bookie.damaged_read", ledger_id=handle.ledger_id, entry_id=entry_id, error=str(error))
+                    break
+                if body is None and not taken:
+                    return BatchReadResponse(status, request.ledger_id, request.start_entry_id, request.request_id)
+                if body is None or (taken and size + len(body) + SIZE_FIELD.size > budget):
+                    break
+                found = SIZE_FIELD.pack(len(body)) + body, 1
+            packed.append(found[0])
+            size += len(found[0])
+            taken += found[1]
+        return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, packed=tuple(packed))
+
+    def _stretch(self, handle: LedgerHandle, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
+        """Entries as they travel, and how many; None where they must be looked for one by one, damaged ones among them."""
+        if not handle.exists or not 0 <= entry_id <= handle.last_entry_id:
+            return None
+        try:
+            return self._storage.stretch(handle.ledger_id, entry_id, count_max, size_max)
+        except (CorruptionError, FormatError, OSError):
+            return None
 
     def _read_lac(self, request: ReadLacRequest, handle: LedgerHandle) -> ReadLacResponse:
         """The explicit record and the last entry, each if there is one.
@@ -298,7 +313,7 @@ def _size_of(response: Response) -> int:
     if isinstance(response, ReadResponse):
         return len(response.body or b"")
     if isinstance(response, BatchReadResponse):
-        return sum(map(len, response.bodies))
+        return sum(map(len, response.packed))
     if isinstance(response, ListEntriesResponse):
         return len(response.availability or b"")
     return len(response.last_entry_body or b"") if isinstance(response, ReadLacResponse) else 0

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from triplicate.bookie.core.entry_log import MAX_RUN_SPAN
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
 from triplicate.bookie.core.state import LedgerState, decode_states, encode_states
@@ -260,6 +261,13 @@ class Storage:
         """An entry from cache or logs, or None. On the reader's worker. Raises CorruptionError, OSError."""
         entry = self.cache.get(ledger_id, entry_id)
         return entry if entry is not None else self.stored.read(ledger_id, entry_id)
+
+    def stretch(self, ledger_id: int, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
+        """Stored entries as they travel, and how many: see `StoredEntries.stretch`. On the reader's worker."""
+        # The cache first, as for a single entry: what a flush moves meanwhile is then in the index.
+        if not self.cache.lacks(ledger_id, range(entry_id, entry_id + min(count_max, MAX_RUN_SPAN))):
+            return None
+        return self.stored.stretch(ledger_id, entry_id, count_max, size_max)
 
     # Flushing.
 

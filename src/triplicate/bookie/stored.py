@@ -20,6 +20,7 @@ from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
 from triplicate.bookie.places import LogPlaces
+from triplicate.bookie.run_windows import RunWindows
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
@@ -44,6 +45,7 @@ class StoredEntries:
         self._index: Index | None = None
         self._writer: EntryLogWriter | None = None
         self._reader: EntryLogReader | None = None
+        self._windows: RunWindows | None = None
         self._copier: RunCopier | None = None
         self._places: LogPlaces | None = None
         self.rebuilt = False
@@ -99,6 +101,7 @@ class StoredEntries:
         self._copier = RunCopier(self._disk, self.index, make(), self._paths)
         self._places = places
         self._reader = EntryLogReader(self._disk, self._paths, self._settings.read_cache_bytes)
+        self._windows = RunWindows(self.index)
 
     def _open_index(self, path: str, marked_flush: int) -> str | None:
         """Open the index; returns why it must be rebuilt, or None."""
@@ -374,11 +377,25 @@ class StoredEntries:
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""
-        for log, run in self.index.runs_holding(ledger_id, entry_id):
+        assert self._windows is not None, "opened"
+        for log, run in self._windows.holding(ledger_id, entry_id):
             entry = self.reader.entry(log, run, entry_id)
             if entry is not None:
                 return entry
         return None
+
+    def stretch(self, ledger_id: int, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
+        """Entries from one id on as they stand in a run, each as ``u32 size, entry``, and how many; None where they are not that simple.
+
+        Raises:
+            CorruptionError: sizes are damaged. OSError.
+        """
+        assert self._windows is not None, "opened"
+        place = self._windows.alone(ledger_id, entry_id)
+        if place is None:
+            return None
+        log, run, last = place
+        return self.reader.stretch(log, run, entry_id, min(count_max, last - entry_id + 1), size_max)
 
     def entry_ids(self, ledger_id: int) -> list[range]:
         """Ids of all stored entries of a ledger, as runs in no order, which may overlap."""

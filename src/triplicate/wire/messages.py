@@ -163,13 +163,17 @@ class ReadResponse:
 
 @dataclass(slots=True)
 class BatchReadResponse:
-    """`bodies` are consecutive entries from `start_entry_id` on; fewer than asked is normal."""
+    """`bodies` are consecutive entries from `start_entry_id` on; fewer than asked is normal.
+
+    Who has them as they travel, each behind its size as u32, gives them as `packed` instead; what is decoded has `bodies`.
+    """
 
     status: Status
     ledger_id: int
     start_entry_id: int
     request_id: int
     bodies: tuple[bytes, ...] = ()
+    packed: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)

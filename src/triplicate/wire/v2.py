@@ -244,7 +244,7 @@ def encode_response(response: Response, version: int = CURRENT_VERSION) -> bytes
         if response.status is not Status.OK:
             sized: list[bytes] = []
         else:
-            sized = [part for body in response.bodies for part in (_WORD.pack(len(body)), body)]
+            sized = [*response.packed, *(part for body in response.bodies for part in (_WORD.pack(len(body)), body))]
         size = sum(map(len, sized))
         head = batch_read_head(response.ledger_id, response.start_entry_id, response.request_id, size, response.status, version)
         return b"".join((head, *sized))
@@ -271,9 +271,7 @@ def batch_read_head(
 ) -> bytes:
     """What stands before the entries (each ``u32 size, entry``, `body_bytes` together) in the answer to a batch read."""
     word = header_word(BATCH_READ, version=version)
-    return _FRAMED_BATCH_ANSWER.pack(
-        _BATCH_ANSWER.size + body_bytes, word, status_to_v2(status), ledger_id, start_entry_id, request_id
-    )
+    return _FRAMED_BATCH_ANSWER.pack(_BATCH_ANSWER.size + body_bytes, word, status_to_v2(status), ledger_id, start_entry_id, request_id)
 
 
 def decode_response(body: bytes) -> Response:

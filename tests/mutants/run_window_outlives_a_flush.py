@@ -1,0 +1,20 @@
+"""What was looked up in the index for one read is used for later ones although a flush has changed it since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_run_windows.py::test_an_entry_added_again_is_read_as_it_is_now"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.run_windows import RunWindows
+
+    look = RunWindows._window
+
+    def same_version(self: RunWindows, ledger_id: int, entry_id: int) -> object:
+        for window in self._windows.values():
+            window.version = self._index.version
+        return look(self, ledger_id, entry_id)
+
+    patch(RunWindows, "_window", same_version)
