@@ -55,7 +55,7 @@ class Bookie:
         self._reopened: ClusterMetadata | None = None
         self._directories = Directories(host.disk, settings)
         self._connections: dict[int, Connection] = {}
-        self._frames = FrameBudget(host.clock, settings.unfinished_frames_bytes)
+        self._frames = FrameBudget(host.clock, settings.unfinished_frames_bytes, self._connections)
         self._shares = AnswerShares(settings)
         self._listener: Listener | None = None
         self._storage: Storage | None = None
@@ -244,6 +244,7 @@ class Bookie:
             connection.drop("too many connections")
             return
         self._connections[id(connection)] = connection
+        self._frames.join(connection)
         self._share_answers()
 
     def _disconnected(self, connection: Connection) -> None:

@@ -1,8 +1,8 @@
 """Memory that all connections share: bytes of frames that are not complete, and answers that peers have not taken.
 
 **Frames.** A connection reserves room for the whole frame that it has begun to receive, so who is read can also finish. Without room it
-is not read. While others wait, a connection that is read and sends nothing more of its frame is closed: it holds room for nothing. Past
-twice the bound the connection that brought the last bytes is closed.
+is not read. While others wait, a connection that is read and sends nothing more of its frame is closed: it holds room for nothing. Once
+as much as the bound has arrived, only those with a reservation are read at all, so twice the bound is never passed by more than a chunk.
 
 **Answers.** Each connection may have a share of the bound waiting in its socket's buffer, the fewer connections the more; past it the
 connection is not read and its reads wait.
@@ -10,6 +10,7 @@ connection is not read and its reads wait.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from triplicate.config import BookieSettings
@@ -44,7 +45,11 @@ class Receiving(Protocol):
 class FrameBudget:
     """See the module's text."""
 
-    def __init__(self, clock: Clock, limit_bytes: int) -> None:
+    def __init__(self, clock: Clock, limit_bytes: int, everybody: Mapping[int, Receiving]) -> None:
+        """
+        Args:
+            everybody: all connections, kept by whoever made this.
+        """
         self.held_bytes = 0
         """Bytes of unfinished frames, and of whole ones whose turn has not come."""
         self.reserved_bytes = 0
@@ -52,13 +57,21 @@ class FrameBudget:
         self._limit = limit_bytes
         self._of: dict[int, Receiving] = {}
         """Connections with a reservation."""
+        self._everybody = everybody
         self._waiting: dict[int, tuple[Receiving, int]] = {}
+        self._paused: dict[int, Receiving] = {}
+        """Connections without a reservation, while as much as the bound has arrived."""
         self._timer: Timer | None = None
 
     @property
     def waiting(self) -> int:
         """Connections that are not read for want of room."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._paused)
+
+    def join(self, connection: Receiving) -> None:
+        """A connection was opened."""
+        if self.held_bytes > self._limit:
+            self._pause(connection)
 
     def note(self, connection: Receiving, held: int, wanted: int) -> None:
         """After every chunk: so much is held of a connection, and so long is what it begins with."""
@@ -67,29 +80,47 @@ class FrameBudget:
         self.held_bytes += held - connection.frame_held
         connection.frame_held = held
         connection.frame_since = self._clock.monotonic()
-        if self.held_bytes > 2 * self._limit:
-            connection.drop("unfinished frames fill their memory")
-            return
         needed = max(held, wanted) if held else 0
         if needed > connection.frame_reserved and not self._fits(connection, needed):
             self._reserve(connection, 0)
+            self._paused.pop(id(connection), None)
             self._waiting[id(connection)] = connection, needed
             connection.hold_for_frames()
-            if self._timer is None:
-                self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
-            return
-        grew = needed >= connection.frame_reserved
-        self._reserve(connection, needed)
-        if self._waiting and not grew:
-            self._let_wait_no_more()
+            self._look_later()
+        else:
+            self._reserve(connection, needed)
+        if self.held_bytes > self._limit:
+            for other in list(self._everybody.values()):
+                self._pause(other)
+        self._go_on()
 
     def forget(self, connection: Receiving) -> None:
         """The connection is gone."""
         self._waiting.pop(id(connection), None)
+        self._paused.pop(id(connection), None)
         self.held_bytes -= connection.frame_held
         connection.frame_held = 0
         self._reserve(connection, 0)
-        self._let_wait_no_more()
+        self._go_on()
+
+    def _pause(self, connection: Receiving) -> None:
+        if not connection.frame_reserved and id(connection) not in self._waiting and id(connection) not in self._paused:
+            self._paused[id(connection)] = connection
+            connection.hold_for_frames()
+            self._look_later()
+
+    def _go_on(self) -> None:
+        """Let those go on for whom there is room now."""
+        while self._waiting:
+            key, (connection, needed) = next(iter(self._waiting.items()))
+            if self.reserved_bytes and self.reserved_bytes + needed > self._limit:
+                break
+            del self._waiting[key]
+            self._reserve(connection, needed)
+            connection.frame_since = self._clock.monotonic()
+            connection.go_on_with_frames()
+        while self._paused and self.held_bytes <= self._limit:
+            self._paused.pop(next(iter(self._paused))).go_on_with_frames()
 
     def _fits(self, connection: Receiving, needed: int) -> bool:
         others = self.reserved_bytes - connection.frame_reserved
@@ -104,26 +135,19 @@ class FrameBudget:
         else:
             self._of.pop(id(connection), None)
 
-    def _let_wait_no_more(self) -> None:
-        while self._waiting:
-            key, (connection, needed) = next(iter(self._waiting.items()))
-            if self.reserved_bytes and self.reserved_bytes + needed > self._limit:
-                return
-            del self._waiting[key]
-            self._reserve(connection, needed)
-            connection.frame_since = self._clock.monotonic()
-            connection.go_on_with_frames()
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        if not self._waiting:
+        if not self.waiting:
             return
         now = self._clock.monotonic()
         for connection in list(self._of.values()):
             if connection.is_read and now - connection.frame_since >= STALE_S:
                 connection.drop("a frame was begun and not finished while others waited")
-        if self._waiting and self._timer is None:
-            self._timer = self._clock.call_at(now + LOOK_S, self._look)
+        self._look_later()
 
     def close(self) -> None:
         """Look no more."""

@@ -45,7 +45,7 @@ def memory_bounds(settings: BookieSettings) -> list[Bound]:
             "unfinished frames of all connections",
             2 * settings.unfinished_frames_bytes + settings.frame_limit_bytes + CHUNK_BYTES,
             ("unfinished_frames_bytes", "frame_limit_bytes"),
-            "the connection is not read, then closed; one that sends nothing more is closed while others wait",
+            "connections are not read; one that sends nothing more of its frame is closed while others wait",
             "bookie_unfinished_frames_bytes",
         ),
         Bound(
