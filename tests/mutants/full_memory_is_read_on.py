@@ -1,0 +1,17 @@
+"""Connections without room for a frame are read on while frames fill their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.budgets import FrameBudget, Receiving
+
+TESTS = ["tests/unit/bookie/test_bounded_memory.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
+
+
+def pause(self: FrameBudget, connection: Receiving) -> None:
+    """It is read on."""
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(FrameBudget, "_pause", pause)
