@@ -269,8 +269,8 @@ def test_copies_that_a_rebuild_finds_twice_count_once() -> None:
         codecs = await fill(rig)
         stored = rig.bookie.storage.stored
         runs = len(stored.index.runs_of(KEPT))
-        stored.forget_logs = lambda dead: None  # type: ignore[method-assign]
-        stored.delete_logs = lambda dead: 0  # type: ignore[method-assign]
+        stored.forget_logs = lambda logs: None  # type: ignore[method-assign]
+        stored.delete_logs = lambda logs: 0  # type: ignore[method-assign]
         assert await rig.bookie.compact(0.8) >= 3
         rig.node.crash()
         lose_index(rig)
