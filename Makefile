@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz bench bench-append times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -46,6 +46,9 @@ sim: $(READY) ## Run seeds of the simulator: SEEDS (1..1000), JOBS (2)
 
 sim-mutants: $(READY) ## Break the code on purpose, and find the first seed of the simulator that notices
 	@$(BIN)/triplicate sim mutants --jobs $(or $(JOBS),2)
+
+crash-test: $(READY) ## Cut the power behind every write of a bookie, flip bits, fill disks, fail syncs: JOBS (2), SEEDS (3)
+	@$(BIN)/python -m tests.crash.run --jobs $(or $(JOBS),2) --seeds $(or $(SEEDS),3)
 
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)

@@ -26,8 +26,9 @@ SYNC_FAILED = OSError(errno.EIO, "sync failed (injected)")
 class NthFails:
     """Lets the n-th operation of some kinds fail, and with `lasting` all of them from then on for `FULL_S`."""
 
-    def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool) -> None:
+    def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool, path: str = "") -> None:
         self.seen = 0
+        self._path = path
         self.struck = ""
         """Where it did."""
         self.place = 0
@@ -39,19 +40,23 @@ class NthFails:
         if kind not in self._kinds:
             return None
         now = self._lives.machine.loop.time()
-        self.seen += 1
-        if self.seen == self._number:
+        if path.startswith(self._path):
+            self.seen += 1
+        elif now >= self._until:
+            return None
+        if self.seen == self._number and not self.struck:
             self._until = now + FULL_S
             self.struck, self.place = f"{kind} of {path}", len(self._lives.machine.disk.record)
-        if self.seen == self._number or (self._lasting and now < self._until):
+            return OSError(self._code, os.strerror(self._code), path)
+        if self._lasting and now < self._until:
             return OSError(self._code, os.strerror(self._code), path)
         return None
 
 
-def operations_of(directories: int, seed: int, kinds: tuple[str, ...]) -> int:
-    """How many operations of these kinds an undisturbed play has."""
+def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str = "") -> int:
+    """How many operations of these kinds, on such paths, an undisturbed play has."""
     lives = Lives(machine_of(settings_of(directories)), settings_of(directories))
-    counter = NthFails(lives, kinds, 0, 0, lasting=False)
+    counter = NthFails(lives, kinds, 0, 0, lasting=False, path=path)
     lives.machine.disk.fault = counter
     with small_commits():
         lives.machine.run(play(lives, seed))
@@ -70,13 +75,15 @@ def try_full_disks(directories: int, seed: int, step: int, first: int) -> Counts
     return counts
 
 
-def try_failed_syncs(directories: int, seed: int, step: int, first: int) -> Counts:
-    """Let every so many syncs fail: what it should have saved is lost, or saved all the same; and all that follow as well."""
+def try_failed_syncs(directories: int, seed: int, step: int, first: int, path: str = "") -> Counts:
+    """Let every so many syncs, of those on such paths, fail: what one should have saved is lost, or saved all the same, or all that follow
+    fail as well.
+    """
     counts = Counts()
-    for number in range(1 + first, operations_of(directories, seed, ("sync",)) + 1, step):
+    for number in range(1 + first, operations_of(directories, seed, ("sync",), path) + 1, step):
         for kept, lasting in ((False, False), (True, False), (False, True)):
             counts.tried["failed syncs"] += 1
-            _try_failure(directories, seed, counts, ("sync",), number, errno.EIO, kept=kept, lasting=lasting)
+            _try_failure(directories, seed, counts, ("sync",), number, errno.EIO, kept=kept, lasting=lasting, path=path)
     return counts
 
 
@@ -90,11 +97,12 @@ def _try_failure(
     *,
     lasting: bool = False,
     kept: bool = False,
+    path: str = "",
 ) -> None:
     settings = settings_of(directories)
     machine = machine_of(settings)
     lives = Lives(machine, settings)
-    fault = machine.disk.fault = NthFails(lives, kinds, number, code, lasting=lasting)
+    fault = machine.disk.fault = NthFails(lives, kinds, number, code, lasting=lasting, path=path)
     machine.disk.failed_sync_kept = kept
     problems: list[str] = []
     with small_commits():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from tests.crash.book import Book, Claim
@@ -175,6 +175,15 @@ class Lives:
         await self.machine.as_process(self.running.collect_garbage())
         for book in gone:
             book.collected = min(book.collected, self.place)
+
+    def begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside the rest of the play, which need not live to hear how it ended."""
+        task = self.machine.loop.begin(coroutine)
+        task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception() and None)
+        return task
+
+    async def compact(self) -> None:
+        await self.machine.as_process(self.running.compact(0.9))
 
     async def flush(self) -> None:
         await self.machine.as_process(self.running.storage.flush())

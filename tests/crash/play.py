@@ -41,7 +41,7 @@ async def first_life(lives: Lives) -> None:
     await lives.add_some(2, range(2), b"b" * 700, version=2)
     assert await lives.fence(3) in (Status.NO_ENTRY, Status.IO_ERROR)
     await lives.write_lac(1, 1)
-    flush = lives.machine.loop.begin(lives.flush())
+    flush = lives.begin(lives.flush())
     await lives.add_some(1, range(3, 5), b"c" * 100)
     await lives.add(4, 0, b"d" * 2500, version=2)
     await flush
@@ -62,12 +62,12 @@ async def first_life(lives: Lives) -> None:
 
 
 async def second_life(lives: Lives) -> None:
-    """A start after a stop, recovery adds over what is flushed, deletion and collection; then the process is killed with much unflushed."""
+    """A start after a stop, recovery adds over what is flushed, deletion, collection, compaction; then a kill with much unflushed."""
     await lives.start()
     await lives.add_some(2, range(3), b"B" * 650, lac=-1, recovery=True)
     await lives.add_some(6, range(3), b"j" * 500)
     await lives.write_lac(1, 3)
-    flush = lives.machine.loop.begin(lives.flush())
+    flush = lives.begin(lives.flush())
     await lives.add_some(6, range(3, 6), b"k" * 30, version=2)
     await lives.fence(6)
     await flush
@@ -77,7 +77,9 @@ async def second_life(lives: Lives) -> None:
     await lives.delete(8)
     await lives.collect()
     await lives.add_some(7, range(2), b"l" * 1200)
+    compaction = lives.begin(lives.compact())
     await lives.flush()
+    await compaction
     await lives.collect()
     await lives.add_some(1, range(5, 9), b"m" * 200)
     await lives.add(5, 6, b"n" * 60, lac=-1, deferred=True)
@@ -91,7 +93,7 @@ async def third_life(lives: Lives) -> None:
     await lives.start()
     await lives.force(5)
     await lives.write_lac(1, 8)
-    flush = lives.machine.loop.begin(lives.flush())
+    flush = lives.begin(lives.flush())
     await lives.add_some(7, range(3, 5), b"q" * 300)
     await flush
     for round_number in range(4):
@@ -100,6 +102,8 @@ async def third_life(lives: Lives) -> None:
     await lives.fence(7)
     await lives.fence(3)
     await lives.delete(2)
+    await lives.collect()
+    await lives.compact()
     await lives.collect()
     await lives.flush()
     await lives.stop()

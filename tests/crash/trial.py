@@ -9,7 +9,7 @@ from tests.crash.lives import Lives, Nodes, codec_of
 from tests.crash.machine import Machine
 from tests.crash.medium import Medium, Operation, Sync, SyncDirectory
 from triplicate.config import BookieSettings
-from triplicate.errors import TriplicateError
+from triplicate.errors import DigestMismatch, TriplicateError
 from triplicate.ledger import decode_availability
 from triplicate.sim.loop import SimulationStuck
 from triplicate.wire import (
@@ -25,6 +25,10 @@ from triplicate.wire import (
 
 PROBE_ENTRY = 5000
 """An id that no play uses: whether an old writer is let in is tried with it."""
+LOST = "acknowledged and lost"
+UNREADABLE = "cannot be read"
+FAILS_DIGEST = "fails its digest"
+LISTED = "listed"
 MISSING = (Status.NO_ENTRY, Status.NO_LEDGER)
 
 
@@ -56,7 +60,7 @@ def try_start(medium: Medium, settings: BookieSettings, expected: Expected, *, d
     """Start and ask for everything. Uses up the medium.
 
     Args:
-        deep: also collect garbage, flush, and ask again.
+        deep: also collect garbage, flush, compact, and ask again.
     """
     machine = Machine(medium)
     lives = Lives(machine, settings, expected.nodes)
@@ -87,6 +91,7 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
     if deep:
         await lives.machine.as_process(lives.running.collect_garbage())
         await lives.flush()
+        await lives.compact()
         await lives.machine.as_process(lives.running.collect_garbage())
         verdict.problems += [f"after a collection: {problem}" for problem in await ask_everything(lives, expected, collected=True)]
     verdict.record = list(lives.machine.disk.record)
@@ -103,7 +108,7 @@ async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = 
         for entry_id in range(max(book.entries, default=-1) + 2):
             answer = lives.answer(ReadRequest(ledger_id, entry_id), handle)
             assert isinstance(answer, ReadResponse)
-            problem = _entry_problem(book, expected, entry_id, answer, deleted)
+            problem = _entry_problem(ledger_id, book, expected, entry_id, answer, deleted)
             if problem:
                 problems.append(f"ledger {ledger_id} entry {entry_id}: {problem}")
             if answer.body is not None:
@@ -116,12 +121,16 @@ async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = 
     return problems
 
 
-def _entry_problem(book: LedgerBook, expected: Expected, entry_id: int, answer: ReadResponse, deleted: bool) -> str | None:
+def _entry_problem(ledger_id: int, book: LedgerBook, expected: Expected, entry_id: int, answer: ReadResponse, deleted: bool) -> str | None:
     want = wanted(book.entries.get(entry_id, []), expected.place, killed=expected.killed)
     if answer.status in MISSING:
-        return f"acknowledged and lost ({answer.status.name})" if want is not None and want.required and not deleted else None
+        return f"{LOST} ({answer.status.name})" if want is not None and want.required and not deleted else None
     if answer.status is not Status.OK or answer.body is None:
-        return f"cannot be read ({answer.status.name})"
+        return f"{UNREADABLE} ({answer.status.name})"
+    try:
+        codec_of(ledger_id).decode(answer.body, entry_id)
+    except DigestMismatch:
+        return FAILS_DIGEST
     if want is None:
         return "was never written, and is there"
     if answer.body not in want.allowed:
@@ -134,18 +143,18 @@ def _list_problems(answer: object, found: dict[int, bytes]) -> list[str]:
     if answer.status in MISSING:
         return ["it is there and cannot be listed"] if found else []
     if answer.status is not Status.OK or answer.availability is None:
-        return [f"its list is {answer.status.name}"]
+        return [f"its list {UNREADABLE} ({answer.status.name})"]
     listed = [entry_id for run in decode_availability(answer.availability).runs() for entry_id in run]
-    return [] if listed == sorted(found) else [f"listed are {listed}, read were {sorted(found)}"]
+    return [] if listed == sorted(found) else [f"{LISTED} are {listed}, read were {sorted(found)}"]
 
 
 def _lac_problems(book: LedgerBook, expected: Expected, answer: object, deleted: bool) -> list[str]:
     assert isinstance(answer, ReadLacResponse)
     want = wanted(book.lacs, expected.place, killed=expected.killed)
     if answer.status not in (Status.OK, *MISSING):
-        return [f"its last-add-confirmed is {answer.status.name}"]
+        return [f"its last-add-confirmed {UNREADABLE} ({answer.status.name})"]
     if answer.lac_body is None:
-        return ["its explicit last-add-confirmed is lost"] if want is not None and want.required and not deleted else []
+        return [f"its explicit last-add-confirmed: {LOST}"] if want is not None and want.required and not deleted else []
     if want is None or answer.lac_body not in want.allowed:
         return ["its explicit last-add-confirmed is an older one, or was never written"]
     return []
@@ -162,7 +171,7 @@ async def try_old_writers(lives: Lives, expected: Expected) -> list[str]:
         fenced = any(claim.answered <= expected.place for claim in book.fences)
         asked = any(claim.asked < expected.place for claim in book.fences)
         if fenced and status is not Status.FENCED:
-            problems.append(f"ledger {ledger_id}: its fence is lost, an old writer's add is {status!r}")
+            problems.append(f"ledger {ledger_id}: its fence: {LOST}, an old writer's add is {status!r}")
         elif not asked and status is not Status.OK:
             problems.append(f"ledger {ledger_id}: was never fenced, and a writer's add is {status!r}")
     return problems

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_a_crash_at_any_step_of_a_flush_loses_nothing"]
+TESTS = [
+    "tests/unit/bookie/test_crash.py::test_a_crash_at_any_step_of_a_flush_loses_nothing",
+    "tests/crash/test_points.py::test_what_was_acknowledged_is_there_after_a_crash_at_any_point",
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,0 +1,136 @@
+"""Bit flips: one bit of a file at a time, then a start and everything read. Nothing damaged may be handed out as good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tests.crash.counts import Counts
+from tests.crash.lives import Lives, settings_of
+from tests.crash.medium import DIRECTORY, Image, Medium
+from tests.crash.play import small_commits
+from tests.crash.points import machine_of
+from tests.crash.trial import FAILS_DIGEST, LISTED, LOST, UNREADABLE, Expected, Verdict, try_start
+
+NEAR_BYTES = 8
+"""A zero counts as data where something else stands so near; the rest are zeros that only fill up."""
+NOTICED = (
+    "bookie.footer_damaged",
+    "bookie.index_rebuild",
+    "bookie.torn_tail",
+    "bookie.entry_log_damaged",
+    "bookie.entry_log_unreadable",
+    "bookie.entry_log_ends_early",
+    "bookie.last_entry_unreadable",
+    "bookie.entry_logs_missing",
+)
+"""What a bookie traces that met damage and could do without what was damaged."""
+
+
+async def small_play(lives: Lives) -> None:
+    """A finished entry log and one that is not, an index in both of its files, a mark, and a journal of several groups behind it."""
+    await lives.start()
+    for ledger_id in range(1, 5):
+        await lives.create(ledger_id)
+    await lives.add_some(1, range(3), b"a" * 20)
+    await lives.fence(2)
+    await lives.write_lac(1, 1)
+    await lives.stop()
+    await lives.start()
+    await lives.add_some(3, range(2), b"b" * 30)
+    await lives.flush()
+    await lives.add_some(1, range(3, 5), b"c" * 20)
+    await lives.fence(3)
+    await lives.add(4, 0, b"d" * 25)
+    await lives.write_lac(1, 3)
+    await lives.add(4, 1, b"e" * 25)
+
+
+@lru_cache(maxsize=1)
+def small_disk() -> tuple[Image, Expected]:
+    """What a kill after the small play leaves."""
+    machine = machine_of(settings_of(1))
+    lives = Lives(machine, settings_of(1))
+    with small_commits():
+        machine.run(small_play(lives))
+    lives.kill()
+    machine.close()
+    return machine.disk.medium.live, Expected(lives.book, lives.place, True, lives.metadata_at[-1][1])
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    path: str
+    offset: int
+    bit: int
+    without_index: bool
+    """The index is away, so that what only a rebuild reads is read."""
+
+
+def flips(image: Image, step: int, first: int) -> Iterator[Flip]:
+    """One bit of every so many bytes that carry data, of every 16th of them all eight."""
+    places: list[Flip] = []
+    for path, number in sorted(image.names.items()):
+        data = image.files[number] if number != DIRECTORY else b""
+        if "RESERVE" in path:
+            continue
+        for offset in range(len(data)):
+            if any(data[max(0, offset - NEAR_BYTES) : offset + NEAR_BYTES + 1]):
+                for bit in range(8) if len(places) % 16 == 0 else (offset % 8,):
+                    places.append(Flip(path, offset, bit, False))
+                    if path.endswith(".entries"):
+                        places.append(Flip(path, offset, bit, True))
+    yield from places[first::step]
+
+
+def try_flips(step: int, first: int) -> Counts:
+    """Every so many flips, beginning with that number."""
+    counts = Counts()
+    image, expected = small_disk()
+    for flip in flips(image, step, first):
+        counts.tried["bit flips"] += 1
+        damaged = image.copy()
+        damaged.mine(damaged.names[flip.path])[flip.offset] ^= 1 << flip.bit
+        if flip.without_index:
+            damaged.names = {path: number for path, number in damaged.names.items() if "/index.db" not in path}
+        with small_commits():
+            verdict = try_start(Medium(damaged), settings_of(1), expected)
+        outcome, problems = judge(flip, verdict)
+        counts.outcomes[f"{kind_of(flip.path)}: {outcome}"] += 1
+        counts.lose(f"{flip}", problems)
+    return counts
+
+
+def kind_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    for end, kind in ((".journal", "journal"), (".entries", "entry log"), ("index.db", "index"), ("-commits", "index's commits")):
+        if name.endswith(end):
+            return kind
+    return {"VERSION": "cookie"}.get(name, name)
+
+
+def judge(flip: Flip, verdict: Verdict) -> tuple[str, list[str]]:
+    """How the flip was noticed, and what is wrong with that."""
+    if verdict.refused is not None:
+        named = flip.path.rpartition("/current/")[0] in str(verdict.refused)
+        return "refused to start", [] if named else [f"the refusal does not name the file: {verdict.refused}"]
+    traced = [kind for kind, facts in verdict.facts if kind in NOTICED and not (flip.without_index and kind == "bookie.index_rebuild")]
+    torn = [facts for kind, facts in verdict.facts if kind == "bookie.torn_tail"]
+    by_reader = [problem for problem in verdict.problems if UNREADABLE in problem or FAILS_DIGEST in problem or LISTED in problem]
+    rest = [problem for problem in verdict.problems if problem not in by_reader and "the index had to be made anew" not in problem]
+    if torn:
+        # Nobody can tell it from a write that the power cut: reported, and what was in it is not there.
+        wrong = [problem for problem in rest if LOST not in problem]
+        if torn[0]["path"] != flip.path or not isinstance(torn[0]["offset"], int) or torn[0]["offset"] > flip.offset:
+            wrong.append(f"the torn tail is reported elsewhere: {torn}")
+        return "reported as a torn tail", wrong
+    # An old writer that hears of damage is not let in either.
+    rest = [problem for problem in rest if "IO_ERROR" not in problem]
+    if any(FAILS_DIGEST in problem for problem in by_reader):
+        return "noticed by the client's digest", rest
+    if by_reader:
+        return "answered with an I/O error", rest
+    if traced:
+        return "noticed at the start, nothing missing", rest
+    return "not read", rest

@@ -1,0 +1,23 @@
+"""The short form of the bit flips: every so many of them. `make crash-test` tries all."""
+
+from __future__ import annotations
+
+from tests.crash.flips import try_flips
+
+STEP = 43
+
+
+def test_no_flipped_bit_is_handed_out_as_good() -> None:
+    counts = try_flips(STEP, 7)
+    assert not counts.losses, "\n".join(counts.shown)
+    for outcome in (
+        "journal: refused to start",
+        "journal: reported as a torn tail",
+        "entry log: refused to start",
+        "entry log: noticed by the client's digest",
+        "entry log: answered with an I/O error",
+        "index's commits: noticed at the start, nothing missing",
+        "mark: refused to start",
+        "cookie: refused to start",
+    ):
+        assert counts.outcomes[outcome], (outcome, counts.outcomes)

@@ -1,0 +1,24 @@
+"""A start goes on in the index's file of commits as it finds it, though the sync of the last of them may have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/crash/test_failures.py::test_an_index_whose_commit_was_not_synced_is_not_built_upon"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.index_file import COMMITS_SUFFIX, IndexFile
+    from triplicate.runtime import File
+
+    def as_found(self: IndexFile) -> File:
+        return self._disk.open(self._path + COMMITS_SUFFIX, create=True)
+
+    copy = IndexFile._copy_pages
+
+    def later(self: IndexFile) -> None:
+        if hasattr(self, "_commits"):
+            copy(self)
+
+    patch(IndexFile, "_copy_pages", later)
+    patch(IndexFile, "_new_commits", as_found)
