@@ -12,9 +12,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     look = RunWindows._window
 
-    def same_version(self: RunWindows, ledger_id: int, entry_id: int) -> object:
+    def same_version(self: RunWindows, ledger_id: int, entry_id: int, *, reads_on: bool) -> object:
         for window in self._windows.values():
             window.version = self._index.version
-        return look(self, ledger_id, entry_id)
+        return look(self, ledger_id, entry_id, reads_on=reads_on)
 
     patch(RunWindows, "_window", same_version)

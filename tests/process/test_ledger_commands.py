@@ -107,6 +107,17 @@ def test_delete_asks_unless_told_not_to(uri: str) -> None:
     assert_names(run("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
 
 
+def test_a_deleted_ledger_is_brought_back(uri: str) -> None:
+    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    before = run_json("ledger", "show", ledger, uri=uri)
+    run("ledger", "delete", ledger, "--yes", uri=uri)
+    assert run_json("ledger", "undelete", ledger, uri=uri) == {
+        name: value for name, value in before.items() if name != "last_add_confirmed"
+    }
+    assert run_json("ledger", "show", ledger, uri=uri) == before
+    assert_names(run("ledger", "undelete", ledger, uri=uri, check=False), f"ledger {ledger} is not in the trash")
+
+
 def assert_names(answer: subprocess.CompletedProcess[str], *names: str) -> None:
     """Exit code 1 and one line that names these."""
     assert answer.returncode == 1, answer.stderr

@@ -18,6 +18,8 @@ from triplicate.bookie.index import Index
 FEW_RUNS = 4
 """So many are asked for first; who goes on behind them gets more at a time."""
 MANY_RUNS = 32
+STEP_MAX = 16
+"""A ledger whose entries are spread over more bookies than have a copy is read in such steps."""
 WINDOWS_MAX = 256
 """With `MANY_RUNS` each they take about 3 MiB."""
 
@@ -41,10 +43,12 @@ class RunWindows:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._windows: OrderedDict[int, _Window] = OrderedDict()
+        self._asked: OrderedDict[int, int] = OrderedDict()
+        """By ledger the entry that was asked for last."""
 
     def holding(self, ledger_id: int, entry_id: int) -> list[tuple[int, BlockInfo]]:
         """(log, run) of every run whose range holds the entry, newest first. Raises CorruptionError, OSError."""
-        window = self._window(ledger_id, entry_id)
+        window = self._window(ledger_id, entry_id, reads_on=self._reads_on(ledger_id, entry_id))
         if window is None:
             return self._index.runs_holding(ledger_id, entry_id)
         at = bisect_left(window.lasts, entry_id)
@@ -56,7 +60,7 @@ class RunWindows:
 
     def alone(self, ledger_id: int, entry_id: int) -> tuple[int, BlockInfo, int] | None:
         """(log, run, last) where from the entry up to `last` nothing but this run counts; None where that is not known at once."""
-        window = self._window(ledger_id, entry_id)
+        window = self._window(ledger_id, entry_id, reads_on=True)
         if window is None or not window.apart:
             return None
         at = bisect_left(window.lasts, entry_id)
@@ -65,12 +69,22 @@ class RunWindows:
         log, run = window.runs[at]
         return log, run, min(run.last, window.last)
 
-    def _window(self, ledger_id: int, entry_id: int) -> _Window | None:
+    def _reads_on(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether the entry comes soon behind the one asked for before: who reads here and there has nothing of a window."""
+        before = self._asked.pop(ledger_id, -STEP_MAX - 1)
+        self._asked[ledger_id] = entry_id
+        if len(self._asked) > WINDOWS_MAX:
+            self._asked.popitem(last=False)
+        return 0 <= entry_id - before <= STEP_MAX
+
+    def _window(self, ledger_id: int, entry_id: int, *, reads_on: bool) -> _Window | None:
         version = self._index.version
         window = self._windows.get(ledger_id)
         if window is not None and window.version == version and window.first <= entry_id <= window.last:
             self._windows.move_to_end(ledger_id)
             return window
+        if not reads_on:
+            return None
         goes_on = window is not None and entry_id == window.last + 1
         runs, last = self._index.runs_from(ledger_id, entry_id, MANY_RUNS if goes_on else FEW_RUNS)
         if last < entry_id:

@@ -59,7 +59,11 @@ def test_only_so_many_windows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     windows = RunWindows(index)
     for ledger in range(20):
         assert len(windows.holding(ledger, 3)) == 1
-    assert len(windows._windows) == 5
+    assert len(windows._windows) == 0
+    for ledger in range(20):
+        for entry_id in range(3, 6):
+            assert len(windows.holding(ledger, entry_id)) == 1
+    assert len(windows._windows) == len(windows._asked) == 5
     index.close()
 
 
