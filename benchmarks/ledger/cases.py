@@ -25,6 +25,7 @@ READ_CHUNK = 1024
 EXPLICIT_LAC_MS = 1
 LIMIT_S = 120.0
 """For a command, beside the time that it is told to take."""
+LIMIT_PER_LEDGER_S = 0.05
 REGISTER_LIMIT_S = 30.0
 FLUSH_WAIT_S = 11.0
 """A little longer than either side's interval between flushes."""
@@ -126,7 +127,8 @@ def created(driver: Driver, count: int = 1, quorums: dict[str, int] | None = Non
     deadline = time.monotonic() + REGISTER_LIMIT_S
     while True:
         try:
-            ledgers: list[int] = driver.ask("create", limit_s=LIMIT_S, count=count, **(quorums or QUORUMS))["ledgers"]
+            limit_s = LIMIT_S + count * LIMIT_PER_LEDGER_S
+            ledgers: list[int] = driver.ask("create", limit_s=limit_s, count=count, **(quorums or QUORUMS))["ledgers"]
         except CaseFailed:
             if time.monotonic() > deadline or not driver.is_running:
                 raise
@@ -144,8 +146,8 @@ def append_at(driver: Driver, ledgers: list[int], rate: float, seconds: float) -
     return driver.ask("append_rate", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=PAYLOAD_BYTES, rate=rate, count=count)
 
 
-def close(driver: Driver) -> None:
-    driver.ask("close", limit_s=LIMIT_S)
+def close(driver: Driver, count: int = 1) -> None:
+    driver.ask("close", limit_s=LIMIT_S + count * LIMIT_PER_LEDGER_S)
 
 
 def warm_up(turn: Turn) -> Figures:
@@ -259,8 +261,9 @@ def many_ledgers(turn: Turn) -> Figures:
 
 def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
     names = created(driver, ledgers)
-    driver.ask("append_count", limit_s=LIMIT_S, ledgers=names, size=PAYLOAD_BYTES, count=entries, window=WINDOW)
-    close(driver)
+    limit_s = LIMIT_S + ledgers * LIMIT_PER_LEDGER_S
+    driver.ask("append_count", limit_s=limit_s, ledgers=names, size=PAYLOAD_BYTES, count=entries, window=WINDOW)
+    close(driver, ledgers)
 
 
 def index_mib(ledgers: Path) -> float:
