@@ -52,7 +52,8 @@ def show(counts: Counts, seconds: float) -> None:
         where, _, outcome = kind.partition(": ")
         print(f"{where:<20}{outcome:<44}{count:>8}")
     print(
-        f"\n{counts.left_out} cuts were beyond the bound of {ORDERS} orders and {TEARS} tears at one moment, and others drawn; {seconds:.0f} s"
+        f"\n{counts.left_out} cuts were beyond the bound of {ORDERS} orders and {TEARS} tears at one moment, and others drawn; "
+        f"{seconds:.0f} s"
     )
     for line in counts.shown:
         print(f"LOST {line}")

@@ -112,8 +112,8 @@ class BookieSettings:
     )
     unfinished_frames_bytes: int = setting(
         32 * MIB,
-        "Memory for frames that have not arrived completely, of all connections, and as much for what has not got a place there yet; beyond "
-        "it connections are not read.",
+        "Memory for frames that have not arrived completely, of all connections, and as much for what has not got a place there yet; "
+        "beyond it connections are not read.",
         unit="bytes",
         low=64 * KIB,
         high=64 * GIB,
