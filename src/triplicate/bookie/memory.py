@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplicate.bookie.compaction import PORTION_BYTES
+from triplicate.bookie.compaction_runs import BATCH_RUNS
 from triplicate.bookie.entry_logs import BLOCKS_MAX, WRITE_BYTES
 from triplicate.bookie.index_file import COMMITS_BYTES_MAX
+from triplicate.bookie.run_windows import MANY_RUNS, WINDOWS_MAX
 from triplicate.config import BookieSettings
 
 HANDLE_BYTES = 1024
@@ -20,7 +23,7 @@ CHUNK_BYTES = 256 * 1024
 LOG_WRITERS = 2
 """One for flushes, one for compaction."""
 BLOCK_BYTES = 280
-"""What a block of a log that is being filled takes until its footer is written."""
+"""What is known of one block of an entry log takes in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ def memory_bounds(settings: BookieSettings) -> list[Bound]:
         ),
         Bound("pages of the index", settings.index_cache_bytes + 2 * COMMITS_BYTES_MAX, ("index_cache_bytes",), "read again", "-"),
         Bound("what was read ahead", settings.read_cache_bytes, ("read_cache_bytes",), "read again", "-"),
+        Bound("runs of ledgers that are being read", WINDOWS_MAX * MANY_RUNS * BLOCK_BYTES, (), "looked for again", "-"),
+        Bound("what compaction copies", PORTION_BYTES + 2 * BATCH_RUNS * BLOCK_BYTES, (), "committed", "-"),
         Bound("blocks on their way into entry logs", LOG_WRITERS * WRITE_BYTES, (), "written", "-"),
         Bound("footers of the entry logs being filled", LOG_WRITERS * BLOCKS_MAX * BLOCK_BYTES, (), "the log is finished", "-"),
     ]
