@@ -68,12 +68,12 @@ class Flip:
     """The index is away, so that what only a rebuild reads is read."""
 
 
-def flips(image: Image, step: int, first: int) -> Iterator[Flip]:
-    """One bit of every so many bytes that carry data, of every 16th of them all eight."""
+def flips(image: Image, step: int, first: int, ending: str = "") -> Iterator[Flip]:
+    """One bit of every so many bytes that carry data, of every 16th of them all eight, in files whose names end so."""
     places: list[Flip] = []
     for path, number in sorted(image.names.items()):
         data = image.files[number] if number != DIRECTORY else b""
-        if "RESERVE" in path:
+        if "RESERVE" in path or not path.endswith(ending):
             continue
         for offset in range(len(data)):
             if any(data[max(0, offset - NEAR_BYTES) : offset + NEAR_BYTES + 1]):
@@ -84,11 +84,11 @@ def flips(image: Image, step: int, first: int) -> Iterator[Flip]:
     yield from places[first::step]
 
 
-def try_flips(step: int, first: int) -> Counts:
+def try_flips(step: int, first: int, ending: str = "") -> Counts:
     """Every so many flips, beginning with that number."""
     counts = Counts()
     image, expected = small_disk()
-    for flip in flips(image, step, first):
+    for flip in flips(image, step, first, ending):
         counts.tried["bit flips"] += 1
         damaged = image.copy()
         damaged.mine(damaged.names[flip.path])[flip.offset] ^= 1 << flip.bit

@@ -51,10 +51,8 @@ def show(counts: Counts, seconds: float) -> None:
     for kind, count in sorted(counts.outcomes.items()):
         where, _, outcome = kind.partition(": ")
         print(f"{where:<20}{outcome:<44}{count:>8}")
-    print(
-        f"\n{counts.left_out} cuts were beyond the bound of {ORDERS} orders and {TEARS} tears at one moment, and others drawn; "
-        f"{seconds:.0f} s"
-    )
+    bound = f"{ORDERS} orders and {TEARS} tears of one moment"
+    print(f"\n{counts.left_out} cuts were beyond the bound of {bound}, and left out; {seconds:.0f} s")
     for line in counts.shown:
         print(f"LOST {line}")
 

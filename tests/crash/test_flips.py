@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.crash.flips import try_flips
 
-STEP = 43
+STEP = 67
 
 
 def test_no_flipped_bit_is_handed_out_as_good() -> None:
@@ -21,3 +21,8 @@ def test_no_flipped_bit_is_handed_out_as_good() -> None:
         "cookie: refused to start",
     ):
         assert counts.outcomes[outcome], (outcome, counts.outcomes)
+
+
+def test_no_flipped_bit_of_an_entry_log_is_handed_out_as_good() -> None:
+    counts = try_flips(149, 3, ".entries")
+    assert not counts.losses, "\n".join(counts.shown)

@@ -13,3 +13,8 @@ def test_what_was_acknowledged_is_there_after_a_crash_at_any_point(directories: 
     assert not counts.losses, "\n".join(counts.shown)
     for kind in ("kills", "power cuts that lose all", "orders of unsynced writes", "torn writes", "second crashes", "lost indexes"):
         assert counts.tried[kind] > 10, (kind, counts.tried)
+
+
+def test_a_few_crash_points_lose_nothing() -> None:
+    counts = try_points(1, 1, Effort(orders=1, tears=0, step=14, first=5, deep=64, rebuild=8, again=512))
+    assert not counts.losses, "\n".join(counts.shown)
