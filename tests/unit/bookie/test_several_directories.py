@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig
 from triplicate.bookie.places import LogPlaces
+from triplicate.errors import CorruptionError
 from triplicate.ledger import EntryCodec
 from triplicate.sim import HostCrashed
 from triplicate.wire import Status
@@ -141,6 +142,24 @@ def test_a_directory_without_space_is_passed_over_while_another_has_some() -> No
         assert await rig.bookie.compact(0.8) >= 0
 
     run_with_directories(body, 3)
+
+
+def test_the_same_log_in_two_directories_is_refused() -> None:
+    async def body(rig: Rig) -> None:
+        await fill_directories(rig, 0, 45)
+        await rig.node.stop()
+        rig.node.crash()
+        name = next(name for name in rig.files("/data/ledgers-0/current") if name.endswith(".entries"))
+        inode = rig.disk.names.live[f"/data/ledgers-0/current/{name}"]
+        rig.disk.names.live[f"/data/ledgers-1/current/{name}"] = inode
+        with pytest.raises(CorruptionError, match="have the same number: one is a copy; move it away"):
+            await rig.node.start()
+        rig.node.crash(keep_unsynced=True)
+        del rig.disk.names.live[f"/data/ledgers-1/current/{name}"]
+        await rig.node.start()
+        await check_directories(rig, 45)
+
+    run_with_directories(body, 2)
 
 
 @pytest.mark.parametrize("count", [2, 3])
