@@ -65,12 +65,17 @@ def main() -> int:
     started, counts = time.monotonic(), Counts()
     parts = parts_of(chosen.seeds)
     with get_context("spawn").Pool(chosen.jobs) as pool:
-        for number, part in enumerate(pool.imap_unordered(do_part, parts), 1):
-            counts.add(part)
-            if sys.stderr.isatty():
-                print(f"\r{number} of {len(parts)}, {counts.losses} losses ", end="", file=sys.stderr, flush=True)
+        number = 0
+        try:
+            for number, part in enumerate(pool.imap_unordered(do_part, parts), 1):
+                counts.add(part)
+                if sys.stderr.isatty():
+                    print(f"\r{number} of {len(parts)}, {counts.losses} losses ", end="", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            pool.terminate()
+            print(f"\ninterrupted after {number} of {len(parts)} parts, which is no result; until then:")
     show(counts, time.monotonic() - started)
-    return 1 if counts.losses else 0
+    return 1 if counts.losses or number < len(parts) else 0
 
 
 if __name__ == "__main__":
