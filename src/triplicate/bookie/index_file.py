@@ -127,12 +127,12 @@ class IndexFile:
 
     def _new_commits(self) -> File:
         """An empty file of commits in place of the one that is there. Its pages have been copied."""
-        target, directory = self._path + COMMITS_SUFFIX, self._path.rpartition("/")[0] or "/"
+        target = self._path + COMMITS_SUFFIX
         beside = target + ".new"
         self._disk.delete(beside)
         self._disk.open(beside, create=True, exclusive=True).close()
         self._disk.rename(beside, target)
-        self._disk.sync_directory(directory)
+        self._sync_names()
         self._commit_number = self._commits_end = 0
         return self._disk.open(target)
 
@@ -143,7 +143,11 @@ class IndexFile:
             commits.pwrite([commits.pread(self._commits_end, 0)], 0)
         commits.truncate(self._commits_end)
         commits.sync()
+        self._sync_names()
         return commits
+
+    def _sync_names(self) -> None:
+        self._disk.sync_directory(self._path.rpartition("/")[0] or "/")
 
     def xRead(self, amount: int, offset: int) -> bytes:
         number, start = divmod(offset, PAGE_BYTES)
