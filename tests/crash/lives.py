@@ -43,16 +43,11 @@ def settings_of(directories: int) -> BookieSettings:
         registration_check_interval_s=1e6,
         verify_on_write="off",
         reserve_bytes=4096,
-        **_WHERE_KNOWN,
+        # With one directory deleted ledgers wait in the trash, with several they go at once.
+        trash_period_s=2.0 if directories == 1 else 0.0,
+        compaction_interval_s=1e6,
+        major_compaction_interval_s=1e6,
     )
-
-
-_FIELDS = {field.name for field in dataclasses.fields(BookieSettings)}
-_WHERE_KNOWN: dict[str, Any] = {
-    name: value
-    for name, value in {"trash_period_s": 0.0, "compaction_interval_s": 1e6, "major_compaction_interval_s": 1e6}.items()
-    if name in _FIELDS
-}
 
 
 def codec_of(ledger_id: int) -> EntryCodec:
@@ -171,8 +166,12 @@ class Lives:
         self.book.of(ledger_id).deleted = self.place
 
     async def collect(self) -> None:
+        """A round that notes what is missing, and one that deletes it once it has been missing for long enough."""
         gone = [book for book in self.book.ledgers.values() if book.deleted <= self.place]
         await self.machine.as_process(self.running.collect_garbage())
+        if self.settings.trash_period_s:
+            await asyncio.sleep(self.settings.trash_period_s + 1)
+            await self.machine.as_process(self.running.collect_garbage())
         for book in gone:
             book.collected = min(book.collected, self.place)
 

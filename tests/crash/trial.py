@@ -89,10 +89,10 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
         verdict.problems.append(f"the index had to be made anew: {rebuilt[0]['reason']}")
     verdict.problems += await ask_everything(lives, expected)
     if deep:
-        await lives.machine.as_process(lives.running.collect_garbage())
+        await lives.collect()
         await lives.flush()
         await lives.compact()
-        await lives.machine.as_process(lives.running.collect_garbage())
+        await lives.collect()
         verdict.problems += [f"after a collection: {problem}" for problem in await ask_everything(lives, expected, collected=True)]
     verdict.record = list(lives.machine.disk.record)
     verdict.problems += await try_old_writers(lives, expected)
