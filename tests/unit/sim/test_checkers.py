@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sim.checkers import CHECKERS, Acknowledged, BookieStarted, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
+from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
 
 PROMISES = ("acknowledged_is_readable", "read_stays_readable", "acknowledged_in_order", "same_order_for_all")
 """Those of which this file has histories; the others are in `test_formal`."""
@@ -60,16 +60,6 @@ GOOD: dict[str, list[Event]] = {
         acked(0, 1.0),
         ended(0, 2.0),
         read(1, None, 3.0),
-    ],
-    "a deleted ledger is made anew by its old writer where a bookie has forgotten the fence": [
-        sent(0, A),
-        sent(1, B),
-        acked(0, 1.0),
-        ended(0, 2.0),
-        Deleted(3.0, 1),
-        acked(1, 9.0),
-        BookieStarted(0.0, "bookie"),
-        BookieStarted(5.0, "bookie"),
     ],
     "a deleted ledger says no": [sent(0, A), acked(0, 1.0), read(0, A, 1.0), ended(0, 2.0), Deleted(3.0, 1), read(0, None, 2.95)],
     "two ledgers do not disturb each other": [sent(0, A), sent(0, B, ledger_id=2), acked(0, 1.0), read(0, B, 2.0, ledger_id=2)],
@@ -149,8 +139,6 @@ BAD: dict[str, tuple[str, list[Event]]] = {
             ended(0, 2.0),
             Deleted(3.0, 1),
             acked(1, 9.0),
-            BookieStarted(2.0, "bookie"),
-            BookieStarted(9.5, "bookie"),
         ],
     ),
     "an acknowledged entry of another ledger is not found": (

@@ -13,7 +13,6 @@ from triplicate.sim.checkers.history import Checker, History, Verdict, judge
 from triplicate.sim.checkers.logs import LOG_CHECKERS
 from triplicate.sim.checkers.promises import (
     Acknowledged,
-    BookieStarted,
     Confirmed,
     Copy,
     Deleted,
@@ -55,7 +54,6 @@ __all__ = [
     "DATABASE_CHECKERS",
     "LOG_CHECKERS",
     "Acknowledged",
-    "BookieStarted",
     "Checker",
     "Confirmed",
     "Copy",

@@ -122,14 +122,6 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class BookieStarted:
-    """A bookie began a new life. Of deleted ledgers that were fenced it remembers nothing any more."""
-
-    time_s: float
-    bookie_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class Copy:
     """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
 
@@ -141,7 +133,7 @@ class Copy:
     """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | BookieStarted | Copy
+Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Copy
 
 
 def acknowledged(history: History) -> dict[Place, float]:
@@ -166,15 +158,6 @@ def seen(history: History) -> dict[Place, tuple[float, str]]:
 def deleted(history: History) -> dict[int, float]:
     """When which ledger was deleted."""
     return {event.ledger_id: event.time_s for event in history.of(Deleted)}
-
-
-def brought_back(history: History) -> dict[int, float]:
-    """From when on the old writer of a deleted ledger may make it anew: a bookie that has forgotten its fence started then.
-
-    The fence of a deleted ledger lives in the bookies' memory. What is acknowledged of it later is no loss of what anybody can still read.
-    """
-    starts = [event.time_s for event in history.of(BookieStarted)]
-    return {ledger_id: min((start for start in starts if start > when), default=inf) for ledger_id, when in deleted(history).items()}
 
 
 def denied(history: History) -> Iterator[Read]:
@@ -211,11 +194,10 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
             verdict.violations.append(
                 f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
             )
-    anew = brought_back(history)
     for place, when in confirmed.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
-            if place[1] > end.last_entry_id and when < anew.get(place[0], inf):
+            if place[1] > end.last_entry_id:
                 verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f}, but {described(end)}")
         if history.final_reader is not None and place[0] not in gone:
             verdict.decided += 1

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import ClassVar
 
-from triplicate.sim.checkers import CHECKERS, BookieStarted, History
+from triplicate.sim.checkers import CHECKERS, History
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.ledger_books import Shelf
 from triplicate.sim.plays.ledger_load import LedgerLoad, draw_load, smaller_loads
@@ -84,9 +84,6 @@ class LedgerPlay(Play):
     async def finish(self) -> None:
         await self.stage.by_deadline(self._tasks)
         self.shelf.bury_all()
-        for fact in self.stage.world.recorder.facts:
-            if fact.kind == "host.start" and fact.node in self.stage.cluster.bookies:
-                self.stage.history.add(BookieStarted(fact.time_s, fact.node))
         self.stage.history.destroyed = dict.fromkeys(self.stage.rotten_bookies)
         # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
         self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
