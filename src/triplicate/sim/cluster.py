@@ -228,14 +228,17 @@ class BookieNode(Node):
             NodeDied: it was crashed meanwhile. TriplicateError, OSError: it does not start.
         """
         self.bookie = None
+        disk, began_s = self.cluster.world.disk(self.name), self.cluster.world.loop.time()
+        failed_syncs = disk.failed_syncs
         host = self.power_on()
         await host.call(self._boot(host.port), name="start bookie")
         assert self.bookie is not None
         self._serves = True
-        if not self._disk_is_struck():
-            now = self.cluster.world.loop.time()
+        # What struck while it started is borne by this life, which may not have heard of it yet.
+        if not self._disk_is_struck() and disk.failed_syncs == failed_syncs:
             for excuse in self._excuses:
-                excuse.until_s = min(excuse.until_s, now)
+                if excuse.from_s <= began_s:
+                    excuse.until_s = min(excuse.until_s, self.cluster.world.loop.time())
         self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
 
     async def restart(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
 from triplicate.client import Client
+from triplicate.runtime import Host
 from triplicate.sim import OTHER_FINDINGS, Plan, Scenario, SimulatedCluster, Strike, World, found_by, run_seed
 from triplicate.sim.cluster import AFTERMATH_S
 
@@ -190,3 +191,35 @@ def test_a_bookie_that_bore_a_full_disk_is_excused_for_a_little_while() -> None:
     assert node.may_fail_at(AFTERMATH_S)
     assert not node.may_fail_at(AFTERMATH_S + 0.1)
     world.close()
+
+
+def test_a_bookie_whose_sync_fails_while_it_starts_may_give_up_after_its_start() -> None:
+    """Seed 209: the start ended before the bookie heard of the sync that it had lost, and its giving up was called a failure of its own."""
+    world = World(1)
+    cluster = SimulatedCluster(world)
+    node, disk = cluster.bookies["bookie-1"], world.disk("bookie-1")
+    boot = node._boot
+    told: list[bool] = []
+
+    async def boot_and_lose_a_sync(host: Host) -> None:
+        await boot(host)
+        node.let_fail()
+        disk.failed_syncs += 1
+
+    async def play() -> None:
+        await cluster.start()
+        node.crash()
+        node._boot = boot_and_lose_a_sync  # type: ignore[method-assign]
+        await node.start()
+        await asyncio.sleep(0.1)
+        told.append(node.may_fail)
+        node.crash()
+        node._boot = boot  # type: ignore[method-assign]
+        await node.start()
+        await asyncio.sleep(0.1)
+        told.append(node.may_fail)
+        await cluster.stop()
+
+    world.run(play())
+    world.close()
+    assert told == [True, False]
