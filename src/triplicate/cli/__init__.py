@@ -40,6 +40,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "main":
+        return importlib.import_module("triplicate.cli.main")
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(f"triplicate.cli.{module}"), name)
