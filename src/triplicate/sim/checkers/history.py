@@ -45,9 +45,7 @@ class History:
 
     def of(self, *kinds: type[Kind]) -> Iterator[Kind]:
         """The events of some types, in order."""
-        for event in self.events:
-            if isinstance(event, kinds):
-                yield event
+        return iter([event for event in self.events if isinstance(event, kinds)])
 
 
 Checker = Callable[[History, Verdict], None]
