@@ -89,7 +89,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
             f"({', '.join(directory.path for directory in found.directories)} are not there)"
         )
     port = configuration.get(ProcessSettings).metrics_port
-    if port:
+    if port and not offline:
         facts["metrics"] = read_metrics(port)
     return facts
 

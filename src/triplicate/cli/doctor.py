@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import click
 
 from triplicate.bookie import Inspection, bookie_id_of, port_problem
-from triplicate.cli.bookie import SECTIONS, bookie_options
+from triplicate.cli.bookie import SECTIONS, bookie_options, metadata_uri
 from triplicate.cli.doctor_machine import Remark, machine_findings
 from triplicate.cli.main import one_line
-from triplicate.cli.options import METADATA_VARIABLE, existing
+from triplicate.cli.options import existing, load_configuration
 from triplicate.cli.output import print_json
 from triplicate.cli.running import run_loop
-from triplicate.config import BookieSettings, Configuration, MetadataSettings, load
-from triplicate.errors import ConfigError, TriplicateError
+from triplicate.config import BookieSettings, Configuration
+from triplicate.errors import TriplicateError
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, open_cluster
 from triplicate.runtime import Host, real_host
 
@@ -63,11 +63,8 @@ def vars_of(finding: Finding) -> dict[str, str]:
 
 def examine(config: str | None, flags: Mapping[str, object]) -> Iterator[Finding]:
     """Everything that is found, in the order of a start."""
-    environment = dict(os.environ)
-    if METADATA_VARIABLE in environment:
-        environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
     try:
-        configuration = load(SECTIONS, file=config, environment=environment, flags=flags)
+        configuration = load_configuration(SECTIONS, config, flags)
         bookie_id = bookie_id_of(configuration.get(BookieSettings))
     except TriplicateError as error:
         yield Finding("settings", WRONG, one_line(error))
@@ -93,10 +90,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[Finding
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
-    uri = configuration.get(MetadataSettings).uri
-    if not uri:
-        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
-    return await open_cluster(existing(uri), host)
+    return await open_cluster(existing(metadata_uri(configuration)), host)
 
 
 async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[Finding]:
