@@ -151,6 +151,7 @@ class Journal:
         sequence = mark.sequence if mark is not None else None
         self._replayed_to = GroupPosition(mark.file_number, mark.offset, mark.sequence) if mark is not None else None
         newest: tuple[str, JournalGroup] | None = None
+        after: TornTail | None = None
         if mark is not None and mark.file_number not in files:
             raise CorruptionError(
                 f"{self.directory}: journal file {mark.file_number}, at which replay must begin, is missing: restore it, or replace this "
@@ -160,18 +161,19 @@ class Journal:
             if mark is not None and number < mark.file_number:
                 continue
             start = mark.offset if mark is not None and number == mark.file_number else HEADER_BYTES
-            for group in self._groups_of(number, path, sequence, start):
+            for group in self._groups_of(number, path, sequence, start, after):
                 sequence = group.sequence
                 newest = (path, group)
                 self.groups_replayed += 1
                 yield group
+            after = self.torn if self.torn is not None and self.torn.path == path else None
         if newest is not None:
             self._write_again(*newest)
             self._replayed_to = newest[1].end
         self._sequence = sequence or 0
         self._number = max([*files, mark.file_number if mark is not None else 0])
 
-    def _groups_of(self, number: int, path: str, sequence: int | None, start: int) -> Iterator[JournalGroup]:
+    def _groups_of(self, number: int, path: str, sequence: int | None, start: int, after: TornTail | None) -> Iterator[JournalGroup]:
         file = self._disk.open(path, readonly=True)
         try:
             size = file.size()
@@ -185,7 +187,7 @@ class Journal:
                 self.torn = TornTail(path, 0)
                 return
             self._check_identity(identity, number, path)
-            scanner = GroupScanner(file.pread, size, path, number)
+            scanner = GroupScanner(file.pread, size, path, number, after=after)
             yield from scanner.groups(sequence, start)
             if scanner.torn is not None:
                 self.torn = scanner.torn

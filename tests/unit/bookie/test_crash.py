@@ -255,6 +255,21 @@ def test_a_damaged_last_group_is_a_torn_tail_and_is_reported() -> None:
     run_rig(body, flush_interval_s=100.0)
 
 
+def test_a_damaged_group_at_the_end_of_a_journal_file_that_others_follow_is_named() -> None:
+    async def body(rig: Rig) -> None:
+        await add_all(await rig.connect(), 5, 0, 2)
+        rig.node.crash()
+        await rig.node.start()
+        await add_all(await rig.connect(), 5, 3, 5)
+        rig.node.crash()
+        first, second = (f"{JOURNAL}/{number:016}.journal" for number in (1, 2))
+        offset = 4096 + 2 * 4096
+        rig.disk.flip_bit(first, offset + 60)
+        await refuses_to_start(rig, CorruptionError, f"{second}: .* are missing .{first} is damaged from byte {offset} on")
+
+    run_rig(body, flush_interval_s=100.0)
+
+
 def test_a_missing_journal_file_stops_the_start() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect()

@@ -102,13 +102,15 @@ class GroupScanner:
         size: of the file.
         path: for messages.
         file_number: as its header says. A group of another number is left over from a file used before, so it is not one.
+        after: how the file before this one ended, where not well: named where groups are missing.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, file_number: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, file_number: int, *, after: TornTail | None = None) -> None:
         self._read = read
         self._size = size
         self._path = path
         self._file_number = file_number
+        self._after = after
         self.end = HEADER_BYTES
         """Where the last good group ended."""
         self.torn: TornTail | None = None
@@ -127,9 +129,10 @@ class GroupScanner:
             if group is None:
                 break
             if sequence is not None and group.sequence != sequence + 1:
+                damaged = f" ({self._after.path} is damaged from byte {self._after.offset} on)" if self._after is not None else ""
                 raise CorruptionError(
-                    f"{self._path}: at byte {offset} group {group.sequence} follows group {sequence}: groups between them are missing; "
-                    "the journal is damaged, so this bookie's copies must be restored from its peers"
+                    f"{self._path}: at byte {offset} group {group.sequence} follows group {sequence}: groups between them are missing"
+                    f"{damaged}; the journal is damaged, so this bookie's copies must be restored from its peers"
                 )
             sequence = group.sequence
             offset = group.end.offset
