@@ -61,6 +61,9 @@ class FrameBudget:
         self._waiting: dict[int, tuple[Receiving, int]] = {}
         self._paused: dict[int, Receiving] = {}
         """Connections without a reservation, while as much as the bound has arrived."""
+        self._all_paused = False
+        """Whether `_paused` has been filled since the bound was passed. From then on each connection sees to itself."""
+        self._going_on = False
         self._timer: Timer | None = None
 
     @property
@@ -90,8 +93,12 @@ class FrameBudget:
         else:
             self._reserve(connection, needed)
         if self.held_bytes > self._limit:
-            for other in list(self._everybody.values()):
-                self._pause(other)
+            if self._all_paused:
+                self._pause(connection)
+            else:
+                self._all_paused = True
+                for other in list(self._everybody.values()):
+                    self._pause(other)
         self._go_on()
 
     def forget(self, connection: Receiving) -> None:
@@ -110,17 +117,37 @@ class FrameBudget:
             self._look_later()
 
     def _go_on(self) -> None:
-        """Let those go on for whom there is room now."""
-        while self._waiting:
+        """Let those go on for whom there is room now.
+
+        Who goes on may end a frame and so make room for the next: that call returns at once and the loop goes on, since one call within
+        another for each of them would pass Python's limit where many wait.
+        """
+        if self._going_on:
+            return
+        self._going_on = True
+        try:
+            while self._one_goes_on():
+                pass
+        finally:
+            self._going_on = False
+
+    def _one_goes_on(self) -> bool:
+        """The next one, if there is room for it; those who wait for a place come first."""
+        if self._waiting:
             key, (connection, needed) = next(iter(self._waiting.items()))
-            if self.reserved_bytes and self.reserved_bytes + needed > self._limit:
-                break
-            del self._waiting[key]
-            self._reserve(connection, needed)
-            connection.frame_since = self._clock.monotonic()
-            connection.go_on_with_frames()
-        while self._paused and self.held_bytes <= self._limit:
+            if not self.reserved_bytes or self.reserved_bytes + needed <= self._limit:
+                del self._waiting[key]
+                self._reserve(connection, needed)
+                connection.frame_since = self._clock.monotonic()
+                connection.go_on_with_frames()
+                return True
+        if self.held_bytes > self._limit:
+            return False
+        self._all_paused = False
+        if self._paused:
             self._paused.pop(next(iter(self._paused))).go_on_with_frames()
+            return True
+        return False
 
     def _fits(self, connection: Receiving, needed: int) -> bool:
         others = self.reserved_bytes - connection.frame_reserved
