@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 WARM_UP_S = 0.5
+Number = TypeVar("Number", int, float)
+
+
+def percentile(ordered: Sequence[Number], share: float) -> Number:
+    """The smallest value that at least this share of all does not exceed; `ordered` ascends and is not empty."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -53,8 +60,8 @@ async def drive(append: Callable[[bytes], Awaitable[int]], size: int, window: in
         "appends": count,
         "seconds": took,
         "appends_per_s": count / took,
-        "p50_ms": 1000 * latencies[count // 2],
-        "p99_ms": 1000 * latencies[int(count * 0.99)],
+        "p50_ms": 1000 * percentile(latencies, 0.5),
+        "p99_ms": 1000 * percentile(latencies, 0.99),
         "client_cpu_s": cpu,
     }
 

@@ -9,5 +9,6 @@ ours.py       our bookies and client, also with a disk that can be stalled, and 
 theirs.py     Apache's: jars, ZooKeeper, bookies, client
 our_client.py, stalling.py   programs that run in processes of their own
 cases.py      the measurements, and their sizes
+stalled.py    the measurement with a reader and a disk that stall
 run.py        the whole run
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import statistics
 import threading
 import time
@@ -12,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ledger.machine import MIB, RESERVE, MemorySampler, cpu_seconds, folder_bytes, make_cold
+from benchmarks.driving import WARM_UP_S
+from benchmarks.ledger.machine import MIB, RESERVE, MemorySampler, cached_share, cpu_seconds, folder_bytes, forget, make_cold, sizes_of
 from benchmarks.ledger.ours import Floor, Ours
 from benchmarks.ledger.processes import CaseFailed, Driver, Side
-from triplicate.wire import BatchReadRequest, encode_request
 
 PAYLOAD_BYTES = 1024
 WINDOW = 1000
@@ -30,6 +29,8 @@ REGISTER_LIMIT_S = 30.0
 FLUSH_WAIT_S = 11.0
 """A little longer than either side's interval between flushes."""
 COLD_SHARE = 0.02
+COLD_SHARE_BESIDE_WRITERS = 0.1
+"""Of what a reader reads over and over; writers use the same files meanwhile."""
 RATE_FOR_READERS = 1000
 
 Figures = dict[str, float]
@@ -41,6 +42,8 @@ class Sizes:
 
     quick: bool
     rounds: int
+    """Of appends."""
+    storage_rounds: int
     start_warm_s: float
     """Appends at full speed before the first case, for compilers to do their work."""
     warm_s: float
@@ -65,10 +68,11 @@ class Sizes:
 FULL = Sizes(
     quick=False,
     rounds=3,
+    storage_rounds=2,
     start_warm_s=8.0,
     warm_s=2.0,
-    append_s=6.0,
-    rate_s=10.0,
+    append_s=5.0,
+    rate_s=8.0,
     read_entries=1 << 20,
     warm_read_entries=1 << 16,
     ledgers_at_once=1000,
@@ -85,6 +89,7 @@ FULL = Sizes(
 QUICK = Sizes(
     quick=True,
     rounds=2,
+    storage_rounds=1,
     start_warm_s=5.0,
     warm_s=0.5,
     append_s=1.5,
@@ -182,7 +187,7 @@ def on_floor(side: Floor, size: int, window: int, seconds: float) -> Figures:
     before = cpu_seconds(side.pids())
     figures = side.run(size, window, seconds)
     # The servers worked during the client's warm-up as well, in proportion.
-    servers = (cpu_seconds(side.pids()) - before) * seconds / (seconds + 0.5)
+    servers = (cpu_seconds(side.pids()) - before) * seconds / (seconds + WARM_UP_S)
     spent = servers + figures["client_cpu_s"]
     named = {"per_s": figures["appends_per_s"], "count": figures["appends"], "cpu_s_per_million": 1e6 * spent / figures["appends"]}
     return {**named, "p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "seconds": figures["seconds"]}
@@ -332,13 +337,17 @@ def catch_up(*, cold: bool, batch: bool) -> Case:
     """The whole ledger, by one reader."""
 
     def case(turn: Turn) -> Figures:
-        ledger = turn.left("ledger")
-        share = cold_share(turn) if cold else 1.0
-        driver, side = turn.side.client(), turn.side
+        ledger, side = turn.left("ledger"), turn.side
+        if cold:
+            cold_share(turn)
+        share = cached_share(sizes_of(side.ledger_folders()))
+        driver = side.client()
         before = cpu_seconds(side.pids())
         figures = read(driver, ledger, batch=batch, count=turn.sizes.read_entries)
         spent = cpu_seconds(side.pids()) - before
-        return {**figures, "cpu_s_per_million": 1e6 * spent / figures["entries"], "cached_share": share}
+        after = cached_share(sizes_of(side.ledger_folders()))
+        shares = {"cached_share": share, "cached_share_after": after}
+        return {**figures, "cpu_s_per_million": 1e6 * spent / figures["entries"], **shares}
 
     return case
 
@@ -356,16 +365,21 @@ def without_readers(turn: Turn) -> Figures:
 
 
 def under_readers(turn: Turn) -> Figures:
-    """One reader reads the cold ledger over and over meanwhile."""
+    """One reader reads the ledger over and over meanwhile, each time from cold files."""
     ledger, side, count = turn.left("ledger"), turn.side, turn.sizes.read_entries
     reader, read_rates, failures, over = side.client("reader"), [], [], threading.Event()
-    cold_share(turn)
+    shares = [cold_share(turn)]
+    # Synced by now, so the kernel can forget them again without a sync that would hold up the writers. What these append stays out of it.
+    files = sizes_of(side.ledger_folders())
 
     def keep_reading() -> None:
         try:
             while not over.is_set():
                 read_rates.append(read(reader, ledger, batch=False, count=count)["per_s"])
-        except CaseFailed as failure:
+                shares.append(forget(files))
+                if shares[-1] > COLD_SHARE_BESIDE_WRITERS:
+                    raise CaseFailed(f"{shares[-1]:.1%} of what is read stayed in the page cache after {len(read_rates)} readings")
+        except (CaseFailed, OSError) as failure:
             failures.append(failure)
 
     thread = threading.Thread(target=keep_reading, name="reader", daemon=True)
@@ -377,7 +391,7 @@ def under_readers(turn: Turn) -> Figures:
         thread.join()
     if failures:
         raise failures[0]
-    return {**figures, "read_per_s": statistics.median(read_rates)}
+    return {**figures, "read_per_s": statistics.median(read_rates), "readings": len(read_rates), "cached_share": max(shares)}
 
 
 def recovery(turn: Turn) -> Figures:
@@ -419,48 +433,3 @@ def start_full_journal(turn: Turn) -> Figures:
     if last != sizes.journal_entries - 1:
         raise CaseFailed(f"the ledger ends at {last} after the restart, though {sizes.journal_entries} entries were acknowledged")
     return {"start_s": start_s, "journal_mib": journal / MIB}
-
-
-class StalledReader:
-    """Asks one bookie for all of a ledger again and again, and takes nothing of what comes."""
-
-    def __init__(self, port: int, ledger: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=5)
-        self._socket.setblocking(False)
-        self._requests = b"".join(encode_request(BatchReadRequest(ledger, 0, number, 5000, 4 * MIB)) for number in range(1000))
-
-    def ask(self) -> None:
-        """As much as it is taken."""
-        try:
-            while self._socket.send(self._requests):
-                pass
-        except BlockingIOError:
-            return
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-def stalled(turn: Turn) -> Figures:
-    """At full load the disk of one bookie stops, and a reader of another bookie takes no answers."""
-    side, sizes, seconds = turn.side, turn.sizes, turn.sizes.stall_s
-    assert isinstance(side, Ours)
-    driver = side.client()
-    ledgers = created(driver, 2)
-    driver.ask("append_count", limit_s=LIMIT_S, ledgers=ledgers[:1], size=PAYLOAD_BYTES, count=sizes.warm_read_entries, window=WINDOW)
-    (flag,) = side.stalling.values()
-    reader = StalledReader(side.ports["bookie-1"], ledgers[0])
-    try:
-        driver.send("append", ledgers=ledgers[1:], size=PAYLOAD_BYTES, window=WINDOW, seconds=seconds + 2)
-        time.sleep(1)
-        flag.touch()
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            reader.ask()
-            time.sleep(0.1)
-        flag.unlink()
-        figures = driver.answer(LIMIT_S)
-    finally:
-        flag.unlink(missing_ok=True)
-        reader.close()
-    return {**figures, "memory_mib": turn.sampler.of_bookies(max)}

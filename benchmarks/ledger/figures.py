@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from benchmarks.driving import percentile
 
 NS_PER_MS = 1e6
-
-
-def percentile(ordered: Sequence[int], share: float) -> int:
-    """The smallest value that at least this share of all does not exceed; `ordered` ascends and is not empty."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def summary(latencies_ns: list[int]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -140,10 +141,16 @@ _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-def cached_pages(path: Path) -> tuple[int, int]:
-    """How many pages of a file are in the page cache, and how many it has."""
+_IS_CACHED = bytes(number & 1 for number in range(256))
+"""Of what `mincore` says of a page, the lowest bit."""
+
+
+def cached_pages(path: Path, limit_bytes: int | None = None) -> tuple[int, int]:
+    """How many pages of a file are in the page cache, and how many it has, of its first bytes if so many are named."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
+        if limit_bytes is not None:
+            size = min(size, limit_bytes)
         pages = -(-size // PAGE_BYTES)
         if not pages:
             return 0, 0
@@ -156,7 +163,7 @@ def cached_pages(path: Path) -> tuple[int, int]:
                 raise OSError(ctypes.get_errno(), f"mincore of {path}")
         finally:
             _libc.munmap(address, size)
-    return sum(one & 1 for one in seen), pages
+    return bytes(seen).translate(_IS_CACHED).count(1), pages
 
 
 def make_cold(folders: Sequence[Path]) -> float:
@@ -181,6 +188,33 @@ def make_cold(folders: Sequence[Path]) -> float:
             break
         time.sleep(0.2)
     return share
+
+
+def sizes_of(folders: Sequence[Path]) -> dict[Path, int]:
+    """The files in these folders without the reserve, which nobody reads, and how long each is now."""
+    sizes = {}
+    for path in [path for folder in folders for path in _files(folder) if path.name != RESERVE]:
+        with contextlib.suppress(FileNotFoundError):
+            sizes[path] = path.stat().st_size
+    return sizes
+
+
+def cached_share(sizes: Mapping[Path, int]) -> float:
+    """The share of pages in the page cache, of so many first bytes of each file. Files that are gone do not count."""
+    cached = pages = 0
+    for path, size in sizes.items():
+        with contextlib.suppress(FileNotFoundError):
+            here, all_pages = cached_pages(path, size)
+            cached, pages = cached + here, pages + all_pages
+    return cached / pages if pages else 0.0
+
+
+def forget(sizes: Mapping[Path, int]) -> float:
+    """Have the kernel forget so many first bytes of each file, those that are on the disk already; return the share still cached."""
+    for path, size in sizes.items():
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
+    return cached_share(sizes)
 
 
 def folder_bytes(folder: Path) -> int:

@@ -22,7 +22,8 @@ from triplicate.errors import TriplicateError, WindowFull
 
 AT_ONCE = 64
 """Creations and closes under way at once."""
-READS_AT_ONCE = 2
+READS_AT_ONCE = 4
+"""As in ``Reading.java``."""
 END_S = 30.0
 NS_PER_S = 1_000_000_000
 STAMP = struct.Struct(">q")

@@ -37,6 +37,8 @@ class Ours(Side):
         """Settings of bookies that start from now on, beside the defaults."""
         self.stalling: dict[str, Path] = {}
         """Bookie → the file that stalls its disk."""
+        self.metrics_ports: dict[str, int] = {}
+        """Of those whose metrics are looked at."""
 
     def initialise(self) -> None:
         done = subprocess.run(program("cluster", "init", self.uri), capture_output=True, text=True, timeout=START_LIMIT_S, check=False)
@@ -53,6 +55,8 @@ class Ours(Side):
             "metadata": self.uri,
             **self.more,
         }
+        if name in self.metrics_ports:
+            options["process_metrics_port"] = self.metrics_ports[name]
         command = program("bookie", *[part for key, value in options.items() for part in ("--" + key.replace("_", "-"), str(value))])
         if name in self.stalling:
             return [sys.executable, "-m", "benchmarks.ledger.stalling", str(self.stalling[name]), *command[3:]]

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from triplicate.cli.cluster_folder import free_ports
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
 START_LIMIT_S = 90.0
@@ -37,10 +39,13 @@ class CaseFailed(Exception):
     """A measurement that could not be made, with the reason."""
 
 
+_ports_given: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
+    """Not one that the system hands out by itself, so that a bookie that was killed finds its own free again."""
+    (port,) = free_ports(1, taken=_ports_given)
+    _ports_given.add(port)
     return port
 
 
@@ -249,6 +254,10 @@ class Side(ABC):
     def data_folders(self) -> list[Path]:
         """Journals and ledgers of all bookies."""
         return [self.folder / name / kind for name in self.bookies for kind in ("journal", "ledgers")]
+
+    def ledger_folders(self) -> list[Path]:
+        """What is read from."""
+        return [self.folder / name / "ledgers" for name in self.bookies]
 
     def pids(self) -> dict[str, int]:
         return {name: process.pid for name, process in (*self.bookies.items(), *self.drivers.items()) if process.popen.returncode is None}

@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.ledger import cases, machine, ours, table, theirs
+from benchmarks.ledger import cases, machine, ours, stalled, table, theirs
 from benchmarks.ledger.cases import FULL, QUICK, Case, Sizes, Turn
-from benchmarks.ledger.processes import BUILD, ROOT, CaseFailed, Side
+from benchmarks.ledger.processes import BUILD, ROOT, CaseFailed, Side, free_port
 from benchmarks.ledger.ratios import TARGETS, Run, Runs, ratios
 
 SIDES: dict[str, type[Side]] = {side.name: side for side in (ours.Floor, ours.Ours, theirs.Shipped, theirs.Advised, theirs.Crossed)}
@@ -48,14 +48,10 @@ STORAGE: Named = (
     ("under_readers", cases.under_readers),
     ("recovery", cases.recovery),
 )
-LEDGERS: Named = (
-    ("one_ledger", cases.one_ledger),
-    ("many_ledgers", cases.many_ledgers),
-    ("ledgers_few", cases.ledgers_few),
-    ("ledgers_many", cases.ledgers_many),
-)
-UNMEASURED = ("warm_up", "fill")
-"""Cases that only prepare; their failure is told by those that follow."""
+AT_ONCE: Named = (("one_ledger", cases.one_ledger), ("many_ledgers", cases.many_ledgers))
+ON_DISK: Named = (("ledgers_few", cases.ledgers_few), ("ledgers_many", cases.ledgers_many))
+PREPARING = ("warm_up", "fill")
+"""Cases without figures, carried out whichever others are chosen. Memory during them counts."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +71,29 @@ def plan(sizes: Sizes) -> Iterator[Planned]:
         for side in ("ours", "apache_shipped", "apache_advised"):
             yield Planned("append", side, number, (*warm, *LATENCY, ("tail", cases.tail), *APPENDS))
         yield Planned("append", "crossed", number, (*warm, *LATENCY, *APPENDS))
+    yield from storage_turns(1)
+    for side in ("ours", "apache_advised"):
+        yield Planned("at_once", side, 1, (*warm, *AT_ONCE))
+    for side in ("ours", "apache_advised"):
+        # Nothing before the few ledgers: neither other ledgers on disk, nor memory that a load at full speed left behind.
+        yield Planned("ledgers", side, 1, ON_DISK)
+    yield Planned("journal", "ours", 1, (("start_full_journal", cases.start_full_journal),))
+    yield Planned("stalled", "ours", 1, (("stalled", stalled.stalled),))
+    # Last, so that a run whose time is over has missed repetitions only.
+    for number in range(2, sizes.storage_rounds + 1):
+        yield from storage_turns(number)
+
+
+def storage_turns(number: int) -> Iterator[Planned]:
     for side in ("ours", "apache_shipped", "apache_advised"):
         # Over version 3 there are no batches.
         storage = tuple(case for case in STORAGE if case is not BATCHES or side != "apache_shipped")
-        yield Planned("storage", side, 1, (*warm, *storage))
-    for side in ("ours", "apache_advised"):
-        yield Planned("ledgers", side, 1, (*warm, *LEDGERS))
-    yield Planned("journal", "ours", 1, (("start_full_journal", cases.start_full_journal),))
-    yield Planned("stalled", "ours", 1, (("stalled", cases.stalled),))
+        yield Planned("storage", side, number, (("warm_up", cases.warm_up), *storage))
+
+
+def planned_runs(sizes: Sizes) -> frozenset[tuple[str, str, int]]:
+    """Side, case and round of every run of the whole comparison, whatever was chosen of it."""
+    return frozenset((turn.side, case, turn.round) for turn in plan(sizes) for case, _ in turn.cases)
 
 
 class Comparison:
@@ -127,17 +138,14 @@ class Comparison:
         return Run(planned.side, case, planned.round, figures, reason, time.monotonic() - started, sampler.peaks())
 
     def _note(self, run: Run) -> None:
-        told = (
-            f"failed: {run.reason}"
-            if run.figures is None
-            else ", ".join(f"{key} {table.number(value)}" for key, value in run.figures.items())
-        )
+        told = f"failed: {run.reason}"
+        if run.figures is not None:
+            told = ", ".join(f"{key} {table.number(value)}" for key, value in run.figures.items())
         print(f"{time.monotonic() - self._begun:6.0f} s  {run.side:15} {run.case:18} {told}", flush=True)
-        if run.case not in UNMEASURED:
-            self.runs.append(run)
+        self.runs.append(run)
 
     def result(self) -> Runs:
-        return Runs(self.runs, self.fdatasync_p50_ms, ours.bounds_mib())
+        return Runs(self.runs, self.fdatasync_p50_ms, ours.bounds_mib(), planned_runs(self.sizes))
 
 
 def prepare(side: Side, group: str, folder: Path) -> None:
@@ -147,7 +155,8 @@ def prepare(side: Side, group: str, folder: Path) -> None:
         # Nothing is flushed before the bookie is killed: half of the cache takes it all.
         side.more.update(write_cache_bytes=4 << 30, flush_interval_s=3600)
     if group == "stalled" and isinstance(side, ours.Ours):
-        side.stalling["bookie-3"] = folder / "stalled"
+        side.stalling[stalled.STALLED_DISK] = folder / "stalled"
+        side.metrics_ports.update({name: free_port() for name in (stalled.UNREAD, stalled.STALLED_DISK)})
 
 
 def document(runs: Runs, sizes: Sizes, about: dict[str, object]) -> dict[str, object]:
@@ -194,7 +203,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--sides", default="", help="only these, by name; the result then fails as incomplete")
-    parser.add_argument("--only", default="", help="only these groups of cases: append, storage, ledgers, journal, stalled")
+    parser.add_argument("--only", default="", help="only these groups of cases: append, storage, at_once, ledgers, journal, stalled")
     parser.add_argument("--cases", default="", help="only these cases, beside those that prepare")
     parser.add_argument("--folder", type=Path, default=BUILD / "ledger-data", help="where the data goes; emptied first")
     parser.add_argument("--minutes", type=float, help="limit of the whole run, for busy machines")
@@ -204,7 +213,7 @@ def main() -> int:
         sizes = dataclasses.replace(sizes, limit_s=60 * arguments.minutes)
     sides, groups, names = (set(filter(None, text.split(","))) for text in (arguments.sides, arguments.only, arguments.cases))
     chosen = [
-        dataclasses.replace(one, cases=tuple(case for case in one.cases if not names or case[0] in names or case[0] in UNMEASURED))
+        dataclasses.replace(one, cases=tuple(case for case in one.cases if not names or case[0] in names or case[0] in PREPARING))
         for one in plan(sizes)
         if (not sides or one.side in sides) and (not groups or one.group in groups)
     ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ledger.figures import percentile, summary
+from benchmarks.driving import percentile
+from benchmarks.ledger.figures import summary
 from benchmarks.ledger.ratios import TARGETS, Run, Runs, ratios
 from benchmarks.ledger.table import CASES, FIGURES, case_rows, number, target_rows
 
@@ -81,6 +82,38 @@ def test_memory_counts_at_its_most_in_any_case_of_ours() -> None:
         Run("apache_shipped", "append_1k", 1, {}, memory_mib={"bookie-1": 2000.0}),
     ]
     assert ratios(Runs(runs, bounds_mib=130.0))["memory_bounds"] == pytest.approx(1.5)
+    crossed = Run("crossed", "warm_up", 1, {}, memory_mib={"bookie-3": 210.0})
+    assert ratios(Runs([*runs, crossed], bounds_mib=130.0))["memory_bounds"] == pytest.approx(1.0)
+
+
+STALLED = Run("ours", "stalled", 1, {}, memory_mib={"bookie-1": 120.0})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Run("ours", "append_1k", 1, None, "late", memory_mib={"bookie-1": 100.0}),
+        Run("crossed", "warm_up", 1, None, "the side does not start"),
+        Run("ours", "append_1k", 1, {}),
+    ],
+)
+def test_memory_is_open_when_any_case_on_our_bookies_failed(other: Run) -> None:
+    assert ratios(Runs([STALLED], bounds_mib=130.0))["memory_bounds"] == pytest.approx(1.75)
+    assert ratios(Runs([STALLED, other], bounds_mib=130.0))["memory_bounds"] is None
+
+
+def test_memory_is_open_when_the_stalled_disk_was_not_measured() -> None:
+    appended = Run("ours", "append_1k", 1, {}, memory_mib={"bookie-1": 100.0})
+    failed = Run("ours", "stalled", 1, None, "the disk was not stalled", memory_mib={"bookie-1": 120.0})
+    for runs in ([appended], [appended, failed]):
+        assert ratios(Runs(runs, bounds_mib=130.0))["memory_bounds"] is None
+
+
+def test_memory_is_open_when_a_planned_case_was_left_out() -> None:
+    planned = [("ours", "stalled", 1), ("apache_shipped", "fill", 1)]
+    assert ratios(Runs([STALLED], bounds_mib=130.0, planned=planned))["memory_bounds"] == pytest.approx(1.75)
+    planned.append(("crossed", "append_1k", 1))
+    assert ratios(Runs([STALLED], bounds_mib=130.0, planned=planned))["memory_bounds"] is None
 
 
 def test_growth_is_what_many_ledgers_add() -> None:

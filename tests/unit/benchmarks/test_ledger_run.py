@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.ledger import cases, machine, stalling
-from benchmarks.ledger.cases import FULL, QUICK, Sizes, Turn
+from benchmarks.ledger import cases, machine, stalled, stalling
+from benchmarks.ledger.cases import FULL, QUICK, Figures, Sizes, Turn
 from benchmarks.ledger.machine import MemorySampler
 from benchmarks.ledger.processes import CaseFailed, Driver
 from benchmarks.ledger.ratios import Run, Runs, ratios
-from benchmarks.ledger.run import Planned, plan
+from benchmarks.ledger.run import Comparison, Planned, plan, planned_runs
 from benchmarks.ledger.table import CASES
 
 ANSWERING = """
@@ -89,7 +90,9 @@ def test_a_case_needs_what_an_earlier_one_should_have_left() -> None:
 @pytest.mark.parametrize("sizes", [QUICK, FULL])
 def test_the_plan_measures_every_target_and_every_line_of_the_table(sizes: Sizes) -> None:
     runs = [done(planned, case) for planned in plan(sizes) for case, _ in planned.cases]
-    assert None not in ratios(Runs(runs, fdatasync_p50_ms=0.1, bounds_mib=100.0)).values()
+    assert None not in ratios(Runs(runs, 0.1, 100.0, planned_runs(sizes))).values()
+    without_one = [run for run in runs if (run.side, run.case, run.round) != ("ours", "fill", 1)]
+    assert ratios(Runs(without_one, 0.1, 100.0, planned_runs(sizes)))["memory_bounds"] is None
     assert {case for case, _, _ in CASES} <= {run.case for run in runs}
 
 
@@ -101,6 +104,81 @@ def done(planned: Planned, case: str) -> Run:
 def test_sides_take_turns() -> None:
     appending = [one.side for one in plan(QUICK) if one.group == "append"]
     assert appending == 2 * ["floor", "ours", "apache_shipped", "apache_advised", "crossed"]
+
+
+def test_few_ledgers_are_the_first_that_their_bookies_hold() -> None:
+    (turn,) = [turn for turn in plan(FULL) if turn.side == "ours" and "ledgers_few" in dict(turn.cases)]
+    assert [case for case, _ in turn.cases] == ["ledgers_few", "ledgers_many"]
+
+
+def test_what_is_read_is_measured_twice_in_the_full_run() -> None:
+    assert [turn.side for turn in plan(FULL) if turn.group == "storage"] == 2 * ["ours", "apache_shipped", "apache_advised"]
+    assert {turn.group for turn in plan(FULL)} == {"append", "storage", "at_once", "ledgers", "journal", "stalled"}
+
+
+def test_memory_of_cases_that_only_prepare_is_kept(tmp_path: Path) -> None:
+    comparison = Comparison(QUICK, tmp_path)
+    planned = Planned("append", "ours", 1, ())
+
+    class Here:
+        def pids(self) -> dict[str, int]:
+            return {"bookie-1": os.getpid()}
+
+    def failing(_: Turn) -> Figures:
+        raise CaseFailed("no")
+
+    for name, case in (("fill", lambda _: {}), ("stalled", failing)):
+        comparison._note(comparison._measured(Here(), planned, name, case, {}))  # type: ignore[arg-type]
+    filled, failed = comparison.result().runs
+    assert (filled.case, filled.figures) == ("fill", {})
+    assert (failed.figures, failed.reason) == (None, "no")
+    assert min(run.memory_mib["bookie-1"] for run in (filled, failed)) > 5
+
+
+def looks(*pairs: tuple[float, float]) -> list[stalled.Look]:
+    return [stalled.Look(*pair) for pair in pairs]
+
+
+def test_a_stall_is_shown_by_answers_that_wait_and_entries_that_are_not_acknowledged() -> None:
+    full = 2.0 * stalled.STALLED_ANSWERS_BYTES
+    assert stalled.judged(looks((full, 70), (full + 1, 70)))["answers_waiting_mib"] == full / machine.MIB
+    with pytest.raises(CaseFailed, match="reader was not stalled"):
+        stalled.judged(looks((full, 70), (0, 70), (full, 70)))
+    with pytest.raises(CaseFailed, match="acknowledged 2 entries"):
+        stalled.judged(looks((full, 70), (full, 72)))
+    with pytest.raises(CaseFailed, match="no entry before"):
+        stalled.judged(looks((full, 0), (full, 0)))
+    with pytest.raises(CaseFailed, match="too short"):
+        stalled.judged(looks((full, 70)))
+
+
+def test_a_stalled_reader_goes_on_where_it_was_stopped() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reader = stalled.StalledReader(server.getsockname()[1], 7)
+        peer, _ = server.accept()
+        with peer:
+            peer.settimeout(10)
+            received = bytearray()
+            while len(received) < 3 * len(reader._requests):
+                reader.ask()
+                received += peer.recv(10_007)
+        reader.close()
+    assert bytes(received[: 2 * len(reader._requests)]) == 2 * reader._requests
+
+
+def test_pages_are_forgotten_of_what_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (8 * machine.PAGE_BYTES))
+    sizes = machine.sizes_of([tmp_path])
+    assert sizes == {path: 8 * machine.PAGE_BYTES}
+    assert machine.cached_share(sizes) == 1.0
+    if machine.make_cold([tmp_path]):
+        pytest.skip("this file system keeps its pages in memory")
+    with path.open("ab") as file:
+        file.write(b"x" * (8 * machine.PAGE_BYTES))
+    assert machine.cached_share(sizes) == machine.forget(sizes) == 0.0
+    assert machine.cached_pages(path)[1] == 16
+    assert machine.cached_share({tmp_path / "gone": 1}) == 0.0
 
 
 def test_pages_in_the_cache_are_counted(tmp_path: Path) -> None:
