@@ -20,7 +20,6 @@ FULL_S = 3.5
 """How long a disk stays full, in virtual time: longer than a flush waits before it tries again."""
 PATIENCE_S = 120.0
 TAKES_SPACE = ("create", "write", "allocate")
-SYNC_FAILED = OSError(errno.EIO, "sync failed (injected)")
 
 
 class NthFails:
@@ -114,6 +113,8 @@ def _try_failure(
             lives.kill()
             machine.close()
     problems += [f"a failure on the loop: {failure}" for failure in machine.loop.failures]
+    if not fault.struck:
+        problems.append("nothing failed, so nothing was tried")
     what = "lasting " if lasting else "kept " if kept else ""
     counts.lose(f"{directories} directories, {what}{errno.errorcode[code]} at number {number}, {fault.struck}", problems)
 

@@ -26,3 +26,4 @@ def test_a_failed_sync_ends_the_bookie_and_loses_nothing(directories: int, step:
 def test_an_index_whose_commit_was_not_synced_is_not_built_upon() -> None:
     counts = try_failed_syncs(1, 1, 6, 3, path="/ledgers-1/current/index.db-commits")
     assert not counts.losses, "\n".join(counts.shown)
+    assert counts.tried["failed syncs"] > 10

@@ -18,3 +18,5 @@ def test_what_was_acknowledged_is_there_after_a_crash_at_any_point(directories: 
 def test_a_few_crash_points_lose_nothing() -> None:
     counts = try_points(1, 1, Effort(orders=1, tears=0, step=14, first=5, deep=64, rebuild=8, again=512))
     assert not counts.losses, "\n".join(counts.shown)
+    for kind, least in (("kills", 40), ("power cuts that lose all", 25), ("orders of unsynced writes", 8), ("lost indexes", 30)):
+        assert counts.tried[kind] >= least, (kind, counts.tried)
