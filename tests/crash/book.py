@@ -36,6 +36,8 @@ class LedgerBook:
     lacs: list[Claim] = field(default_factory=list)
     deleted: int = NEVER
     """When its metadata was gone."""
+    taken: int = NEVER
+    """When a round of garbage collection began that may take what is stored; until then it lies in the trash and may be asked for."""
     collected: int = NEVER
     """When a round of garbage collection that took it had ended."""
 

@@ -11,7 +11,8 @@ from tests.crash.lives import Lives, settings_of
 from tests.crash.medium import DIRECTORY, Image, Medium
 from tests.crash.play import small_commits
 from tests.crash.points import machine_of
-from tests.crash.trial import FAILS_DIGEST, LISTED, LOST, UNREADABLE, Expected, Verdict, try_start
+from tests.crash.trial import FAILS_DIGEST, LOST, UNREADABLE, Expected, Verdict, try_start
+from triplicate.bookie.core.journal import ALIGNMENT, GROUP_MAGIC
 
 NEAR_BYTES = 8
 """A zero counts as data where something else stands so near; the rest are zeros that only fill up."""
@@ -26,6 +27,10 @@ NOTICED = (
     "bookie.entry_logs_missing",
 )
 """What a bookie traces that met damage and could do without what was damaged."""
+
+
+IN_LAST_GROUP = "ledger 4 entry 1:"
+"""What a problem with that which the small play's last group holds begins with."""
 
 
 async def small_play(lives: Lives) -> None:
@@ -96,7 +101,7 @@ def try_flips(step: int, first: int, ending: str = "") -> Counts:
             damaged.names = {path: number for path, number in damaged.names.items() if "/index.db" not in path}
         with small_commits():
             verdict = try_start(Medium(damaged), settings_of(1), expected)
-        outcome, problems = judge(flip, verdict)
+        outcome, problems = judge(flip, verdict, last_group(image))
         counts.outcomes[f"{kind_of(flip.path)}: {outcome}"] += 1
         counts.lose(f"{flip}", problems)
     return counts
@@ -110,20 +115,35 @@ def kind_of(path: str) -> str:
     return {"VERSION": "cookie"}.get(name, name)
 
 
-def judge(flip: Flip, verdict: Verdict) -> tuple[str, list[str]]:
+def last_group(image: Image) -> tuple[str, int]:
+    """The newest journal file and the offset at which its last group begins: nothing else may be taken for torn."""
+    path = max(path for path in image.names if path.endswith(".journal"))
+    data = bytes(image.files[image.names[path]])
+    return path, max(offset for offset in range(0, len(data), ALIGNMENT) if data.startswith(GROUP_MAGIC, offset))
+
+
+def is_named(path: str, message: str) -> bool:
+    """Commits by the database that they belong to as well, a cookie also as the VERSION file of its directory."""
+    directory, _, name = path.partition("/current/")
+    return path.removesuffix("-commits") in message or (name == "VERSION" and f"{directory}: its VERSION file" in message)
+
+
+def judge(flip: Flip, verdict: Verdict, last: tuple[str, int]) -> tuple[str, list[str]]:
     """How the flip was noticed, and what is wrong with that."""
     if verdict.refused is not None:
-        named = flip.path.rpartition("/current/")[0] in str(verdict.refused)
+        named = is_named(flip.path, str(verdict.refused))
         return "refused to start", [] if named else [f"the refusal does not name the file: {verdict.refused}"]
     traced = [kind for kind, facts in verdict.facts if kind in NOTICED and not (flip.without_index and kind == "bookie.index_rebuild")]
     torn = [facts for kind, facts in verdict.facts if kind == "bookie.torn_tail"]
-    by_reader = [problem for problem in verdict.problems if UNREADABLE in problem or FAILS_DIGEST in problem or LISTED in problem]
+    by_reader = [problem for problem in verdict.problems if UNREADABLE in problem or FAILS_DIGEST in problem]
     rest = [problem for problem in verdict.problems if problem not in by_reader and "the index had to be made anew" not in problem]
     if torn:
-        # Nobody can tell it from a write that the power cut: reported, and what was in it is not there.
-        wrong = [problem for problem in rest if LOST not in problem]
-        if torn[0]["path"] != flip.path or not isinstance(torn[0]["offset"], int) or torn[0]["offset"] > flip.offset:
-            wrong.append(f"the torn tail is reported elsewhere: {torn}")
+        # Nobody can tell the last group from a write that the power cut: reported, and what was in it, and only that, is not there.
+        wrong = by_reader + [problem for problem in rest if not (LOST in problem and problem.startswith(IN_LAST_GROUP))]
+        if (flip.path, flip.offset) < last:
+            wrong.append(f"a group that others follow is taken for torn: {torn}")
+        if [(facts["path"], facts["offset"]) for facts in torn] != [last]:
+            wrong.append(f"the torn tail is reported elsewhere than at {last}: {torn}")
         return "reported as a torn tail", wrong
     # An old writer that hears of damage is not let in either.
     rest = [problem for problem in rest if "IO_ERROR" not in problem]

@@ -168,10 +168,12 @@ class Lives:
     async def collect(self) -> None:
         """A round that notes what is missing, and one that deletes it once it has been missing for long enough."""
         gone = [book for book in self.book.ledgers.values() if book.deleted <= self.place]
-        await self.machine.as_process(self.running.collect_garbage())
         if self.settings.trash_period_s:
-            await asyncio.sleep(self.settings.trash_period_s + 1)
             await self.machine.as_process(self.running.collect_garbage())
+            await asyncio.sleep(self.settings.trash_period_s + 1)
+        for book in gone:
+            book.taken = min(book.taken, self.place)
+        await self.machine.as_process(self.running.collect_garbage())
         for book in gone:
             book.collected = min(book.collected, self.place)
 

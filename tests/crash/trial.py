@@ -28,7 +28,6 @@ PROBE_ENTRY = 5000
 LOST = "acknowledged and lost"
 UNREADABLE = "cannot be read"
 FAILS_DIGEST = "fails its digest"
-LISTED = "listed"
 MISSING = (Status.NO_ENTRY, Status.NO_LEDGER)
 
 
@@ -104,27 +103,37 @@ async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = 
     for ledger_id, book in expected.book.ledgers.items():
         handle = await lives.machine.as_process(lives.running.storage.load(ledger_id))
         deleted = book.deleted <= expected.place
+        # From the trash a ledger may be fetched back, so there all of it is kept.
+        may_be_gone = book.taken < expected.place or (collected and deleted)
+        must_be_gone = (book.collected <= expected.place and not expected.without_index) or (collected and deleted)
         found: dict[int, bytes] = {}
+        unread: set[int] = set()
         for entry_id in range(max(book.entries, default=-1) + 2):
             answer = lives.answer(ReadRequest(ledger_id, entry_id), handle)
             assert isinstance(answer, ReadResponse)
-            problem = _entry_problem(ledger_id, book, expected, entry_id, answer, deleted)
+            problem = _entry_problem(ledger_id, book, expected, entry_id, answer, may_be_gone)
             if problem:
                 problems.append(f"ledger {ledger_id} entry {entry_id}: {problem}")
             if answer.body is not None:
                 found[entry_id] = answer.body
-        more = _list_problems(lives.answer(ListEntriesRequest(ledger_id), handle), found)
-        more += _lac_problems(book, expected, lives.answer(ReadLacRequest(ledger_id), handle), deleted)
-        if collected and deleted and found:
+            elif answer.status not in MISSING:
+                unread.add(entry_id)
+        more = list_problems(lives.answer(ListEntriesRequest(ledger_id), handle), found, unread)
+        explicit = lives.answer(ReadLacRequest(ledger_id), handle)
+        assert isinstance(explicit, ReadLacResponse)
+        more += _lac_problems(book, expected, explicit, may_be_gone)
+        if must_be_gone and (found or unread or explicit.lac_body is not None):
             more.append("deleted, collected, and still there")
         problems += [f"ledger {ledger_id}: {problem}" for problem in more]
     return problems
 
 
-def _entry_problem(ledger_id: int, book: LedgerBook, expected: Expected, entry_id: int, answer: ReadResponse, deleted: bool) -> str | None:
+def _entry_problem(
+    ledger_id: int, book: LedgerBook, expected: Expected, entry_id: int, answer: ReadResponse, may_be_gone: bool
+) -> str | None:
     want = wanted(book.entries.get(entry_id, []), expected.place, killed=expected.killed)
     if answer.status in MISSING:
-        return f"{LOST} ({answer.status.name})" if want is not None and want.required and not deleted else None
+        return f"{LOST} ({answer.status.name})" if want is not None and want.required and not may_be_gone else None
     if answer.status is not Status.OK or answer.body is None:
         return f"{UNREADABLE} ({answer.status.name})"
     try:
@@ -138,23 +147,24 @@ def _entry_problem(ledger_id: int, book: LedgerBook, expected: Expected, entry_i
     return None
 
 
-def _list_problems(answer: object, found: dict[int, bytes]) -> list[str]:
+def list_problems(answer: object, found: dict[int, bytes], unread: set[int]) -> list[str]:
+    """The list must hold what was read, and beyond it only what was answered to be damaged."""
     assert isinstance(answer, ListEntriesResponse)
     if answer.status in MISSING:
-        return ["it is there and cannot be listed"] if found else []
+        return [f"it is there, and has no list ({answer.status.name})"] if found or unread else []
     if answer.status is not Status.OK or answer.availability is None:
         return [f"its list {UNREADABLE} ({answer.status.name})"]
     listed = [entry_id for run in decode_availability(answer.availability).runs() for entry_id in run]
-    return [] if listed == sorted(found) else [f"{LISTED} are {listed}, read were {sorted(found)}"]
+    good = found.keys() <= set(listed) <= found.keys() | unread and listed == sorted(set(listed))
+    return [] if good else [f"listed are {listed}, read were {sorted(found)}, damaged are {sorted(unread)}"]
 
 
-def _lac_problems(book: LedgerBook, expected: Expected, answer: object, deleted: bool) -> list[str]:
-    assert isinstance(answer, ReadLacResponse)
+def _lac_problems(book: LedgerBook, expected: Expected, answer: ReadLacResponse, may_be_gone: bool) -> list[str]:
     want = wanted(book.lacs, expected.place, killed=expected.killed)
     if answer.status not in (Status.OK, *MISSING):
         return [f"its last-add-confirmed {UNREADABLE} ({answer.status.name})"]
     if answer.lac_body is None:
-        return [f"its explicit last-add-confirmed: {LOST}"] if want is not None and want.required and not deleted else []
+        return [f"its explicit last-add-confirmed: {LOST}"] if want is not None and want.required and not may_be_gone else []
     if want is None or answer.lac_body not in want.allowed:
         return ["its explicit last-add-confirmed is an older one, or was never written"]
     return []

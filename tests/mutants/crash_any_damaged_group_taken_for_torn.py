@@ -1,0 +1,16 @@
+"""A damaged group of the journal is taken for a torn one wherever it stands: nobody searches for a good one behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_a_journal_is_handed_out_as_good"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.core.journal import GroupScanner
+
+    def look_away(self: GroupScanner, chunk: bytes, position: int, bad_offset: int, sequence: int) -> None:
+        return
+
+    patch(GroupScanner, "_refuse_later_group", look_away)
