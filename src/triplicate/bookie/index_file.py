@@ -139,6 +139,9 @@ class IndexFile:
     def _old_commits(self) -> File:
         """The file of commits that is there, on a disk without space for another: what it holds is written again in its place."""
         commits = self._disk.open(self._path + COMMITS_SUFFIX, create=True)
+        if commits.size() < self._commits_end:
+            # The new one took its place, and only the sync of the names found no space; the pages of the old one have been copied.
+            self._commit_number = self._commits_end = 0
         if self._commits_end:
             commits.pwrite([commits.pread(self._commits_end, 0)], 0)
         commits.truncate(self._commits_end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -177,3 +178,28 @@ def test_a_file_that_is_no_index_is_named_and_can_be_replaced() -> None:
         Index(machine.disk, PATH, CACHE)
     delete_index(machine.disk, PATH)
     Index(machine.disk, PATH, CACHE).close()
+
+
+def test_what_is_committed_after_a_new_file_of_commits_whose_name_found_no_space_is_read_again() -> None:
+    """The file was renamed, the sync of its name refused: it is empty, and what is written goes to its beginning."""
+    machine = Machine()
+    index = Index(machine.disk, PATH, CACHE)
+    index.add(1, [(1, LedgerState(5, b"k"))], [(1, run_of(5, 0, 9))], [(1, 5000)])
+    index.close()
+    refused: list[str] = []
+
+    def refuse(kind: str, path: str) -> None:
+        if kind == "sync_directory" and not refused:
+            refused.append(path)
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    machine.world.disk("node").before_operation = refuse
+    index = Index(machine.disk, PATH, CACHE)
+    assert refused
+    for flush in range(2, 5):
+        index.add(flush, [], [(1, run_of(5, flush * 10, flush * 10 + 9, flush))], [(1, 5000 + flush)])
+    machine.crash()
+    again = Index(machine.disk, PATH, CACHE)
+    assert again.fact("flush") == 4
+    assert len(again.runs_of(5)) == 4
+    again.close()
