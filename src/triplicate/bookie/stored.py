@@ -92,6 +92,9 @@ class StoredEntries:
             self._index = Index(self._disk, path, self._settings.index_cache_bytes)
             self._rebuild(reason, marked_flush)
         self._finish_logs()
+        for directory in self._directories:
+            # A log that was deleted, now or in the life before, must not come back beside another that was given its number since.
+            self._disk.sync_directory(directory)
         if self.index.fact("flush_log") is None and self._paths:
             self.index.set_flush_log(max(self._paths))
         numbers = count(max(self._paths, default=0) + 1)

@@ -162,6 +162,31 @@ def test_the_same_log_in_two_directories_is_refused() -> None:
     run_with_directories(body, 2)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_log_that_a_start_discarded_does_not_come_back_beside_one_of_its_number(seed: int) -> None:
+    async def body(rig: Rig) -> None:
+        await fill_directories(rig, 0, 4)
+        # A flush writes a log that the index never comes to know.
+        rig.bookie.storage.stored.writer.finish()
+        rig.disk.fail_next_sync("/data/ledgers-0/current/index.db-commits")
+        flush = asyncio.ensure_future(rig.bookie.storage.flush())
+        async with asyncio.timeout(20):
+            await rig.bookie.wait_failed()
+        flush.cancel()
+        rig.node.crash(keep_unsynced=False)
+        await rig.node.start()
+        assert rig.facts("bookie.entry_log_discarded")
+        # The next log goes to another directory than the one before, as it may when one has filled or was added.
+        rig.bookie.storage.stored._places.in_turn()  # type: ignore[union-attr]
+        await fill_directories(rig, 4, 5)
+        await rig.bookie.storage.flush()
+        rig.node.crash()
+        await rig.node.start()
+        await check_directories(rig, 5)
+
+    run_with_directories(body, 3, seed)
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_crash_at_any_step_of_a_flush_over_directories_loses_nothing(count: int) -> None:
     step, tried = 0, True
