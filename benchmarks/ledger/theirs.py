@@ -28,7 +28,8 @@ SHARED_SETTINGS: dict[str, object] = {
     "diskUsageWarnThreshold": 0.98,
     "diskUsageLwmThreshold": 0.99,
 }
-"""What three bookies on one machine need; the rest is as it ships. Without a metrics provider they have less to do."""
+"""What three bookies on one machine need, and less to do beside it: no metrics, no auto-recovery. The rest is as it ships;
+docs/performance.md lists every difference."""
 
 ADVISED_SETTINGS: dict[str, object] = {"ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"}
 
@@ -54,7 +55,7 @@ BOOKIE_OPTIONS = (
     "-XX:+DisableExplicitGC",
     *NETTY,
 )
-"""Those of ``bin/common.sh``."""
+"""Those of ``bin/common.sh``, without its log of garbage collections."""
 CLIENT_OPTIONS = ("-Xms1g", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", *COLLECTOR, *NETTY)
 
 
