@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 
@@ -21,6 +21,7 @@ from triplicate.bookie.core.entry_log import (
     BlockType,
     LogReader,
     RunTable,
+    decode_run_table,
     encode_footer,
     encode_run,
     encode_states_block,
@@ -472,6 +473,55 @@ def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size
         written = file.pwrite(encode_footer(flush_number, blocks, end, header), end)
         file.sync()
         return end + written
+    finally:
+        file.close()
+
+
+def drop_copies(disk: Disk, contents: Sequence[LogContent], is_known: Callable[[BlockInfo], bool]) -> None:
+    """Of a run that stands in several unfinished logs, or in a finished one too, keep one and take the others out of the contents.
+
+    A log without a footer may hold what was never synced, and a loss of power may have taken of a run only its body, which no checksum
+    covers. So a finished log is believed first, then a log in which the sizes before the entries are the table's, then the older log:
+    compaction copies from it.
+
+    Args:
+        contents: of unfinished logs, by number.
+        is_known: whether a finished log holds the same run.
+    """
+    kept: dict[tuple[int, ...], tuple[LogContent, BlockInfo]] = {}
+    for content in contents:
+        for block in content.blocks:
+            if block.type is BlockType.RUN and not is_known(block):
+                other = kept.setdefault(_identity(block), (content, block))
+                if other[0] is not content and _is_torn(disk, *other) and not _is_torn(disk, content, block):
+                    kept[_identity(block)] = content, block
+    chosen = {(content.number, block.offset) for content, block in kept.values()}
+    for content in contents:
+        content.blocks = [block for block in content.blocks if block.type is not BlockType.RUN or (content.number, block.offset) in chosen]
+
+
+def _identity(run: BlockInfo) -> tuple[int, ...]:
+    return run.ledger_id, run.flush_number, run.first, run.last, run.count, run.body_bytes
+
+
+def same_run(one: BlockInfo, other: BlockInfo) -> bool:
+    """Whether two runs are copies of each other."""
+    return _identity(one) == _identity(other)
+
+
+def _is_torn(disk: Disk, content: LogContent, run: BlockInfo) -> bool:
+    """Whether a size before an entry of the run is not the one that the table says."""
+    file = disk.open(content.path, readonly=True)
+    try:
+        _, data = LogReader(file.pread, content.size, content.path).block(run.offset, run)
+        table = decode_run_table(run, data, content.path)
+        part, part_start = b"", 0
+        for start, end in pairwise([*table.offsets, run.body_bytes]):
+            if start + SIZE.size > part_start + len(part):
+                part, part_start = file.pread(min(WRITE_BYTES, run.body_bytes - start), run.body_offset + start), start
+            if part[start - part_start : start - part_start + SIZE.size] != SIZE.pack(end - start - SIZE.size):
+                return True
+        return False
     finally:
         file.close()
 

@@ -15,7 +15,17 @@ from triplicate.bookie.compaction_runs import RunCopier
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.state import LedgerState
-from triplicate.bookie.entry_logs import EntryLogReader, EntryLogWriter, LogContent, existing_logs, finish_log, read_log, secure_log
+from triplicate.bookie.entry_logs import (
+    EntryLogReader,
+    EntryLogWriter,
+    LogContent,
+    drop_copies,
+    existing_logs,
+    finish_log,
+    read_log,
+    same_run,
+    secure_log,
+)
 from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
@@ -130,6 +140,7 @@ class StoredEntries:
         newest: dict[int, tuple[int, int, LedgerState]] = {}
         holders: dict[int, None] = {}
         broken: list[tuple[str, BlockInfo]] = []
+        unfinished: list[LogContent] = []
         for number, path in self._paths.items():
             content = self._read_whole_log(number, path)
             if content is None:
@@ -142,14 +153,18 @@ class StoredEntries:
                     newest[state.ledger_id] = flush_number, number, state.merged(known[2])
                 else:
                     newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
-            runs = [(number, block) for block in content.blocks if block.type is BlockType.RUN]
-            holders.update(dict.fromkeys(block.ledger_id for _, block in runs))
+            content.states.clear()
+            holders.update(dict.fromkeys(block.ledger_id for block in content.blocks if block.type is BlockType.RUN))
             if content.broken is not None:
                 broken.append((path, content.broken))
+            if content.finished:
+                self._take_log(content, content.size)
+            else:
+                unfinished.append(content)
+        drop_copies(self._disk, unfinished, self._holds)
+        for content in unfinished:
             # The index must not say more than a loss of power would leave.
-            size = content.size if content.finished else secure_log(self._disk, content)
-            flush_number = max([block.flush_number for block in content.blocks], default=0)
-            self.index.add(flush_number, (), runs, [(number, size)])
+            self._take_log(content, secure_log(self._disk, content))
         by_flush: dict[int, list[tuple[int, LedgerState]]] = {}
         for flush_number, number, state in newest.values():
             by_flush.setdefault(flush_number, []).append((number, state))
@@ -172,6 +187,14 @@ class StoredEntries:
         self.index.mark_complete()
         if self._paths:
             self._trace("bookie.index_rebuilt", ledgers=len(newest))
+
+    def _take_log(self, content: LogContent, size: int) -> None:
+        runs = [(content.number, block) for block in content.blocks if block.type is BlockType.RUN]
+        flush_number = max([block.flush_number for block in content.blocks], default=0)
+        self.index.add(flush_number, (), runs, [(content.number, size)])
+
+    def _holds(self, run: BlockInfo) -> bool:
+        return any(same_run(run, known) for _, known in self.index.runs_holding(run.ledger_id, run.last))
 
     def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
         """A log's content, or None where even its header cannot be read."""
