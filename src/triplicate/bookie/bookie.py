@@ -268,12 +268,13 @@ class Bookie:
     def _set_full(self, full: bool) -> None:
         if self._guard is not None:
             self._guard.set_flush_without_space(full)
+            self.storage.tell_room(adds_end=full)
 
     def _journal_full(self, error: OSError) -> None:
         """A group was refused; those who wait for room behind it have it now, and hear that the bookie is read-only."""
         assert self._guard is not None
         self._guard.set_journal_without_space()
-        self.storage.tell_room()
+        self.storage.tell_room(adds_end=True)
 
     def _fail(self, error: BaseException) -> None:
         """Nothing can be made durable any more: answer nobody, take nothing. What was acknowledged is safe."""

@@ -12,11 +12,25 @@ from triplicate.bookie.asked import Asked
 from triplicate.bookie.budgets import FrameBudget
 from triplicate.bookie.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.ledgers import LedgerHandle
-from triplicate.bookie.requests import Requests, changes_ledger, ledger_of
+from triplicate.bookie.requests import Requests, changes_ledger, is_journaled, ledger_of
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError, FrameTooLarge, ProtocolError
 from triplicate.runtime import Host, TaskScope
-from triplicate.wire import AddRequest, BatchReadResponse, FrameBuffer, ReadLacResponse, ReadResponse, Response, Status, next_frame
+from triplicate.wire import (
+    AddRequest,
+    BatchReadResponse,
+    FrameBuffer,
+    ReadLacResponse,
+    ReadResponse,
+    Request,
+    Response,
+    Status,
+    WriteLacRequest,
+    next_frame,
+)
+
+JOURNAL_LOOK_S = 0.02
+"""How often a connection that waits for a journal looks at it."""
 
 
 class Connection(asyncio.Protocol):
@@ -84,6 +98,7 @@ class Connection(asyncio.Protocol):
             return
         self._transport = None
         self._budget.forget(self)
+        self._storage.waits_no_more(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
         self._closed(self)
@@ -194,8 +209,7 @@ class Connection(asyncio.Protocol):
                 else:
                     return
                 self._position = adds.end
-                if self._storage.crowded:
-                    self._wait_for_room()
+                self._wait_for_room()
                 continue
             frame = next_frame(buffer, self._position, end, limit)
             if frame is None:
@@ -213,7 +227,7 @@ class Connection(asyncio.Protocol):
             elif not self._handle_request(Asked(found[0], self, dialect, found[1])):
                 return
             self._position = frame[1]
-            self._end_turn()
+            self._end_turn(None if isinstance(found, bytes) else found[0])
 
     def _handle_request(self, asked: Asked) -> bool:
         """One request by itself; False when it must wait for its ledger."""
@@ -240,14 +254,31 @@ class Connection(asyncio.Protocol):
         return True
 
     def _wait_for_room(self) -> None:
-        self._hold("storage is full")
-        self._storage.when_room(lambda: self._release("storage is full"))
+        """After an add: not read while storage is crowded. A bookie that is read-only refuses adds, so there the peer's reads go on."""
+        if self._storage.crowded and not self._requests.read_only:
+            self._hold("storage is full")
+            self._storage.when_room(self, self._room_again)
 
-    def _end_turn(self) -> None:
-        """After a request by itself: whether the peer is read on at once."""
+    def _room_again(self) -> None:
+        self._release("storage is full")
+
+    def _wait_for_journal(self) -> None:
+        """A fence or a force adds no entry and goes on while adds wait; only a journal that falls behind twice as far stops it as well."""
+        if self._transport is None:
+            return
+        if self._requests.journals_behind:
+            self._hold("journal is full")
+            self._host.clock.call_at(self._host.clock.monotonic() + JOURNAL_LOOK_S, self._wait_for_journal)
+        else:
+            self._release("journal is full")
+
+    def _end_turn(self, request: Request | None) -> None:
+        """After a request by itself, None where it was answered at once: whether the peer is read on."""
         self._turn_requests += 1
-        if self._storage.crowded:
+        if isinstance(request, AddRequest | WriteLacRequest):
             self._wait_for_room()
+        elif request is not None and is_journaled(request):
+            self._wait_for_journal()
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
         elif self.reads and self._requests.reads.full:

@@ -79,6 +79,17 @@ class Requests:
         self._settings = settings
         self._state = state
 
+    @property
+    def read_only(self) -> bool:
+        """No normal adds are taken."""
+        return self._state.read_only
+
+    @property
+    def journals_behind(self) -> bool:
+        """So much waits for a journal that adds would be refused on its account alone."""
+        limit = 2 * self._settings.journal_queue_bytes
+        return any(journal.waiting_bytes >= limit for journal in self.storage.journals)
+
     def forget(self, peer: Peer) -> None:
         """The connection is gone: nobody waits for what it asked."""
         self.reads.forget(peer)
@@ -249,3 +260,8 @@ def ledger_of(request: Request) -> int | None:
 def changes_ledger(request: Request) -> bool:
     """Whether a request makes its ledger if there is none."""
     return isinstance(request, AddRequest | WriteLacRequest) or (isinstance(request, ReadRequest | BatchReadRequest) and request.fence)
+
+
+def is_journaled(request: Request) -> bool:
+    """Whether a request waits for the journal, and takes room there until then."""
+    return isinstance(request, ForceRequest) or changes_ledger(request)

@@ -89,7 +89,7 @@ class Storage:
         self._reader = host.new_worker("bookie-read")
         self._wanted = asyncio.Event()
         self._flush_waiters: list[asyncio.Future[None]] = []
-        self._room: list[Callable[[], None]] = []
+        self._room: dict[object, Callable[[], None]] = {}
         self._scope = TaskScope("bookie storage", on_failure=self._flush_loop_failed)
         self._closing = False
 
@@ -223,16 +223,24 @@ class Storage:
                 return True
         return False
 
-    def when_room(self, callback: Callable[[], None]) -> None:
-        """Call back once there may be room again."""
-        self._room.append(callback)
+    def when_room(self, waiting: object, callback: Callable[[], None]) -> None:
+        """Call back once there may be room again; once for each that waits."""
+        self._room[waiting] = callback
         self._wanted.set()
 
-    def tell_room(self) -> None:
-        """Wake those who wait, if there is room. Called after every group and flush."""
-        if self._room and not self.crowded:
-            waiting, self._room = self._room, []
-            for callback in waiting:
+    def waits_no_more(self, waiting: object) -> None:
+        """It is gone and is not called back."""
+        self._room.pop(waiting, None)
+
+    def tell_room(self, *, adds_end: bool = False) -> None:
+        """Wake those who wait, if there is room. Called after every group and flush.
+
+        Args:
+            adds_end: wake them in any case: what they add is refused from now on, and their reads and fences go on.
+        """
+        if self._room and (adds_end or not self.crowded):
+            waiting, self._room = self._room, {}
+            for callback in waiting.values():
                 callback()
 
     # Reading.

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from triplicate.bookie.budgets import FrameBudget, Receiving
+from triplicate.bookie.storage import Storage
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.sim import World
-from triplicate.wire import AddRequest, Status, encode_request
+from triplicate.sim.cluster import LEDGER_DIRECTORY
+from triplicate.wire import AddRequest, ReadRequest, Status, encode_request
 
 KIB = 1024
 
@@ -129,3 +135,108 @@ def test_connections_are_walked_once_when_the_bound_is_passed_and_all_are_held_u
         assert all(peer.held for peer in [first, late, *idle])
     finally:
         world.close()
+
+
+async def fill_cache(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> RawClient:
+    """Let a flush take so long that the cache is full before it finds no space; return the connection that has brought so much."""
+    writer = rig.bookie.storage._writer
+    run = writer.run
+
+    async def run_late(function: Callable[..., object], *args: object) -> object:
+        await asyncio.sleep(1)
+        return await run(function, *args)
+
+    def no_space(kind: str, path: str) -> None:
+        if kind == "write" and path.startswith(LEDGER_DIRECTORY):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    rig.disk.before_operation = no_space
+    monkeypatch.setattr(writer, "run", run_late)
+    client = await rig.connect()
+    for entry_id in range(100):
+        client.send_bytes(add_frame(entry_id, 2 * KIB))
+        await asyncio.sleep(0.002)
+    async with asyncio.timeout(20):
+        while not (rig.bookie.read_only and rig.bookie.storage.crowded):
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(2)
+    return client
+
+
+def test_reads_and_fences_go_on_while_the_cache_is_full_and_no_flush_finds_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(rig: Rig) -> None:
+        writer = await fill_cache(rig, monkeypatch)
+        assert rig.bookie.storage.crowded
+        reader = await rig.connect()
+        for _ in range(3):
+            assert (await reader.read(5, 0)).status is Status.OK
+            assert (await reader.fence(codec(5), 0)).status is Status.OK
+        statuses = [(await writer.answer()).status for _ in range(100)]
+        assert set(statuses) == {Status.OK, Status.READ_ONLY}, "who added is told"
+        for _ in range(3):
+            assert await writer.add(codec(), 100) is Status.READ_ONLY
+            assert (await writer.read(5, 0)).status is Status.OK
+            assert (await writer.fence(codec(6))).status in (Status.NO_ENTRY, Status.NO_LEDGER)
+        assert rig.bookie.storage.crowded, "the disk is full all the while"
+        rig.disk.before_operation = None
+        async with asyncio.timeout(20):
+            while rig.bookie.read_only:
+                await asyncio.sleep(0.05)
+        assert await writer.add(codec(7), 0) is Status.OK
+
+    run_rig(body, verify_on_write="off", disk_check_interval_s=0.3)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_what_adds_bytes_waits_while_storage_is_crowded_and_nothing_else_does(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(rig: Rig) -> None:
+        assert await (await rig.connect()).add(codec(), 0) is Status.OK
+        with monkeypatch.context() as patched:
+            patched.setattr(Storage, "crowded", True)
+            client = await rig.connect() if version == 2 else await rig.connect_v3()
+            for _ in range(3):
+                assert (await client.read(5, 0)).status is Status.OK
+                assert (await client.fence(codec(6))).status in (Status.NO_ENTRY, Status.NO_LEDGER)
+            assert await client.add(codec(), 1) is Status.OK
+            client.send(AddRequest(5, 2, codec().master_key, codec().encode(2, -1, 1, b"x")))
+            await asyncio.sleep(1)
+            assert client.answers.empty()
+            other = await rig.connect_v3()
+            assert await other.write_lac(codec(), 0) is Status.OK
+            assert len(rig.bookie.storage._room) == 2
+        rig.bookie.storage.tell_room()
+        assert (await client.answer()).status is Status.OK
+
+    run_rig(body, flush_interval_s=3600.0, verify_on_write="off")
+
+
+def test_connections_that_have_gone_wait_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Storage, "crowded", True)
+
+    async def body(rig: Rig) -> None:
+        for entry_id in range(20):
+            client = await rig.connect()
+            assert await client.add(codec(), entry_id) is Status.OK
+            for connection in list(rig.bookie._connections.values()):
+                connection.drop("the test ends it")
+            await client.until_closed()
+        assert len(rig.bookie.storage._room) == 0
+
+    run_rig(body, flush_interval_s=3600.0)
+
+
+def test_fences_wait_for_a_journal_that_is_far_behind() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        journal = rig.bookie.storage.journals[0]
+        behind = 2 * rig.bookie.settings.journal_queue_bytes
+        journal.waiting_bytes += behind
+        assert (await client.fence(codec(5))).status in (Status.NO_ENTRY, Status.NO_LEDGER)
+        client.send(ReadRequest(6, -1, fence=True, master_key=codec(6).master_key))
+        await asyncio.sleep(1)
+        assert client.answers.empty()
+        assert rig.bookie.storage.ledgers.get(6) is None, "nothing was taken"
+        journal.waiting_bytes -= behind
+        assert (await client.answer()).status in (Status.NO_ENTRY, Status.NO_LEDGER)
+
+    run_rig(body)
