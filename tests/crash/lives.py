@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from tests.crash.book import Book, Claim
+from tests.crash.book import NEVER, Book, Claim
 from tests.crash.caller import Caller
 from tests.crash.machine import Endpoint, Machine
 from triplicate.bookie import Bookie
@@ -86,6 +86,8 @@ class Lives:
         if nodes:
             self.store._nodes = {path: dataclasses.replace(node, children=dict(node.children)) for path, node in nodes.items()}
         self.store.observer = self._metadata_changed
+        self.taking_from = NEVER
+        """From when on a round of garbage collection may have taken what is deleted."""
         self.bookie: Bookie | None = None
         self.endpoint: Endpoint | None = None
         self._callers: dict[int, Caller] = {}
@@ -171,6 +173,7 @@ class Lives:
         if self.settings.trash_period_s:
             await self.machine.as_process(self.running.collect_garbage())
             await asyncio.sleep(self.settings.trash_period_s + 1)
+        self.taking_from = min(self.taking_from, self.place)
         for book in gone:
             book.taken = min(book.taken, self.place)
         await self.machine.as_process(self.running.collect_garbage())

@@ -158,6 +158,7 @@ def _cut_again(recording: Recording, before: Medium, first: Verdict, expected: E
         kept = [number for number in medium.pending if chance.random() < 0.5]
         for cut in ([], kept) if kept else ([],):
             counts.tried["second crashes"] += 1
-            again = Expected(expected.book, expected.place, False, nodes)
+            taken = first.taking_from < base + done
+            again = Expected(expected.book, expected.place, False, nodes, taken=taken)
             verdict = try_start(Medium(medium.cut(cut)), recording.settings, again)
             counts.lose(f"{where}, again behind operation {done} of the start, kept {cut}", verdict.problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.crash.book import Book, LedgerBook, wanted
+from tests.crash.book import NEVER, Book, LedgerBook, wanted
 from tests.crash.lives import Lives, Nodes, codec_of
 from tests.crash.machine import Machine
 from tests.crash.medium import Medium, Operation, Sync, SyncDirectory
@@ -42,6 +42,8 @@ class Expected:
     """What the metadata holds."""
     without_index: bool = False
     """The index was taken away, so it must be made anew; a crash alone never makes that necessary."""
+    taken: bool = False
+    """A start behind that place, of which the book knows nothing, may have taken what is deleted."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class Verdict:
     record: list[Operation] = field(default_factory=list)
     """What the start, a collection and a flush did to the disk."""
     metadata_at: list[tuple[int, Nodes]] = field(default_factory=list)
+    taking_from: int = NEVER
+    """From which place on its collection may have taken what is deleted."""
     refused: BaseException | None = None
     """Why the bookie did not start."""
 
@@ -89,6 +93,7 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
     verdict.problems += await ask_everything(lives, expected)
     if deep:
         await lives.collect()
+        verdict.taking_from = lives.taking_from
         await lives.flush()
         await lives.compact()
         await lives.collect()
@@ -104,7 +109,7 @@ async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = 
         handle = await lives.machine.as_process(lives.running.storage.load(ledger_id))
         deleted = book.deleted <= expected.place
         # From the trash a ledger may be fetched back, so there all of it is kept.
-        may_be_gone = book.taken < expected.place or (collected and deleted)
+        may_be_gone = book.taken < expected.place or ((collected or expected.taken) and deleted)
         must_be_gone = (book.collected <= expected.place and not expected.without_index) or (collected and deleted)
         found: dict[int, bytes] = {}
         unread: set[int] = set()
