@@ -161,8 +161,10 @@ class Bookie:
             host, settings, guard, self._metadata, self._metrics, reopen=self._reopen, on_metadata=self._take_metadata
         )
         self._checks = DigestChecks(host, self._metadata, storage.ledgers, settings.verify_on_write)
-        self._garbage = GarbageCollector(host, self._metadata, storage, self._metrics, settings.gc_interval_s, settings.trash_period_s)
-        self._compactor = Compactor(host, storage, settings, self._metrics)
+        self._garbage = GarbageCollector(
+            host, self._metadata, storage, self._metrics, settings.gc_interval_s, settings.trash_period_s, guard.lack_space_to_collect
+        )
+        self._compactor = Compactor(host, storage, settings, self._metrics, guard.lack_space_to_collect)
         reads = Reads(host, storage, settings, self._metrics)
         self._long_polls = LongPolls(host.clock, reads, settings, self._metrics)
         requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, guard, self._metrics)

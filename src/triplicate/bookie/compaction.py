@@ -6,6 +6,8 @@ has room for the copy. Source of the thresholds: BookKeeper `GarbageCollectorThr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.places import NO_SPACE
@@ -19,13 +21,16 @@ PORTION_BYTES = 256 * 1024
 
 
 class Compactor:
-    """See the module's text."""
+    """See the module's text. `on_full_disk` is called when a round found no space."""
 
-    def __init__(self, host: Host, storage: Storage, settings: BookieSettings, metrics: BookieMetrics) -> None:
+    def __init__(
+        self, host: Host, storage: Storage, settings: BookieSettings, metrics: BookieMetrics, on_full_disk: Callable[[], None]
+    ) -> None:
         self._host = host
         self._storage = storage
         self._settings = settings
         self._metrics = metrics
+        self._on_full_disk = on_full_disk
         self._damaged: set[int] = set()
         """Logs that could not be copied; they are left alone until the next start."""
 
@@ -47,6 +52,7 @@ class Compactor:
                 if error.errno not in NO_SPACE:
                     raise
                 self._host.trace("bookie.compaction_put_off", error=str(error))
+                self._on_full_disk()
             minor = clock.monotonic() + settings.compaction_interval_s
             if is_major:
                 major = clock.monotonic() + settings.major_compaction_interval_s

@@ -121,6 +121,11 @@ class DiskGuard:
         self._journal_without_space = True
         self._wanted.set()
 
+    def lack_space_to_collect(self) -> None:
+        """Garbage collection or compaction found no space: the reserve is theirs at the next round, while no adds could take it."""
+        if self.read_only:
+            self._wanted.set()
+
     def look_at_disks(self) -> None:
         """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
         fullest = 0.0

@@ -10,6 +10,7 @@ Until it has been missing for `trash_period_s` by both questions of every round,
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.storage import Storage
@@ -21,7 +22,10 @@ DELETED_AT_ONCE = 100
 
 
 class GarbageCollector:
-    """See the module's text. `metadata` may be replaced when a new session was opened."""
+    """See the module's text. `metadata` may be replaced when a new session was opened.
+
+    `on_full_disk` is called when a round found no space.
+    """
 
     def __init__(
         self,
@@ -31,6 +35,7 @@ class GarbageCollector:
         metrics: BookieMetrics,
         interval_s: float,
         trash_period_s: float = 0.0,
+        on_full_disk: Callable[[], None] | None = None,
     ) -> None:
         self.metadata = metadata
         self._host = host
@@ -38,6 +43,7 @@ class GarbageCollector:
         self._metrics = metrics
         self._interval_s = interval_s
         self._trash_period_s = trash_period_s
+        self._on_full_disk = on_full_disk
 
     async def run(self) -> None:
         while True:
@@ -51,6 +57,8 @@ class GarbageCollector:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 self._host.trace("bookie.gc_put_off", error=str(error))
+                if self._on_full_disk is not None:
+                    self._on_full_disk()
 
     async def collect(self) -> int:
         """One round; returns how many ledgers were deleted.

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -200,3 +201,51 @@ def test_a_bookie_warns_before_it_turns_read_only() -> None:
         assert rig.bookie.read_only
 
     run_rig(body, disk_check_interval_s=0.2)
+
+
+def no_space_beside_the_reserve(rig: Rig) -> None:
+    """Let writes to the ledger directory find no space while its reserve is there, on a bookie that is read-only."""
+
+    def strike(operation: str, path: str) -> None:
+        if operation == "write" and path.startswith(LEDGER_DIRECTORY) and RESERVES[1] in rig.disk.names.live:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    rig.disk.fill(ROOM // 2)
+    rig.disk.before_operation = strike
+
+
+def test_compaction_that_finds_no_space_has_the_reserve_at_its_next_round() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        for entry_id in range(30):
+            for ledger_id in (5, 6):
+                assert await client.add(codec(ledger_id), entry_id, b"x" * (1 + ledger_id % 2 * 8) * KIB) is Status.OK
+        await rig.create_ledger(6)
+        await rig.bookie.storage.flush()
+        assert await rig.bookie.collect_garbage() == 1
+        no_space_beside_the_reserve(rig)
+        await until(lambda: bool(rig.facts("bookie.log_compacted")))
+        assert rig.facts("bookie.compaction_put_off")
+        assert not rig.facts("bookie.flush_without_space")
+        assert (await client.read(6, 0)).status is Status.OK
+
+    settings: dict[str, Any] = {
+        "compaction_interval_s": 5.0,
+        "compaction_threshold": 0.8,
+        "flush_interval_s": 3600.0,
+        "recovery_adds_free_bytes": 4096,
+    }
+    run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3, **settings)
+
+
+def test_garbage_collection_that_finds_no_space_has_the_reserve_at_its_next_round() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        assert await client.add(codec(), 0) is Status.OK
+        await rig.bookie.storage.flush()
+        no_space_beside_the_reserve(rig)
+        await until(lambda: bool(rig.facts("bookie.ledgers_deleted")))
+        assert rig.facts("bookie.gc_put_off")
+        assert not rig.facts("bookie.flush_without_space")
+
+    run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3, gc_interval_s=5.0, flush_interval_s=3600.0)
