@@ -56,6 +56,8 @@ class _OpenLog:
     header: bytes
     end: int
     blocks: list[BlockInfo]
+    told: int = 0
+    """The length that the last `sync` returned: the index may know of so much, and of no more. 0: of nothing."""
 
 
 class EntryLogWriter:
@@ -76,6 +78,8 @@ class EntryLogWriter:
         self._log_bytes = log_bytes
         self._numbers = numbers
         self._open: _OpenLog | None = None
+        self._finished: list[_OpenLog] = []
+        """Logs that were finished since the last call of `sync`."""
         self._needed_bytes = 0
         self._waiting: list[Buffer] = []
         self._waiting_bytes = 0
@@ -124,8 +128,9 @@ class EntryLogWriter:
         if self._open is not None:
             self._write(self._open)
             self._open.file.sync()
-            self.sizes[self._open.number] = self._open.end
+            self.sizes[self._open.number] = self._open.told = self._open.end
             self._places.worked(self._open.directory)
+        self._finished.clear()
         sizes, self.sizes = self.sizes, {}
         return sizes
 
@@ -144,21 +149,49 @@ class EntryLogWriter:
         log.file.sync()
         self.sizes[log.number] = log.end
         log.file.close()
+        self._finished.append(log)
         self._open = None
 
     def abandon(self, error: OSError | None = None) -> bool:
         """Close the file as it is, after a failure. What was not synced stands behind the last length that the index knows.
 
+        After want of space it is cut there, and a log of which the index cannot know goes: otherwise every try would write what is free
+        and leave it.
+
         Returns:
             whether the failure was want of space, and another directory may have some.
         """
         log, self._open = self._open, None
+        finished, self._finished = self._finished, []
         self._waiting, self._waiting_bytes = [], 0
         self.sizes = {}
-        if log is None:
+        if log is not None:
+            log.file.close()
+        if error is None or error.errno not in NO_SPACE:
             return False
-        log.file.close()
-        return error is not None and error.errno in NO_SPACE and self._places.pass_over(log.directory)
+        for each in [*finished, *([log] if log is not None else [])]:
+            self._give_back(each)
+        # Only now, since the directory counts as without space until more is free than at this time.
+        return log is not None and self._places.pass_over(log.directory)
+
+    def _give_back(self, log: _OpenLog) -> None:
+        """Free what a closed log holds beyond what the index may know. Nobody reads there: places count only after `sync`."""
+        path = self._paths[log.number]
+        try:
+            if not log.told:
+                del self._paths[log.number]
+                self._disk.delete(path)
+                self._disk.sync_directory(log.directory)
+                return
+            file = self._disk.open(path)
+            try:
+                file.truncate(log.told)
+                file.sync()
+            finally:
+                file.close()
+        except OSError:
+            # The disk has just refused something else, which is reported; the next start cuts or discards the log.
+            return
 
     def _log(self) -> _OpenLog:
         if self._open is not None and (self._open.end >= self._log_bytes or len(self._open.blocks) >= BLOCKS_MAX):

@@ -273,11 +273,13 @@ class StoredEntries:
         self, flush_number: int, frozen: Frozen
     ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
         """Entries and states of a flush into entry logs, synced. Returns (log, state), (log, run) and the logs' durable lengths."""
+        tries = len(self._directories)
         while True:
             try:
                 return self._write_logs(flush_number, frozen)
             except OSError as error:
-                if not self.writer.abandon(error):
+                tries -= 1
+                if not self.writer.abandon(error) or not tries:
                     raise
                 self._trace("bookie.directory_passed_over", error=str(error))
 

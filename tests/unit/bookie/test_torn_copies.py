@@ -39,7 +39,7 @@ def test_a_torn_copy_does_not_replace_the_original(part: float) -> None:
             rig.node.crash(keep_unsynced=True)
             raise HostCrashed("test")
 
-        stored.index.move_runs = die  # type: ignore[method-assign]
+        stored.index.move_runs = die  # type: ignore[assignment,method-assign]
         running = asyncio.ensure_future(rig.bookie.compact(0.8))
         await asyncio.sleep(3)
         running.cancel()
