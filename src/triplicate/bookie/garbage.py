@@ -5,6 +5,8 @@ A ledger is deleted only when two questions agree: it is missing from a complete
 metadata cannot answer, nothing is deleted. Source: BookKeeper `ScanAndCompareGarbageCollector`.
 
 Until it has been missing for `trash_period_s` by both questions of every round, a ledger is only noted, since it may be undeleted.
+One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the deletion of which the
+trash tells.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from collections.abc import Callable
 
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.storage import Storage
-from triplicate.errors import CorruptionError, MetadataError
+from triplicate.errors import CorruptionError, FormatError, MetadataError
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, sleep
 
 DELETED_AT_ONCE = 100
+EXPIRED_PAGES = 50
+"""So many pages of the trash one round empties where all that stands on them is due."""
 
 
 class GarbageCollector:
@@ -44,6 +48,8 @@ class GarbageCollector:
         self._interval_s = interval_s
         self._trash_period_s = trash_period_s
         self._on_full_disk = on_full_disk
+        self._waited_for: dict[int, int] = {}
+        """By ledger: the deletion, as the trash dates it, for which its time began anew."""
 
     async def run(self) -> None:
         while True:
@@ -79,7 +85,7 @@ class GarbageCollector:
             self._metrics.bytes_reclaimed.inc(freed)
             self._host.trace("bookie.entry_logs_deleted", freed_bytes=freed)
         if self._trash_period_s > 0:
-            await self.metadata.trash.expire()
+            await self.metadata.trash.expire(pages=EXPIRED_PAGES)
         return len(gone)
 
     async def _due(self, missing: list[int]) -> list[int]:
@@ -92,15 +98,52 @@ class GarbageCollector:
             for ledger in missing
             if self._trash_period_s <= 0 or _since(noted, ledger, now_ms) + self._trash_period_s * 1000 <= now_ms
         ]
-        gone = set(due)
-        new = [ledger for ledger in missing if ledger not in gone and (ledger not in noted or noted[ledger] > now_ms)]
+        again = await self._deleted_again(due, now_ms) if self._trash_period_s > 0 else {}
+        gone = set(due) - again.keys()
+        new = [
+            ledger for ledger in missing if ledger not in gone and ledger not in again and (ledger not in noted or noted[ledger] > now_ms)
+        ]
         found_again = sorted(noted.keys() - set(missing))
         if new or found_again:
             await on_writer(stored.index.note_missing, now_ms, new, found_again)
             self._host.trace("bookie.ledgers_missing", new=len(new), found_again=len(found_again))
-        self._metrics.trash_ledgers.set(len(missing) - len(due))
+        for ledger, deleted_ms in again.items():
+            # The clock of whoever deleted it may be ahead.
+            await on_writer(stored.index.note_missing, min(deleted_ms, now_ms), [ledger])
+        waiting = set(missing) - gone
+        self._waited_for = {ledger: ms for ledger, ms in (self._waited_for | again).items() if ledger in waiting}
+        self._metrics.trash_ledgers.set(len(waiting))
         self._metrics.trash_bytes.set(await on_writer(stored.index.missing_bytes))
-        return due
+        return sorted(gone)
+
+    async def _deleted_again(self, due: list[int], now_ms: int) -> dict[int, int]:
+        """Those of these ledgers that may still be undeleted, and when they were deleted, milliseconds since the epoch.
+
+        However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
+        """
+        again: dict[int, int] = {}
+        for ledger_id in due:
+            try:
+                deleted_ms = await self._deleted_ms(ledger_id, now_ms)
+            except FormatError as error:
+                self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
+                deleted_ms = now_ms  # Of a newer release perhaps, which can bring the ledger back.
+            if deleted_ms is None or self._waited_for.get(ledger_id) == deleted_ms:
+                continue
+            if deleted_ms + self._trash_period_s * 1000 > now_ms:
+                again[ledger_id] = deleted_ms
+        return again
+
+    async def _deleted_ms(self, ledger_id: int, now_ms: int) -> int | None:
+        """When a missing ledger was deleted, `now_ms` if it is there again; None: it is gone for good. Raises FormatError."""
+        trash = self.metadata.trash
+        found = await trash.get(ledger_id)
+        if found is None:
+            # An undelete since it was found missing has emptied the trash, and another deletion may fill it behind this question.
+            if await self.metadata.ledgers.exists(ledger_id):
+                return now_ms
+            found = await trash.get(ledger_id)
+        return found.deleted_ms if found is not None else None
 
     async def _missing(self, held: list[int]) -> list[int]:
         """Of these ids, ascending, those that neither a listing nor a question by name finds."""

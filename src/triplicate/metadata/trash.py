@@ -11,12 +11,12 @@ import base64
 import json
 from dataclasses import dataclass
 
-from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode, NoSuchLedger
+from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.ledgers import LedgerStore, Versioned
 from triplicate.metadata.own import trash_path
-from triplicate.metadata.retrying import retried
-from triplicate.metadata.tree import Tree
+from triplicate.metadata.retrying import Attempts, retried
+from triplicate.metadata.tree import Stat, Tree
 from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
@@ -105,11 +105,8 @@ class Trash:
 
     async def get(self, ledger_id: int) -> TrashedLedger | None:
         """A deleted ledger, or None when it is not here. Raises FormatError."""
-        try:
-            data, _ = await retried(self._host, lambda: self._tree.get(self._path(ledger_id)))
-        except NoNode:
-            return None
-        return decode_trashed(ledger_id, data)
+        found = await self._read(ledger_id)
+        return found[0] if found is not None else None
 
     async def ledger_ids(self) -> list[int]:
         """Ledgers that are here, ascending."""
@@ -122,9 +119,10 @@ class Trash:
             NoSuchLedger: it is not in the trash, or was deleted so long ago that bookies may be deleting its entries.
             LedgerExists: the id has been used again since.
         """
-        trashed = await self.get(ledger_id)
-        if trashed is None:
+        found = await self._read(ledger_id)
+        if found is None:
             raise _no_such(ledger_id, f"ledger {ledger_id} is not in the trash")
+        trashed, stat = found
         late_ms = self._now_ms() - trashed.undelete_until_ms()
         if late_ms > 0:
             raise _no_such(
@@ -132,28 +130,45 @@ class Trash:
                 f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
         restored = await self._ledgers.create(ledger_id, trashed.metadata)
-        await self._remove(ledger_id)
+        await self._remove(ledger_id, stat)
         return restored
 
-    async def expire(self, limit: int = EXPIRED_AT_ONCE) -> int:
+    async def expire(self, limit: int = EXPIRED_AT_ONCE, pages: int = 1) -> int:
         """Remove nodes whose period is over, going on where the call before left off; returns how many.
 
         Args:
-            limit: so many nodes are looked at.
+            limit: so many nodes make a page.
+            pages: so many pages are looked at, as long as all that stands on each is due.
         """
         names = await self._names()
         behind = [name for name in names if name > self._looked_at] or names
         removed = 0
-        for name in behind[:limit]:
-            self._looked_at = name
-            try:
-                trashed = await self.get(int(name))
-            except FormatError:
-                continue  # Of a newer release, which will know.
-            if trashed is not None and self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
-                await self._remove(trashed.ledger_id)
-                removed += 1
+        for start in range(0, min(len(behind), limit * pages), limit):
+            all_due = True
+            for name in behind[start : start + limit]:
+                self._looked_at = name
+                try:
+                    found = await self._read(int(name))
+                except FormatError:
+                    continue  # Of a newer release, which will know.
+                if found is None:
+                    continue  # Another's round was here before.
+                trashed, stat = found
+                if self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
+                    removed += await self._remove(trashed.ledger_id, stat)
+                else:
+                    all_due = False
+            if not all_due:
+                break
         return removed
+
+    async def _read(self, ledger_id: int) -> tuple[TrashedLedger, Stat] | None:
+        """Raises FormatError."""
+        try:
+            data, stat = await retried(self._host, lambda: self._tree.get(self._path(ledger_id)))
+        except NoNode:
+            return None
+        return decode_trashed(ledger_id, data), stat
 
     async def _keep(self, value: TrashedLedger) -> None:
         path, data = self._path(value.ledger_id), encode_trashed(value)
@@ -172,11 +187,21 @@ class Trash:
                 continue  # Removed between the two.
             return
 
-    async def _remove(self, ledger_id: int) -> None:
-        try:
-            await retried(self._host, lambda: self._tree.delete(self._path(ledger_id)))
-        except NoNode:
-            return
+    async def _remove(self, ledger_id: int, read: Stat) -> bool:
+        """Remove the node that was read. False: it is gone, or the ledger was deleted again since, which is another's to remove."""
+        path, attempts = self._path(ledger_id), Attempts(self._host)
+        while True:
+            try:
+                await self._tree.delete(path, read.version)
+            except (NoNode, BadVersion):
+                return False
+            except ConnectionLost as error:
+                await attempts.again(error)
+                # It may have been removed all the same, and a node made since begins with the first version again.
+                if await retried(self._host, lambda: self._tree.exists(path)) != read:
+                    return False
+            else:
+                return True
 
     async def _names(self) -> list[str]:
         try:

@@ -13,13 +13,18 @@ from triplicate.config import ClientSettings
 from triplicate.errors import ConnectionLost, FormatError, LedgerExists, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, LedgerState, Segment
 from triplicate.metadata import ClusterMetadata, Fault, MemoryTree, TrashedLedger
-from triplicate.metadata.trash import decode_trashed, encode_trashed
+from triplicate.metadata.trash import EXPIRED_AT_ONCE, decode_trashed, encode_trashed
+from triplicate.metadata.tree import ANY_VERSION
 from triplicate.wire import Status
 
 PERIOD_S = 20.0
 
 
 async def open_metadata(rig: Rig) -> ClusterMetadata:
+    # What depends on clocks that are apart sets them apart itself.
+    ours = rig.client_host.port.clock
+    assert rig.node.host is not None
+    ours.jump((rig.node.host.port.clock.wall_us() - ours.wall_us()) / 1e6)  # type: ignore[attr-defined]
     return await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)
 
 
@@ -64,6 +69,88 @@ def test_an_undeleted_ledger_has_its_entries() -> None:
     run_rig(body, trash_period_s=PERIOD_S)
 
 
+@pytest.mark.parametrize("ahead_s", [0.0, 5.0])
+def test_the_time_of_a_ledger_deleted_again_between_two_rounds_begins_anew(ahead_s: float) -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await asyncio.sleep(PERIOD_S * 0.8)
+        await metadata.trash.undelete(5)
+        rig.client_host.port.clock.jump(ahead_s)  # type: ignore[attr-defined]
+        await metadata.trash.delete(5, PERIOD_S)
+        await asyncio.sleep(PERIOD_S / 2)
+        assert await rig.bookie.collect_garbage() == 0, "its last deletion is half a period ago"
+        assert await entry_is_there(rig)
+        await metadata.trash.undelete(5)
+        assert await entry_is_there(rig)
+        await metadata.trash.delete(5, PERIOD_S)
+        await asyncio.sleep(PERIOD_S + ahead_s - 1)
+        assert await rig.bookie.collect_garbage() == 0
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await rig.bookie.collect_garbage() == 1
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_ledger_that_is_undeleted_during_a_round_keeps_its_entries(again: bool) -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await asyncio.sleep(PERIOD_S * 0.8)
+        await metadata.trash.undelete(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        await asyncio.sleep(PERIOD_S / 2)
+        trash = rig.bookie._metadata.trash
+        get = trash.get
+        asked = 0
+
+        async def undelete_first(ledger_id: int) -> TrashedLedger | None:
+            nonlocal asked
+            asked += 1
+            if asked > 1:
+                return await get(ledger_id)
+            await metadata.trash.undelete(ledger_id)
+            found = await get(ledger_id)
+            if again:
+                await metadata.trash.delete(ledger_id, PERIOD_S)
+            return found
+
+        trash.get = undelete_first  # type: ignore[method-assign]
+        assert await rig.bookie.collect_garbage() == 0
+        assert asked == (2 if again else 1)
+        assert await entry_is_there(rig)
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
+def test_nothing_is_deleted_while_the_trash_does_not_answer() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await metadata.trash.expire()
+        await asyncio.sleep(PERIOD_S + 1)
+
+        def fault(session: int, name: str, path: str) -> Fault | None:
+            return Fault(raise_before=ConnectionLost("test")) if name == "get" and "/trash/" in path else None
+
+        rig.cluster.store.fault = fault
+        with pytest.raises(ConnectionLost):
+            await rig.bookie.collect_garbage()
+        assert await entry_is_there(rig)
+        rig.cluster.store.fault = None
+        await metadata.tree.set(f"{metadata.own_root}/trash/{5:019d}", b'{"v":2}')
+        assert await rig.bookie.collect_garbage() == 0, "a newer release might bring it back"
+        await asyncio.sleep(PERIOD_S + 1)
+        await metadata.tree.delete(f"{metadata.own_root}/trash/{5:019d}")
+        assert await rig.bookie.collect_garbage() == 1
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
 @pytest.mark.parametrize("in_between", ["nothing", "restart", "lost index"])
 def test_entries_go_when_the_period_is_over_and_not_before(in_between: str) -> None:
     async def body(rig: Rig) -> None:
@@ -102,11 +189,14 @@ def test_a_clock_that_is_put_back_begins_anew() -> None:
         assert rig.node.host is not None
         rig.node.host.port.clock.jump(-1000.0)  # type: ignore[attr-defined]
         assert await rig.bookie.collect_garbage() == 0
+        # The trash dates the deletion far ahead now, which is waited for once, not until then.
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await rig.bookie.collect_garbage() == 0
         await asyncio.sleep(PERIOD_S + 1)
         assert await rig.bookie.collect_garbage() == 1
         await metadata.aclose()
 
-    run_rig(body, trash_period_s=PERIOD_S)
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
 
 
 def test_an_undelete_comes_too_late_before_the_bookies_delete() -> None:
@@ -202,6 +292,81 @@ def test_the_trash_is_emptied_in_rounds() -> None:
         assert await metadata.trash.expire(limit=3) == 2
         assert await metadata.trash.expire(limit=100) == 0
         assert await metadata.trash.ledger_ids() == [15, 16, 17, 18, 19]
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_page_after_page_is_removed_as_long_as_all_on_a_page_is_due() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        for ledger_id in range(10, 30):
+            await rig.create_ledger(ledger_id)
+            await metadata.trash.delete(ledger_id, PERIOD_S if ledger_id < 25 else 10 * PERIOD_S)
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await metadata.trash.expire(limit=3, pages=2) == 6, "no more pages than that"
+        # Another's, who came before us, count as if we had removed them.
+        await metadata.tree.delete(f"{metadata.own_root}/trash/{17:019d}")
+        assert await metadata.trash.expire(limit=2, pages=100) == 8
+        assert await metadata.trash.expire(limit=2, pages=100) == 0
+        assert await metadata.trash.ledger_ids() == [25, 26, 27, 28, 29]
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_a_round_of_collection_empties_more_than_one_page() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        for ledger_id in range(10, 11 + EXPIRED_AT_ONCE):
+            await rig.create_ledger(ledger_id)
+            await metadata.trash.delete(ledger_id, PERIOD_S)
+        await asyncio.sleep(PERIOD_S + 1)
+        await rig.bookie.collect_garbage()
+        assert await metadata.trash.ledger_ids() == []
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("remover", ["undelete", "expire"])
+def test_what_was_deleted_again_meanwhile_stays_in_the_trash(remover: str, lost: bool) -> None:
+    """The new node has the version that the remover has read, or a greater one: only what was read is removed."""
+
+    async def body(rig: Rig) -> None:
+        metadata, other = await open_metadata(rig), await open_metadata(rig)
+        await rig.create_ledger(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        if remover == "expire":
+            await asyncio.sleep(PERIOD_S + 1)
+        delete, calls = metadata.tree.delete, 0
+
+        async def deleted_again_first(path: str, version: int = ANY_VERSION) -> None:
+            nonlocal calls
+            calls += 1
+            if calls > 1 or "/trash/" not in path:
+                await delete(path, version)
+                return
+            if lost:
+                await delete(path, version)
+            await asyncio.sleep(0.01)
+            if remover == "expire":
+                await rig.create_ledger(5)
+            await other.trash.delete(5, PERIOD_S)
+            if lost:
+                raise ConnectionLost("test")
+            await delete(path, version)
+
+        metadata.tree.delete = deleted_again_first  # type: ignore[method-assign]
+        if remover == "expire":
+            assert await metadata.trash.expire() == 0
+        else:
+            await metadata.trash.undelete(5)
+        assert calls > 0
+        assert await other.trash.ledger_ids() == [5]
+        await other.trash.undelete(5)
+        await other.aclose()
         await metadata.aclose()
 
     run_rig(body)
