@@ -14,7 +14,7 @@ from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
-from triplicate.bookie.inspection import cannot_listen, look_at_formats
+from triplicate.bookie.inspection import cannot_listen, look_at_formats, port_problem
 from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
@@ -109,13 +109,20 @@ class Bookie:
         self._bookie_id = bookie_id_of(self.settings)
         self._doubts = Doubts(self._host, self._metadata, self._bookie_id, self.settings.registration_check_interval_s)
         await self._doubts.open()
-        await self._directories.open(self._metadata, self._bookie_id, self._doubts.incarnation)
+        await self._directories.open(self._metadata, self._bookie_id, self._doubts.incarnation, self._look_at_port)
         try:
             await self._open_storage(self._doubts)
             await self._serve()
         except BaseException:
             await self._close(flush=False)
             raise
+
+    async def _look_at_port(self) -> None:
+        """Before anything is replayed: a start that cannot listen changes nothing."""
+        if self.settings.port:
+            problem = await port_problem(self._host, self.settings)
+            if problem is not None:
+                raise problem
 
     async def _open_storage(self, doubts: Doubts) -> None:
         identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0, doubts.incarnation.number)

@@ -10,7 +10,7 @@ Nothing is made or changed before all directories were looked at: a refusal leav
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from triplicate.bookie.files import join, read_file, replace_file
 from triplicate.config import BookieSettings
@@ -40,8 +40,17 @@ class Directories:
         self._settings = settings
         self._locks: list[Callable[[], None]] = []
 
-    async def open(self, metadata: ClusterMetadata, bookie_id: str, incarnation: Incarnation) -> None:
+    async def open(
+        self,
+        metadata: ClusterMetadata,
+        bookie_id: str,
+        incarnation: Incarnation,
+        look_further: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Compare the cookies and lock everything; stamp the directories of a bookie that is new.
+
+        Args:
+            look_further: raises what else keeps the bookie from starting; awaited before anything is changed.
 
         Raises:
             ConfigError: a directory is named twice. EnvironmentFault: one cannot be used, or another process uses it.
@@ -52,6 +61,10 @@ class Directories:
         ours = self.cookie(metadata, bookie_id)
         for problem in self.problems(ours, known, incarnation.number):
             raise problem
+        if known is None and look_further is not None:
+            # Locking makes the directories of a new bookie. Those of an old one are locked first: what a process that uses them keeps
+            # from others, such as the port, is told by its name.
+            await look_further()
         self.lock(make=known is None)
         try:
             # Once more, now that nobody else can change them.
@@ -59,6 +72,8 @@ class Directories:
                 raise problem
             if known is None:
                 await self.stamp(metadata, ours, incarnation.number, None)
+            elif look_further is not None:
+                await look_further()
         except BaseException:
             self.close()
             raise

@@ -1,0 +1,168 @@
+"""Broken set-ups met by the commands: one line that the page for operators has, and nothing changed on disk or in the metadata."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from tests.process.running import TIMEOUT_S, command, environment
+from tests.unit.cli.test_doctor import (
+    KNOWN,
+    NOBODY,
+    SetUp,
+    foreign_cookie,
+    missing_directory,
+    newer_journal,
+    read_only_directory,
+    setup,
+    unprivileged,
+    wiped_disk,
+    without_a_mark,
+)
+from triplicate.cli.main import cli
+from triplicate.metadata import Tree, open_tree
+from triplicate.runtime import real_host
+
+__all__ = ["setup"]
+
+
+def unknown_setting(setup: SetUp) -> str:
+    setup.write_config(journal_directory="x")
+    return f"unknown setting bookie.journal_directory (file {setup.config}); did you mean bookie.journal_directories?"
+
+
+def value_out_of_bounds(setup: SetUp) -> str:
+    setup.write_config(gc_interval_s=0.001)
+    return f"bookie.gc_interval_s = 0.001 (file {setup.config}): at least 0.05 seconds is allowed (from 0.05 to 604800)"
+
+
+def no_cluster(setup: SetUp) -> str:
+    setup.uri = f"sqlite://{setup.folder}/nowhere/metadata.db"
+    setup.write_config()
+    return f"there is no cluster at {setup.uri}: start one with `triplicate up`, or check the address"
+
+
+def one_directory_more(setup: SetUp) -> str:
+    directories = (str(setup.ledgers), str(setup.folder / "more"))
+    setup.settings = dataclasses.replace(setup.settings, ledger_directories=directories)
+    setup.write_config()
+    return (
+        f"the metadata's cookie of bookie bookie-1 says ledger directories {setup.ledgers}, the settings say {','.join(directories)}: "
+        "correct the setting, or use the right disk"
+    )
+
+
+BREAKS = [
+    read_only_directory,
+    missing_directory,
+    wiped_disk,
+    foreign_cookie,
+    newer_journal,
+    without_a_mark,
+    unknown_setting,
+    value_out_of_bounds,
+    no_cluster,
+    one_directory_more,
+]
+
+
+AS_NOBODY = f"""
+import os, sys, uvloop
+from triplicate.cli import bookie_commands
+from triplicate.cli.main import main
+os.seteuid({NOBODY})
+main(sys.argv[1:])
+"""
+"""What needs no permission of a superuser is imported before they are given up, since nobody may look into a superuser's home."""
+
+
+def start(setup: SetUp, *, as_nobody: bool) -> subprocess.CompletedProcess[str]:
+    """Run a bookie on the set-up's configuration, if wanted as a user to whom permissions mean something."""
+    arguments = ["bookie", "--config", str(setup.config)]
+    return subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, *arguments] if as_nobody and os.geteuid() == 0 else command(*arguments),
+        env=environment(TRIPLICATE_PROCESS_LOG_LEVEL="warning"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def metadata(uri: str) -> dict[str, bytes]:
+    """Every node of the cluster's metadata with its data."""
+
+    async def walk(tree: Tree, path: str, found: dict[str, bytes]) -> None:
+        found[path], _ = await tree.get(path)
+        names, _ = await tree.children(path)
+        for name in names:
+            await walk(tree, f"{path.rstrip('/')}/{name}", found)
+
+    async def body() -> dict[str, bytes]:
+        tree = await open_tree(uri, real_host("looks"))
+        found: dict[str, bytes] = {}
+        try:
+            await walk(tree, "/", found)
+        finally:
+            await tree.close()
+        return found
+
+    return asyncio.run(body())
+
+
+def check(setup: SetUp, expected: str, uri: str, *, as_nobody: bool = False) -> None:
+    """Both commands say this line, which the page has, and neither changes anything."""
+    before, nodes, names = setup.picture(), metadata(uri), sorted(path.name for path in setup.folder.iterdir())
+    with unprivileged(setup) if as_nobody else contextlib.nullcontext():
+        told = CliRunner().invoke(cli, ["doctor", "--config", str(setup.config)])
+    wrong = [line for line in told.output.splitlines() if not line.startswith("remark: ")]
+    assert (told.exit_code, wrong[0]) == (1, f"wrong: {expected}")
+    assert wrong[-1].startswith(f"{len(wrong) - 1} wrong, ")
+    refused = start(setup, as_nobody=as_nobody)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", f"triplicate: {expected}\n")
+    assert setup.picture() == before
+    assert metadata(uri) == nodes
+    assert sorted(path.name for path in setup.folder.iterdir()) == names
+    assert any(line.fullmatch(expected) for line in KNOWN), "the page for operators has it"
+
+
+@pytest.mark.parametrize("damage", BREAKS, ids=lambda damage: damage.__name__)
+def test_a_broken_set_up_gets_one_line_from_start_and_doctor_and_nothing_changes(setup: SetUp, damage: Callable[[SetUp], str]) -> None:
+    uri = setup.uri
+    check(setup, damage(setup), uri, as_nobody=damage is read_only_directory)
+
+
+@contextlib.contextmanager
+def listening(port: int) -> Iterator[None]:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        yield
+
+
+def test_a_port_in_use_gets_one_line_from_start_and_doctor_and_nothing_changes(setup: SetUp) -> None:
+    port = setup.settings.port
+    with listening(port):
+        check(setup, f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another", setup.uri)
+
+
+def test_a_port_in_use_keeps_a_new_bookie_from_making_its_directories(setup: SetUp) -> None:
+    port = setup.settings.port
+    directories = [setup.folder / "new" / kind for kind in ("journal", "ledgers")]
+    setup.settings = dataclasses.replace(
+        setup.settings, bookie_id="bookie-2", journal_directories=(str(directories[0]),), ledger_directories=(str(directories[1]),)
+    )
+    setup.write_config()
+    with listening(port):
+        check(setup, f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another", setup.uri)
