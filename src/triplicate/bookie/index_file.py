@@ -96,6 +96,8 @@ class IndexFile:
         """Pages by number that are durable in the file of commits and not yet in the database file."""
         self._changed: dict[int, bytes] = {}
         """Pages by number that SQLite has written and not yet synced."""
+        self._refused = False
+        """The last commit failed, so SQLite writes what was there before and syncs that, be it to read only."""
         self._commit_number = 0
         self._commits_end = 0
         self._load_commits()
@@ -155,10 +157,14 @@ class IndexFile:
     def xRead(self, amount: int, offset: int) -> bytes:
         number, start = divmod(offset, PAGE_BYTES)
         try:
-            page = self._changed.get(number) or self._committed.get(number) or self._stored(number)
+            page = self._changed.get(number) or self._kept(number)
         except BaseException as error:
             raise self._vfs.fail(error) from error
         return page if amount == PAGE_BYTES else page[start : start + amount]
+
+    def _kept(self, number: int) -> bytes:
+        """A page as the last commit left it."""
+        return self._committed.get(number) or self._stored(number)
 
     def _stored(self, number: int) -> bytes:
         page = self._file.pread(PAGE_BYTES, number * PAGE_BYTES)
@@ -184,10 +190,14 @@ class IndexFile:
 
     def xSync(self, flags: int) -> None:
         """A commit: everything written since the last one becomes durable together."""
-        if not self._changed:
-            return
         try:
+            if self._refused:
+                self._changed = {number: page for number, page in self._changed.items() if page != self._kept(number)}
+            if not self._changed:
+                return
+            self._refused = True
             self._commit()
+            self._refused = False
             if self._commits_end > COMMITS_BYTES_MAX:
                 self._empty_commits()
         except BaseException as error:

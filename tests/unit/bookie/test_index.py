@@ -203,3 +203,30 @@ def test_what_is_committed_after_a_new_file_of_commits_whose_name_found_no_space
     assert again.fact("flush") == 4
     assert len(again.runs_of(5)) == 4
     again.close()
+
+
+def test_an_index_can_be_read_while_its_commits_find_no_space() -> None:
+    machine = Machine()
+    index = Index(machine.disk, PATH, CACHE)
+    index.add(1, [(1, LedgerState(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
+    full = True
+
+    def refuse(kind: str, path: str) -> None:
+        if full and kind == "write":
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    machine.world.disk("node").before_operation = refuse
+    rows = [(2, run_of(5, number * 10, number * 10 + 9, 2, 4096 + number)) for number in range(1, 200)]
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space"):
+            index.add(2, [(2, LedgerState(6, b"k" * 20))], rows, [(2, 9000)])
+        assert index.log_sizes() == {1: 10_000}
+        assert index.runs_of(5) == [(1, run_of(5, 0, 9))]
+        assert index.ledger(6) is None
+    full = False
+    index.add(2, [(2, LedgerState(6, b"k" * 20))], rows, [(2, 9000)])
+    machine.crash()
+    again = Index(machine.disk, PATH, CACHE)
+    assert again.log_sizes() == {1: 10_000, 2: 9000}
+    assert len(again.runs_of(5)) == 200
+    assert again.ledger(6) is not None
