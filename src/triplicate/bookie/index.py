@@ -283,7 +283,8 @@ class Index:
     @staticmethod
     def _cover(database: apsw.Connection, flush_number: int, sizes: list[tuple[int, int]]) -> None:
         """Within a transaction: a flush is known now, and the logs that it wrote, in the last of which it ends."""
-        database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", sizes)
+        # What was written behind the flush before the index heard of it is known already.
+        database.executemany("INSERT INTO logs VALUES (?, ?) ON CONFLICT (log) DO UPDATE SET size = max(size, excluded.size)", sizes)
         if sizes:
             database.execute(
                 "INSERT OR REPLACE INTO facts SELECT 'flush_log', ? WHERE ? >= (SELECT value FROM facts WHERE name = 'flush')",

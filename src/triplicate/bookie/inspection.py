@@ -317,9 +317,9 @@ class _DryIndex:
 
 
 def _elsewhere(index: Index, run: BlockInfo) -> bool:
-    """Whether the index names a run of the same entries in another log: compaction has copied it."""
+    """Whether the index names a run of the same entries elsewhere: compaction has copied it, or its flush began anew."""
     return any(
-        (other.first, other.last, other.count, other.flush_number) == (run.first, run.last, run.count, run.flush_number)
+        (other.first, other.last, other.count) == (run.first, run.last, run.count) and other.flush_number >= run.flush_number
         for _, other in index.runs_of(run.ledger_id)
     )
 

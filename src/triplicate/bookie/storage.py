@@ -21,7 +21,7 @@ from triplicate.bookie.core.state import LedgerState, decode_states, encode_stat
 from triplicate.bookie.files import join
 from triplicate.bookie.journal import Journal, JournalItem
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
-from triplicate.bookie.stored import StoredEntries
+from triplicate.bookie.stored import StoredEntries, WrittenFlush
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Host, TaskScope, fault_point, sleep, timeout_at
@@ -82,6 +82,8 @@ class Storage:
         ]
         self.flush_number = 0
         """The last flush that is durable."""
+        self._written: WrittenFlush | None = None
+        """How far the flush is that was tried last and has not ended; the writer's worker alone knows."""
         self.flushes = 0
         self.flushed_bytes = 0
         self._half_bytes = settings.write_cache_bytes // 2
@@ -339,13 +341,24 @@ class Storage:
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
-        """On the writer's worker. The order of these three is what makes a crash harmless."""
-        number = self.flush_number + 1
-        states, runs, sizes = self.stored.write_logs(number, frozen)
-        self.stored.index.add(number, states, runs, sizes.items())
-        self.flush_number = number
+        """On the writer's worker. The order of these three is what makes a crash harmless; a further try goes on where one failed."""
+        written = self._written
+        if written is None or not self._still_holds(written, frozen):
+            written = self._written = self.stored.write_logs(self._next_flush_number(), frozen)
+        if not written.indexed:
+            self.stored.tell_index(written)
+            self.flush_number = written.flush_number
         for journal, position in zip(self.journals, positions, strict=False):
-            journal.write_mark(position, number)
+            journal.write_mark(position, written.flush_number)
+        self._written = None
+
+    def _still_holds(self, written: WrittenFlush, frozen: Frozen) -> bool:
+        """Whether nothing has happened since a flush was written into the logs that its rows would contradict."""
+        return written.indexed or (written.flush_number > self.flush_number and written.dropped == frozen.dropped.copy())
+
+    def _next_flush_number(self) -> int:
+        """One that no block has, not even of a try that failed."""
+        return max(self.flush_number, self._written.flush_number if self._written is not None else 0) + 1
 
     def _flush_loop_failed(self, error: BaseException) -> None:
         self._on_failure(error if isinstance(error, OSError) else OSError(errno.EIO, f"a flush failed: {error!r}"))
@@ -371,8 +384,9 @@ class Storage:
     @fault_point("bookie.delete_ledgers.writing")
     def _write_deletion(self, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> None:
         """On the writer's worker."""
-        if self.stored.delete_ledgers(self.flush_number + 1, ledger_ids, fenced):
-            self.flush_number += 1
+        number = self._next_flush_number()
+        if self.stored.delete_ledgers(number, ledger_ids, fenced):
+            self.flush_number = number
 
     async def delete_dead_logs(self) -> int:
         """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError."""

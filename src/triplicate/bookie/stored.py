@@ -7,6 +7,7 @@ added to, and files are deleted by the reader's worker, so no reader loses a fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
@@ -38,6 +39,22 @@ from triplicate.runtime import Disk, Trace
 INDEX_NAME = "index.db"
 
 
+@dataclass(slots=True)
+class WrittenFlush:
+    """What of a flush stands in entry logs, synced, and what the index is to hear of it."""
+
+    flush_number: int
+    dropped: dict[int, LedgerState | None]
+    """As `Frozen.dropped` was when it was written."""
+    states: list[tuple[int, LedgerState]]
+    """(log, state)"""
+    runs: list[tuple[int, BlockInfo]]
+    """(log, run)"""
+    sizes: dict[int, int]
+    """The durable lengths of the logs that have grown."""
+    indexed: bool = False
+
+
 class StoredEntries:
     """Entry logs and index of one bookie.
 
@@ -58,6 +75,8 @@ class StoredEntries:
         self._windows: RunWindows | None = None
         self._copier: RunCopier | None = None
         self._places: LogPlaces | None = None
+        self._unheard: list[int] = []
+        """Logs into which a flush has written of which the index has not heard yet."""
         self.rebuilt = False
         """Whether `open` had to make the index anew."""
 
@@ -269,23 +288,22 @@ class StoredEntries:
 
     # The writer's worker.
 
-    def write_logs(
-        self, flush_number: int, frozen: Frozen
-    ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
-        """Entries and states of a flush into entry logs, synced. Returns (log, state), (log, run) and the logs' durable lengths."""
+    def write_logs(self, flush_number: int, frozen: Frozen) -> WrittenFlush:
+        """Entries and states of a flush into entry logs, synced; `tell_index` must follow, now or after other work here."""
         tries = len(self._directories)
         while True:
             try:
-                return self._write_logs(flush_number, frozen)
+                written = self._write_logs(flush_number, frozen)
             except OSError as error:
                 tries -= 1
                 if not self.writer.abandon(error) or not tries:
                     raise
                 self._trace("bookie.directory_passed_over", error=str(error))
+            else:
+                self._unheard = list(written.sizes)
+                return written
 
-    def _write_logs(
-        self, flush_number: int, frozen: Frozen
-    ) -> tuple[list[tuple[int, LedgerState]], list[tuple[int, BlockInfo]], dict[int, int]]:
+    def _write_logs(self, flush_number: int, frozen: Frozen) -> WrittenFlush:
         writer = self.writer
         dropped = frozen.dropped.copy()
         runs: list[tuple[int, BlockInfo]] = []
@@ -299,7 +317,13 @@ class StoredEntries:
             # Even where nothing is left of the flush the logs must tell its number, since the journal's mark relies on it.
             log = writer.states(flush_number, left)
             states = [(log, state) for state in left]
-        return states, runs, writer.sync()
+        return WrittenFlush(flush_number, dropped, states, runs, writer.sync())
+
+    def tell_index(self, written: WrittenFlush) -> None:
+        """The rows of a flush into the index, durably. May be tried again."""
+        self.index.add(written.flush_number, written.states, written.runs, written.sizes.items())
+        written.indexed = True
+        self._unheard = []
 
     def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> bool:
         """Forget ledgers. What is kept of fenced ones goes into the entry log first, as a flush of that number.
@@ -338,7 +362,7 @@ class StoredEntries:
 
     def _busy(self) -> list[int]:
         """Logs that are being written, and the one with which the newest flush ends: a rebuild without it would take it for missing."""
-        return [*self.writer.busy, *self.copier.busy, self.index.fact("flush_log") or -1]
+        return [*self._unheard, *self.writer.busy, *self.copier.busy, self.index.fact("flush_log") or -1]
 
     def finished_logs(self) -> dict[int, int]:
         """Sizes of the logs to which nothing is added any more."""
