@@ -69,6 +69,24 @@ def test_an_undeleted_ledger_has_its_entries() -> None:
     run_rig(body, trash_period_s=PERIOD_S)
 
 
+def test_the_time_of_an_undeleted_ledger_begins_anew_with_a_deletion_that_keeps_nothing() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await filled(rig, metadata)
+        await metadata.trash.undelete(5)
+        assert await rig.bookie.collect_garbage() == 0
+        await asyncio.sleep(PERIOD_S)
+        # As BookKeeper's client deletes: nothing tells when.
+        await metadata.ledgers.delete(5)
+        assert await rig.bookie.collect_garbage() == 0
+        assert await entry_is_there(rig)
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await rig.bookie.collect_garbage() == 1
+        await metadata.aclose()
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
 @pytest.mark.parametrize("ahead_s", [0.0, 5.0])
 def test_the_time_of_a_ledger_deleted_again_between_two_rounds_begins_anew(ahead_s: float) -> None:
     async def body(rig: Rig) -> None:
