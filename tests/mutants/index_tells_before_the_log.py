@@ -1,0 +1,30 @@
+"""A flush tells the index of its runs and states first, and writes them into the entry log behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/bookie/test_index_behind_logs.py::test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.entry_logs import EntryLogWriter
+    from triplicate.bookie.stored import StoredEntries, WrittenFlush
+
+    sync, tell = EntryLogWriter.sync, StoredEntries.tell_index
+
+    def promise(self: EntryLogWriter) -> dict[int, int]:
+        """The lengths that the logs will have."""
+        sizes, self.sizes = self.sizes, {}
+        if self._open is not None:
+            sizes[self._open.number] = self._open.end
+        return sizes
+
+    def tell_first(self: StoredEntries, written: WrittenFlush) -> None:
+        tell(self, written)
+        sync(self.writer)
+
+    patch(EntryLogWriter, "sync", promise)
+    patch(StoredEntries, "tell_index", tell_first)
