@@ -15,7 +15,7 @@ from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
 from triplicate.bookie.inspection import cannot_listen, look_at_formats, port_problem
-from triplicate.bookie.journal import JournalItem
+from triplicate.bookie.journal import NO_SPACE, JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.reads import Reads
@@ -145,10 +145,9 @@ class Bookie:
             await storage.open()
             await doubts.settle(storage.ledgers)
         except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise EnvironmentFault(
-                    f"{error.filename or 'a directory of the bookie'}: the disk is full, nothing can be journaled: free some space"
-                ) from error
+            if error.errno in NO_SPACE:
+                where = error.filename or "a directory of the bookie"
+                raise EnvironmentFault(f"{where}: the disk is full ({error.strerror}): free some space, and start it again") from error
             raise EnvironmentFault(
                 f"{error.filename or 'the bookie'}: {error.strerror or error}: mend the disk or its permissions"
             ) from error

@@ -19,7 +19,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
 from triplicate.bookie.core.state import LedgerState, decode_states, encode_states
 from triplicate.bookie.files import join
-from triplicate.bookie.journal import Journal, JournalItem
+from triplicate.bookie.journal import NO_SPACE, Journal, JournalItem
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
 from triplicate.bookie.stored import StoredEntries, WrittenFlush
 from triplicate.config import BookieSettings
@@ -39,7 +39,8 @@ class Storage:
         on_group: called after each journal group with its items.
         on_failure: called once when the journal or a flush failed for good; the bookie must stop.
         on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
-        on_journal_full: called when a journal refused a group for want of space and goes on, and when it could not open; None: it fails.
+        on_journal_full: called when a journal refused a group for want of space and goes on, and when it could not open. None: it fails,
+            and so does an `open` that finds no space to flush what it replays.
         in_limbo: whether a ledger may have lost entries here, asked when it is loaded; None: no ledger has. May raise OSError.
     """
 
@@ -84,6 +85,8 @@ class Storage:
         """The last flush that is durable."""
         self._written: WrittenFlush | None = None
         """How far the flush is that was tried last and has not ended; the writer's worker alone knows."""
+        self._without_space = False
+        """The flush at hand found no space."""
         self.flushes = 0
         self.flushed_bytes = 0
         self._half_bytes = settings.write_cache_bytes // 2
@@ -106,6 +109,9 @@ class Storage:
         full = await self._writer.run(self._open)
         if full and self._on_journal_full is not None:
             self._on_journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
+        if self.cache.frozen is not None:
+            self._lack_space()
+            self._wanted.set()
         for journal in self.journals:
             journal.start()
         self._scope.spawn(self._flush_loop(), name="flush")
@@ -120,12 +126,36 @@ class Storage:
             for group in journal.replay(mark):
                 self._replay_group(group, journal.directory)
                 if self.cache.active_bytes >= self._half_bytes:
-                    # The marks stay: whatever happens now, the next start replays from where this one did.
-                    frozen = self.cache.freeze(self.ledgers.take_dirty())
-                    self._write_flush(frozen, [])
-                    self._flushed(frozen)
+                    self._flush_replayed()
         opened = [journal.open() for journal in self.journals]
         return not all(opened)
+
+    def _flush_replayed(self) -> None:
+        """Make room for more of the journal. The marks stay: whatever happens now, the next start replays from where this one did.
+
+        On a full disk what was frozen waits for space, as it would have in the life before, and memory takes what the bounds of a bookie
+        that runs allow to be behind the mark: both halves of the cache, each filled twice, and what waited for the journals.
+        """
+        settings = self._settings
+        limit = 2 * settings.write_cache_bytes + len(self.journals) * (2 * settings.journal_queue_bytes + settings.journal_group_bytes)
+        frozen = self.cache.frozen
+        if frozen is not None and self.cache.size_bytes < limit:
+            return
+        while True:
+            frozen = frozen or self.cache.freeze(self.ledgers.take_dirty())
+            try:
+                self._write_flush(frozen, [])
+            except OSError as error:
+                if error.errno not in NO_SPACE or self._on_journal_full is None:
+                    raise
+                if self.cache.size_bytes < limit:
+                    return
+                reason = f"there is no space to flush, and the journal holds more than the {limit} bytes that memory takes"
+                raise OSError(error.errno, reason, error.filename) from error
+            self._flushed(frozen)
+            frozen = None
+            if self.cache.active_bytes < self._half_bytes:
+                return
 
     def _replay_group(self, group: JournalGroup, where: str) -> None:
         if group.type is GroupType.STATES:
@@ -310,21 +340,27 @@ class Storage:
         positions = [journal.synced for journal in self.journals]
         frozen = self.cache.freeze(self.ledgers.take_dirty())
         self.tell_room()
-        full = False
+        await self._write_frozen(frozen, positions)
+
+    async def _write_frozen(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
+        """Until there is space for it."""
+            if self.cache.frozen is not None:
+                # The start found no space for it.
+                await self._write_frozen(self.cache.frozen, [])
         while True:
             try:
                 await self._writer.run(self._write_flush, frozen, positions)
             except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or self._closing:
+                if error.errno not in NO_SPACE or self._closing:
                     raise
-                full = True
                 self._host.trace("bookie.flush_without_space", error=str(error))
-                self._on_full_disk(True)
+                self._lack_space()
                 await sleep(self._host.clock, FULL_DISK_RETRY_S)
             else:
                 break
         self._flushed(frozen)
-        if full:
+        if self._without_space:
+            self._without_space = False
             self._on_full_disk(False)
         await self._writer.run(frozen.drop)
 
@@ -338,6 +374,10 @@ class Storage:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _lack_space(self) -> None:
+        self._without_space = True
+        self._on_full_disk(True)
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
