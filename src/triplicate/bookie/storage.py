@@ -330,6 +330,9 @@ class Storage:
             except TimeoutError:
                 pass  # Nobody asked within the interval: what gathered since is flushed all the same.
             self._wanted.clear()
+            if self.cache.frozen is not None:
+                # The start found no space for it.
+                await self._write_frozen(self.cache.frozen, [])
             if self.cache.active or self.ledgers.any_dirty:
                 await self._flush_once()
             self.tell_room()
@@ -344,9 +347,6 @@ class Storage:
 
     async def _write_frozen(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
         """Until there is space for it."""
-            if self.cache.frozen is not None:
-                # The start found no space for it.
-                await self._write_frozen(self.cache.frozen, [])
         while True:
             try:
                 await self._writer.run(self._write_flush, frozen, positions)
@@ -364,6 +364,10 @@ class Storage:
             self._on_full_disk(False)
         await self._writer.run(frozen.drop)
 
+    def _lack_space(self) -> None:
+        self._without_space = True
+        self._on_full_disk(True)
+
     @fault_point("bookie.flush.done")
     def _flushed(self, frozen: Frozen) -> None:
         self.cache.release()
@@ -374,10 +378,6 @@ class Storage:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-    def _lack_space(self) -> None:
-        self._without_space = True
-        self._on_full_disk(True)
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
