@@ -1,28 +1,37 @@
-"""Writes the sample folder that `tests/golden/test_disk.py` opens. Run it only for a new format version, into a new folder.
+"""Writes the sample folders that `tests/golden/test_disk.py` opens. Run it only for a new format version, into a new folder.
 
-Usage: make.py FOLDER
+Usage: make.py storage FOLDER   (as `format-1`: journal, entry logs and index of one directory each)
+       make.py whole FOLDER     (as `2026-11`: a replaced bookie with several directories, and the cluster's metadata)
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from triplicate.bookie import Bookie, Replacement
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupType
 from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.ledgers import LedgerHandle
 from triplicate.bookie.storage import Storage
 from triplicate.config import BookieSettings
-from triplicate.ledger import DigestType, EntryCodec
+from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Host, real_host
 from triplicate.wire import add_prefix
 
 IDENTITY = FileIdentity("bookie-1", "3f2c6f0e-7d5b-4d0a-9a41-6a1a0f3f9e55", 0)
-KEY_OF = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"golden") for ledger_id in (1, 2, 3)}
+LOST, CLOSED, FENCED, BURIED, DELETED, COPIED, TRASHED, LATE, TAIL = 0, 2, 3, 4, 5, 6, 7, 8, 9
+"""Ledgers of the whole folder: LOST is of the time before the disks were replaced, BURIED was fenced and then deleted, COPIED was moved by
+compaction, LATE is in the log that the kill left open, TAIL in the journal alone. The number 1 went to the replacement."""
+KEY_OF = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"golden") for ledger_id in range(10)}
+TRASH_PERIOD_S = 200 * 365 * 86_400.0
 
 
 def settings_in(folder: Path) -> BookieSettings:
@@ -43,13 +52,13 @@ def storage_in(host: Host, folder: Path) -> Storage:
     return Storage(host, settings_in(folder), IDENTITY, on_group=lambda items: None, on_failure=fail, on_full_disk=lambda full: None)
 
 
-async def add(storage: Storage, ledger_id: int, entry_ids: range) -> None:
+async def add(storage: Storage, ledger_id: int, entry_ids: range, text: bytes = b"entry") -> None:
     handle = await storage.load(ledger_id)
     codec = KEY_OF[ledger_id]
     if not handle.exists:
         handle.master_key = codec.master_key
         storage.ledgers.touch_state(handle)
-    entries = [codec.encode(entry_id, entry_id - 1, (entry_id + 1) * 8, b"entry %02d" % entry_id) for entry_id in entry_ids]
+    entries = [codec.encode(entry_id, entry_id - 1, (entry_id + 1) * 8, b"%s %02d" % (text, entry_id)) for entry_id in entry_ids]
     storage.store(handle, list(entry_ids), entries, entry_ids[-1] - 1)
     frames = b"".join(add_prefix(len(entry), 0, codec.master_key) + entry for entry in entries)
     done = asyncio.get_running_loop().create_future()
@@ -90,5 +99,120 @@ async def write(folder: Path) -> None:
         shutil.copytree(Path(held) / "copy", folder)
 
 
+def whole_settings() -> BookieSettings:
+    """With relative directories, since the cookies name them: whoever uses these settings does it within the folder."""
+    return BookieSettings(
+        bookie_id="bookie-1",
+        journal_directories=("journal-1", "journal-2"),
+        ledger_directories=("ledgers-1", "ledgers-2"),
+        journal_preallocate_bytes=4096,
+        entry_log_bytes=5800,
+        flush_interval_s=3600.0,
+        gc_interval_s=86_400.0,
+        compaction_interval_s=86_400.0,
+        major_compaction_interval_s=86_400.0,
+        reserve_bytes=4096,
+        trash_period_s=0.0,
+    )
+
+
+async def whole_cluster(folder: Path, *, create: bool = False) -> ClusterMetadata:
+    return await open_cluster(f"sqlite://{folder.resolve()}/metadata/metadata.db", real_host("golden"), create=create)
+
+
+async def create_ledger(cluster: ClusterMetadata, ledger_id: int, *, last_entry_id: int | None = None) -> None:
+    segments = (Segment(0, ("bookie-1",)),)
+    metadata = LedgerMetadata(1, 1, 1, segments, LedgerState.OPEN, digest_type=DigestType.CRC32C, password=b"golden")
+    if last_entry_id is not None:
+        metadata = metadata.closed(last_entry_id, 8 * (last_entry_id + 1))
+    await cluster.ledgers.create(ledger_id, metadata)
+
+
+async def fence(storage: Storage, ledger_id: int, explicit_lac: int | None = None) -> None:
+    handle = await storage.load(ledger_id)
+    handle.master_key, handle.fenced = KEY_OF[ledger_id].master_key, True
+    if explicit_lac is not None:
+        handle.explicit_lac = KEY_OF[ledger_id].encode_lac(explicit_lac)
+    await change_state(storage, handle)
+
+
+async def lose_the_first_disks(cluster: ClusterMetadata) -> None:
+    """The bookie's first life, and its second incarnation on empty directories."""
+    host, settings = real_host("golden"), whole_settings()
+    bookie = Bookie(host, settings, cluster)
+    await bookie.start()
+    assert await cluster.ledgers.new_id() == LOST
+    await create_ledger(cluster, LOST)
+    await add(bookie.storage, LOST, range(3))
+    await bookie.stop()
+    for directory in (*settings.journal_directories, *settings.ledger_directories):
+        shutil.rmtree(directory)
+    assert (await Replacement(host, settings, cluster).carry_out()).number == 2
+
+
+async def fill(cluster: ClusterMetadata) -> None:
+    """The second life: several flushes, overlapping runs, deletion, collection, compaction; and a stop, so its logs have footers."""
+    bookie = Bookie(real_host("golden"), whole_settings(), cluster)
+    await bookie.start()
+    storage = bookie.storage
+    for ledger_id, last_entry_id in ((CLOSED, 9), (FENCED, None), (BURIED, None), (DELETED, None), (COPIED, 3), (TRASHED, 4)):
+        await create_ledger(cluster, ledger_id, last_entry_id=last_entry_id)
+    await add(storage, DELETED, range(20))
+    await add(storage, BURIED, range(2))
+    await add(storage, COPIED, range(4))
+    await fence(storage, BURIED)
+    await storage.flush()
+    await add(storage, CLOSED, range(6))
+    await add(storage, FENCED, range(5))
+    await fence(storage, FENCED, 3)
+    # A recovery found an entry of before, and writes it again.
+    await add(storage, LOST, range(2, 3))
+    await fence(storage, LOST)
+    await storage.flush()
+    await add(storage, CLOSED, range(4, 10), b"again")
+    await add(storage, TRASHED, range(5))
+    await storage.flush()
+    for ledger_id in (BURIED, DELETED):
+        await cluster.ledgers.delete(ledger_id)
+    assert await bookie.collect_garbage() == 2
+    assert await bookie.compact(0.5) > 0
+    await bookie.stop()
+
+
+async def leave_much_open(cluster: ClusterMetadata, folder: Path, killed: Path) -> None:
+    """The third life, as a kill finds it: a ledger in the trash, a log without footer, and what only the journal has."""
+    bookie = Bookie(real_host("golden"), dataclasses.replace(whole_settings(), trash_period_s=86_400.0), cluster)
+    await bookie.start()
+    storage = bookie.storage
+    await create_ledger(cluster, LATE)
+    await create_ledger(cluster, TAIL)
+    await cluster.trash.delete(TRASHED, TRASH_PERIOD_S)
+    assert await bookie.collect_garbage() == 0
+    await add(storage, LATE, range(3))
+    await storage.flush()
+    await add(storage, LATE, range(3, 6))
+    await add(storage, TAIL, range(4))
+    await fence(storage, TAIL, 2)
+    shutil.copytree(folder, killed, ignore=shutil.ignore_patterns("metadata", "LOCK"))
+    await bookie.stop()
+
+
+async def write_whole(folder: Path) -> None:
+    (folder / "metadata").mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as held, contextlib.chdir(folder):
+        killed = Path(held) / "killed"
+        cluster = await whole_cluster(folder, create=True)
+        try:
+            await lose_the_first_disks(cluster)
+            await fill(cluster)
+            await leave_much_open(cluster, folder, killed)
+        finally:
+            await cluster.aclose()
+        for directory in killed.iterdir():
+            shutil.rmtree(folder / directory.name)
+            shutil.copytree(directory, folder / directory.name)
+
+
 if __name__ == "__main__":
-    asyncio.run(write(Path(sys.argv[1])))
+    kind, target = sys.argv[1:]
+    asyncio.run({"storage": write, "whole": write_whole}[kind](Path(target).resolve()))
