@@ -10,7 +10,7 @@ TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_outlives_its_le
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.stored import StoredEntries
 
-    def forget(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object) -> bool:
+    def forget(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
         self.index.delete_ledgers(ledger_ids)
         return False
 

@@ -314,10 +314,35 @@ class Index:
         """The index now tells everything that the entry logs hold."""
         self._change("UPDATE facts SET value = 1 WHERE name = 'complete'", [()])
 
-    def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Forget ledgers and their runs; what is kept of fenced ones is added by `add`."""
+    def delete_runs(self, ledger_ids: Iterable[int], up_to_flush: int) -> bool:
+        """Forget some runs of ledgers that are to be deleted, where there are more than one transaction should hold.
+
+        Returns:
+            whether this is to be called again before `delete_ledgers`. Until that the ledgers are known, so a crash is no harm.
+        """
+        rows: list[tuple[int, ...]] = []
+        for ledger_id in ledger_ids:
+            rows += self._rows(
+                "SELECT ledger, last, flush, log, offset FROM runs WHERE ledger = ? AND flush <= ? LIMIT ?",
+                (ledger_id, up_to_flush, PAGE_OF_IDS + 1 - len(rows)),
+            )
+            if len(rows) > PAGE_OF_IDS:
+                self._change("DELETE FROM runs WHERE ledger = ? AND last = ? AND flush = ? AND log = ? AND offset = ?", rows)
+                return True
+        return False
+
+    def delete_ledgers(self, ledger_ids: Iterable[int], up_to_flush: int = 2**63 - 1) -> None:
+        """Forget ledgers and their runs; what is kept of fenced ones is added by `add`.
+
+        Args:
+            up_to_flush: what later flushes have written stays, and so does the ledger of whom that is.
+        """
+        ledgers = [(ledger_id, up_to_flush) for ledger_id in ledger_ids]
         with self._transaction() as database:
-            self._forget(database, [(ledger_id,) for ledger_id in ledger_ids])
+            database.executemany("DELETE FROM runs WHERE ledger = ? AND flush <= ?", ledgers)
+            later = "EXISTS (SELECT 1 FROM runs WHERE runs.ledger = ledgers.ledger)"
+            database.executemany(f"DELETE FROM ledgers WHERE ledger = ? AND flush <= ? AND NOT {later}", ledgers)
+            database.executemany("DELETE FROM missing WHERE ledger = ?", [ledger[:1] for ledger in ledgers])
 
     def move_runs(self, log: int, moved: Iterable[tuple[BlockInfo, int, int]], sizes: Iterable[tuple[int, int]]) -> None:
         """Runs were copied out of `log` and the copies are durable: (run, new log, new offset). Runs deleted since stay deleted."""

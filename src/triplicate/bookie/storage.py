@@ -418,14 +418,35 @@ class Storage:
             if kept is not None:
                 fenced.append(kept)
             self.cache.drop_ledger(ledger_id, kept)
-        await self._writer.run(self._write_deletion, ledger_ids, fenced)
+        up_to_flush = await self._writer.run(self._durable_flush)
+        while await self._writer.run(self.stored.index.delete_runs, ledger_ids, up_to_flush):
+            """Flushes and reads have their turn between two pages."""
+        await self._writer.run(self._write_deletion, ledger_ids, fenced, up_to_flush)
         self.ledgers.deletion_durable(ledger_ids)
+        for ledger_id in ledger_ids:
+            self._forget_again(ledger_id)
+
+    def _durable_flush(self) -> int:
+        """On the writer's worker: no flush is on its way that might not have heard of a deletion."""
+        return self.flush_number
+
+    def _forget_again(self, ledger_id: int) -> None:
+        """Drop what somebody has loaded of a ledger while it was deleted; one to which something was added since is not gone."""
+        handle, frozen = self.ledgers.get(ledger_id), self.cache.frozen
+        if handle is None or not handle.exists:
+            return
+        flushing = frozen is not None and ledger_id in frozen.tables and ledger_id not in frozen.dropped
+        if handle.dirty or flushing or ledger_id in self.cache.active:
+            # Its row in the index may be gone, and with it nobody would ever find what was added.
+            self.ledgers.touch_state(handle)
+        else:
+            self.ledgers.forget(ledger_id)
 
     @fault_point("bookie.delete_ledgers.writing")
-    def _write_deletion(self, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> None:
+    def _write_deletion(self, ledger_ids: Sequence[int], fenced: Sequence[LedgerState], up_to_flush: int) -> None:
         """On the writer's worker."""
         number = self._next_flush_number()
-        if self.stored.delete_ledgers(number, ledger_ids, fenced):
+        if self.stored.delete_ledgers(number, ledger_ids, fenced, up_to_flush):
             self.flush_number = number
 
     async def delete_dead_logs(self) -> int:

@@ -325,10 +325,11 @@ class StoredEntries:
         written.indexed = True
         self._unheard = []
 
-    def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerState]) -> bool:
+    def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerState], up_to_flush: int) -> bool:
         """Forget ledgers. What is kept of fenced ones goes into the entry log first, as a flush of that number.
 
         Args:
+            up_to_flush: as for `Index.delete_ledgers`.
             fenced: what is kept of those of them that memory knows to be fenced; of others the index says whether they were.
 
         Returns:
@@ -340,7 +341,7 @@ class StoredEntries:
             if known is not None and known[0].fenced:
                 kept[ledger_id] = known[0].tombstone()
         if not kept:
-            self.index.delete_ledgers(ledger_ids)
+            self.index.delete_ledgers(ledger_ids, up_to_flush)
             return False
         try:
             log = self.writer.states(flush_number, list(kept.values()))
@@ -348,7 +349,7 @@ class StoredEntries:
         except OSError as error:
             self.writer.abandon(error)
             raise
-        self.index.delete_ledgers([ledger_id for ledger_id in ledger_ids if ledger_id not in kept])
+        self.index.delete_ledgers([ledger_id for ledger_id in ledger_ids if ledger_id not in kept], up_to_flush)
         self.index.add(flush_number, [(log, state) for state in kept.values()], (), sizes.items())
         return True
 
