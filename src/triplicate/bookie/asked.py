@@ -44,6 +44,8 @@ class Asked:
     handle: LedgerHandle | None = None
     lac_update_ms: int | None = None
     """Of a long poll: when the last-add-confirmed advanced, milliseconds since the epoch."""
+    urgent: bool = False
+    """A read that does not wait for the pace of those who catch up."""
 
     @property
     def ledger(self) -> LedgerHandle:

@@ -6,6 +6,7 @@ Three sides touch it: the loop (`submit`, answers), the device's thread (`_form`
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -102,6 +103,8 @@ class Journal:
     ) -> None:
         self.directory = directory
         self.waiting_bytes = 0
+        self.submitted_at = -math.inf
+        """When the newest item came."""
         self.failed = False
         self.torn: TornTail | None = None
         """What replay found at the end of the files."""
@@ -255,7 +258,7 @@ class Journal:
         """
         if self._device is None or self.failed:
             raise OSError("the journal takes nothing more")
-        item.submitted_at = self._clock.monotonic()
+        item.submitted_at = self.submitted_at = self._clock.monotonic()
         self._device.submit(item)
         self._unsynced += 1
         self.waiting_bytes += item.size_bytes + ITEM_OVERHEAD_BYTES

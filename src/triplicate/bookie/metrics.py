@@ -34,6 +34,8 @@ class BookieMetrics:
         self.answers_most = gauge("bookie_answers_waiting_bytes_max", "The same of the connection that leaves the most.")
         self.frames_most = gauge("bookie_unfinished_frames_bytes_max", "Bytes of such frames of the connection that has the most.")
         self.reads_outstanding = gauge("bookie_reads_outstanding", "Reads that wait for the reader's worker.")
+        self.reads_paced = tally("bookie_reads_paced", "Answers to reads beyond the write cache that waited because adds arrived.")
+        self.read_bytes_paced = tally("bookie_read_bytes_paced", "Bytes of entries in them.")
         self.long_polls = gauge("bookkeeper_server_READ_ENTRY_LONG_POLL_WAITING", "Reads that wait for a last-add-confirmed to advance.")
         self.add_latency = distribution(
             "bookie_BOOKIE_ADD_ENTRY", "Seconds between an add's arrival and its answer: the oldest of each group."

@@ -1,15 +1,22 @@
-"""Reads beyond the write cache: queued per connection, done on the reader's worker, answered in portions."""
+"""Reads beyond the write cache: queued per connection, done on the reader's worker, answered in portions, while adds arrive at a pace.
+
+What the write cache answers is answered at once, and so a tail is never held up. Of the others some do not wait for the pace either:
+those of recoveries, and those that ask how far a ledger goes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Iterable
+from functools import partial
 from heapq import merge
 from operator import attrgetter
 
 from triplicate.bookie.asked import Asked, Peer
 from triplicate.bookie.ledgers import LedgerHandle
 from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.read_pace import ReadPace
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.stored import consecutive
 from triplicate.config import BookieSettings
@@ -38,6 +45,10 @@ BATCH_HEAD_BYTES = 24 + 8 + 4
 """What BookKeeper reckons for a batch read's answer before the first entry."""
 LIST_ENVELOPE_BYTES = LENGTH_BYTES + 64
 """Room for what stands around a list of entries."""
+CACHED_BATCH_ENTRIES = 1024
+"""Most entries in an answer that is made in a turn of the loop."""
+NEAR_THE_END_ENTRIES = 1024
+"""Whoever is no further behind the last entry of a ledger that grows follows it and does not catch up."""
 PORTION_REQUESTS = 64
 REQUESTS_PER_PEER = 16
 
@@ -51,11 +62,14 @@ class Reads:
         self._settings = settings
         self._metrics = metrics
         self._peers: dict[int, Peer] = {}
+        self._urgent: dict[int, int] = {}
+        """How many of the reads of each are urgent, where any are."""
         self._outstanding = 0
         self._held: dict[int, Peer] = {}
         """Connections that are not read until fewer reads wait."""
         metrics.reads_outstanding.set_function(lambda: self._outstanding)
         self._wanted = asyncio.Event()
+        self._pace = ReadPace(host.clock, storage.journals, settings)
 
     # On the loop.
 
@@ -67,10 +81,29 @@ class Reads:
             return
         peer = asked.peer
         if not peer.is_gone:
+            asked.urgent = self._is_urgent(asked)
             peer.reads.append(asked)
-            self._outstanding += 1
+            self._note(peer, [asked])
             self._peers[id(peer)] = peer
             self._wanted.set()
+            if asked.urgent and peer.takes_answers:
+                self._pace.hurry()
+
+    def _note(self, peer: Peer, reads: Iterable[Asked], sign: int = 1) -> None:
+        """These wait from now on; with -1: no longer."""
+        key, urgent = id(peer), 0
+        for asked in reads:
+            self._outstanding += sign
+            urgent += asked.urgent
+        if urgent:
+            self._urgent[key] = self._urgent.get(key, 0) + sign * urgent
+            if not self._urgent[key]:
+                del self._urgent[key]
+
+    @property
+    def _hurries(self) -> bool:
+        """An urgent read can be answered."""
+        return bool(self._urgent) and any(key in self._urgent and peer.takes_answers for key, peer in self._peers.items())
 
     def _cached(self, asked: Asked) -> Response | None:
         """The answer if it needs no disk, else None."""
@@ -82,13 +115,44 @@ class Reads:
             if self._storage.cache.get(handle.ledger_id, wanted) is None:
                 return None
             if isinstance(request, BatchReadRequest):
-                # The entries after the first may be on disk; the worker looks for all of them.
+                return self._cached_batch(request, handle)
+        return self.answer(asked, self._pace.batch_bytes)
+
+    def _cached_batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse | None:
+        """The answer if all of it is in the cache, else None: what is missing there may be on disk."""
+        budget = min(request.max_bytes, self._pace.batch_bytes_at_once)
+        wanted = min(request.max_count, CACHED_BATCH_ENTRIES) if request.max_count > 0 else CACHED_BATCH_ENTRIES
+        stop = min(request.start_entry_id + wanted, handle.last_entry_id + 1)
+        packed: list[bytes] = []
+        size = BATCH_HEAD_BYTES
+        for entry_id in range(request.start_entry_id, stop):
+            body = self._storage.cache.get(handle.ledger_id, entry_id)
+            if body is None:
                 return None
-        return self.answer(asked)
+            size += SIZE_FIELD.size + len(body)
+            if packed and size > budget:
+                break
+            packed += (SIZE_FIELD.pack(len(body)), body)
+        return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, packed=tuple(packed))
+
+    def _is_urgent(self, asked: Asked) -> bool:
+        """Whether a read is none of those by which somebody catches up: of a recovery, for the end of a ledger, or of what just came."""
+        request, handle = asked.request, asked.ledger
+        if isinstance(request, ListEntriesRequest):
+            return False
+        if isinstance(request, ReadLacRequest) or (isinstance(request, ReadRequest) and request.entry_id == LAST_ENTRY):
+            return True
+        if isinstance(request, ReadRequest | BatchReadRequest) and request.fence:
+            return True
+        wanted, cache = _first_entry(request, handle), self._storage.cache
+        if cache.holds(handle.ledger_id) and handle.last_entry_id - wanted < NEAR_THE_END_ENTRIES:
+            # A flush may just have taken it.
+            return True
+        return cache.get(handle.ledger_id, wanted) is not None
 
     def forget(self, peer: Peer) -> None:
         """The connection is gone."""
-        self._outstanding -= len(peer.reads)
+        self._note(peer, peer.reads, -1)
         peer.reads.clear()
         self._peers.pop(id(peer), None)
         self._held.pop(id(peer), None)
@@ -116,30 +180,31 @@ class Reads:
     async def run(self) -> None:
         """Serve the queues, fairly, one portion per turn of the loop."""
         while True:
+            if not self._peers:
+                self._wanted.clear()
+                await self._wanted.wait()
+            waited = await self._pace.wait(urgent=self._hurries)
             portion = self._portion()
             if not portion:
+                # None of those that wait takes answers now.
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
+            began = self._host.clock.monotonic()
             answers: list[Response] = []
-
-            def work(portion: list[Asked] = portion, into: list[Response] = answers) -> None:
-                size = 0
-                for asked in portion:
-                    response = self.answer(asked)
-                    into.append(response)
-                    size += _size_of(response)
-                    if size >= self._settings.read_turn_bytes:
-                        break
-
+            work = partial(self._read_portion, portion, answers, self._pace.portion_bytes, self._pace.batch_bytes)
             await self._storage.on_reader(work)
             for asked, response in zip(portion, answers, strict=False):
                 asked.answer(response)
+            self._pace.spent(began)
+            if waited:
+                self._metrics.reads_paced.inc(len(answers))
+                self._metrics.read_bytes_paced.inc(sum(map(_size_of, answers)))
             for asked in reversed(portion[len(answers) :]):
                 # A peer that just does not take answers is owed them all the same.
                 if not asked.peer.is_gone:
                     asked.peer.reads.appendleft(asked)
-                    self._outstanding += 1
+                    self._note(asked.peer, [asked])
                     self._peers[id(asked.peer)] = asked.peer
             for peer in {id(asked.peer): asked.peer for asked in portion}.values():
                 peer.reads_done()
@@ -150,9 +215,10 @@ class Reads:
         for key, peer in list(self._peers.items()):
             if not peer.takes_answers:
                 continue
-            count = min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion))
-            portion += [peer.reads.popleft() for _ in range(count)]
-            self._outstanding -= count
+            taken = min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion))
+            reads = [peer.reads.popleft() for _ in range(taken)]
+            self._note(peer, reads, -1)
+            portion += reads
             # Who was served goes behind the others.
             del self._peers[key]
             if peer.reads:
@@ -163,7 +229,17 @@ class Reads:
 
     # On the loop or on the reader's worker.
 
-    def answer(self, asked: Asked) -> Response:
+    def _read_portion(self, portion: list[Asked], answers: list[Response], most_bytes: int, batch_bytes: int) -> None:
+        """Find answers until they are so large."""
+        size = 0
+        for asked in portion:
+            response = self.answer(asked, batch_bytes)
+            answers.append(response)
+            size += _size_of(response)
+            if size >= most_bytes:
+                break
+
+    def answer(self, asked: Asked, batch_bytes: int) -> Response:
         """The complete answer. Damaged files are IO_ERROR, which everybody takes as unknown; never 'no such entry'."""
         request, handle = asked.request, asked.ledger
         try:
@@ -172,7 +248,7 @@ class Reads:
                     return self._next_entry(request, request.previous_lac, handle, asked.lac_update_ms)
                 return self._read(request, handle)
             if isinstance(request, BatchReadRequest):
-                return self._batch(request, handle)
+                return self._batch(request, handle, batch_bytes)
             if isinstance(request, ReadLacRequest):
                 return self._read_lac(request, handle)
             assert isinstance(request, ListEntriesRequest), "nothing else is read"
@@ -223,8 +299,8 @@ class Reads:
             return ReadResponse(Status.OK, request.ledger_id, request.entry_id, None, max_lac, lac_update_ms)
         return ReadResponse(status, request.ledger_id, request.entry_id)
 
-    def _batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse:
-        budget = min(request.max_bytes, self._settings.batch_read_bytes)
+    def _batch(self, request: BatchReadRequest, handle: LedgerHandle, most_bytes: int) -> BatchReadResponse:
+        budget = min(request.max_bytes, most_bytes)
         wanted = request.max_count if request.max_count > 0 else 1 << 62
         packed: list[bytes] = []
         size, taken = BATCH_HEAD_BYTES, 0

@@ -157,6 +157,13 @@ class BookieSettings:
         low=4 * KIB,
         high=GIB,
     )
+    read_share_beside_writes: float = setting(
+        0.05,
+        "Share of time that reads of what is no longer in the write cache may take while adds arrive; 1: as much as they can.",
+        unit="share of time",
+        low=0.001,
+        high=1.0,
+    )
     batch_read_bytes: int = setting(
         5 * MIB, "Largest answer to a batch read.", unit="bytes", low=4 * KIB, high=GIB, bookkeeper="maxBatchReadSize"
     )

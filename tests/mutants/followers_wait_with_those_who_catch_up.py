@@ -1,0 +1,14 @@
+"""Reads of what was just added wait for the pace of reads from entry logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_read_pace.py::test_what_just_came_is_read_at_once_while_another_catches_up"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.reads import Reads
+
+    patch(Reads, "_is_urgent", lambda self, asked: False)
+    patch(Reads, "_cached_batch", lambda self, request, handle: None)

@@ -1,0 +1,15 @@
+"""The pauses between portions of reads have no bound, however long a portion took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_read_pace.py::test_a_reader_goes_on_however_small_its_share_is"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    import math
+
+    from triplicate.bookie import read_pace
+
+    patch(read_pace, "PAUSE_MAX_S", math.inf)

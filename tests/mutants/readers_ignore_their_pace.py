@@ -1,0 +1,16 @@
+"""Who catches up never waits, though adds arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/bookie/test_read_pace.py::test_beside_adds_a_reader_has_its_share_of_the_time_and_no_more"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.read_pace import ReadPace
+
+    async def never(self: ReadPace, *, urgent: bool) -> bool:
+        return False
+
+    patch(ReadPace, "wait", never)
