@@ -23,12 +23,22 @@ from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree,
 from triplicate.runtime import Host
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
 from triplicate.sim.loop import context_of
+from triplicate.sim.plan import PLAIN
+from triplicate.sim.storage import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
+
+__all__ = [
+    "JOURNAL_DIRECTORY",
+    "LEDGER_DIRECTORY",
+    "BookieNode",
+    "ClientNode",
+    "ClusterOptions",
+    "Node",
+    "SimulatedCluster",
+    "small_bookie_settings",
+]
 
 Result = TypeVar("Result")
 
-KIB = 1024
-JOURNAL_DIRECTORY = "/data/journal"
-LEDGER_DIRECTORY = "/data/ledgers"
 AFTERMATH_S = 20.0
 """A bookie whose full disk has room again may still fail of a write that was refused for so long: the result of a write is told when all
 that was done with it is paid for, and a sync that stalls on the slowest disk takes 18 s."""
@@ -38,21 +48,7 @@ CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
 
 def small_bookie_settings(bookie_id: str) -> BookieSettings:
     """Settings under which a short run rolls journals, flushes and collects garbage many times."""
-    return BookieSettings(
-        bookie_id=bookie_id,
-        journal_directories=(JOURNAL_DIRECTORY,),
-        ledger_directories=(LEDGER_DIRECTORY,),
-        advertised_address=bookie_id,
-        journal_preallocate_bytes=64 * KIB,
-        journal_file_bytes=256 * KIB,
-        write_cache_bytes=128 * KIB,
-        flush_interval_s=1.0,
-        entry_log_bytes=128 * KIB,
-        gc_interval_s=4.0,
-        trash_period_s=0.0,
-        disk_check_interval_s=1.0,
-        reserve_bytes=0,
-    )
+    return bookie_settings(PLAIN)(bookie_id)
 
 
 @dataclass
@@ -174,6 +170,12 @@ class BookieNode(Node):
         """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
         self.lost = ""
         """Why it stays down for the rest of the run."""
+        self.wiped = ""
+        """How it lost its disks: it is another incarnation since, and answers nothing about what it may have held before."""
+        self.whole_s = 0.0
+        """From when on it keeps what it is given as any other does; it was given empty disks then."""
+        self.held = False
+        """Its disks or its index are being replaced: nobody starts it but whoever does that."""
         self._excuses: list[Excuse] = []
         self._serves = False
         self._metadata: ClusterMetadata | None = None
@@ -205,8 +207,7 @@ class BookieNode(Node):
 
     def _disk_is_struck(self) -> bool:
         disk = self.cluster.world.disk(self.name)
-        is_filled = disk.total_bytes - disk.used_bytes() > disk.free_bytes()
-        return bool(self.rotten or is_filled or disk.failing_syncs)
+        return bool(self.rotten or disk.is_filled or disk.failing_syncs)
 
     def _excuse_until_whole(self) -> None:
         """It goes down, or cannot start, while it is excused: so it is until it has come back."""
@@ -243,10 +244,10 @@ class BookieNode(Node):
 
     async def restart(self) -> None:
         """Start it, again where it cannot start for the moment. Nothing is done for one that runs, is lost, or is being started by somebody
-        else; a crash may interrupt it."""
+        else, or held; a crash may interrupt it."""
         await super().restart()
         for _ in range(self.cluster.options.starts_max):
-            if self.alive or self.lost:
+            if self.alive or self.lost or self.held:
                 return
             try:
                 await self.start()
@@ -292,10 +293,41 @@ class BookieNode(Node):
             if not self.may_fail:
                 self.cluster.failures.append(f"{self.name} does not stop in order: {error}")
 
+    @property
+    def settings(self) -> BookieSettings:
+        """What it is started with."""
+        return self.cluster.options.bookie_settings(self.name)
+
+    def make_directories(self) -> None:
+        """Empty disks are mounted where its directories are."""
+        for directory in (*self.settings.journal_directories, *self.settings.ledger_directories):
+            self.cluster.world.disk(self.name).make_directory(directory)
+
+    async def use_tool(self, program: Callable[[Host, ClusterMetadata], Awaitable[Result]], name: str) -> Result:
+        """Run an operator's program on its machine while it is down; the program's process ends with it.
+
+        Raises:
+            NodeDied: the machine was crashed meanwhile. What the program raises.
+        """
+        self.bookie = None
+        host = self.power_on()
+        try:
+            return await host.call(self._with_metadata(host.port, program), name=name)
+        finally:
+            if host.alive:
+                self.crash(keep_unsynced=True)
+
+    async def _with_metadata(self, host: Host, program: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
+        metadata = await self.open_metadata(host)
+        try:
+            return await program(host, metadata)
+        finally:
+            await metadata.aclose()
+
     async def _boot(self, host: Host) -> None:
         async with asyncio.timeout(self.cluster.options.restart_patience_s):
             self._metadata = await self.open_metadata(host)
-            bookie = Bookie(host, self.cluster.options.bookie_settings(self.name), self._metadata)
+            bookie = Bookie(host, self.settings, self._metadata)
             await bookie.start()
             self.bookie = bookie
 
@@ -390,9 +422,8 @@ class SimulatedCluster:
         administrator = Node(self, "administrator")
         host = administrator.power_on()
         await host.call(self._initialise(administrator, host.port), name="initialise")
-        for name, bookie in self.bookies.items():
-            for directory in (JOURNAL_DIRECTORY, LEDGER_DIRECTORY):
-                self.world.disk(name).make_directory(directory)
+        for bookie in self.bookies.values():
+            bookie.make_directories()
             await bookie.start()
 
     async def _initialise(self, node: Node, host: Host) -> None:

@@ -74,7 +74,8 @@ class SimulatedDisk:
         self.slowness = 1.0
         """What times of writes and syncs are multiplied by; see `slow`."""
         self.locks: dict[str, Life] = {}
-        self._foreign_bytes = 0
+        self._limits: dict[str, int] = {}
+        """Bytes that files under a prefix may occupy while something else fills the disk."""
         self._used_at_most = 0
         """A bound of `used_bytes` that costs nothing to keep."""
         self._chance = chance
@@ -155,19 +156,45 @@ class SimulatedDisk:
         self.slowness = factor
         self._recorder.note("disk.slow", self.name, factor)
 
-    def fill(self, free_bytes: int = 0) -> None:
-        """Let something else take the space but for `free_bytes`: what needs more fails with ENOSPC, until `relieve`."""
-        self._foreign_bytes = max(0, self.total_bytes - self.used_bytes() - free_bytes)
-        self._recorder.note("disk.fill", self.name, free_bytes)
+    def wipe(self) -> None:
+        """Everything is gone, as when a disk is replaced: nothing is there but the root."""
+        self.names = Names()
+        self.locks.clear()
+        self._used_at_most = 0
+        self.before_operation = None
+        self._recorder.note("disk.wipe", self.name)
 
-    def relieve(self) -> None:
+    def lose_file(self, path: str) -> None:
+        """A file is gone, for programs and on the medium."""
+        for names in (self.names.live, self.names.durable):
+            names.pop(path, None)
+        for change in self.names.pending:
+            change.moves.pop(path, None)
+        self._recorder.note("disk.lose_file", self.name, path)
+
+    def fill(self, free_bytes: int = 0, prefix: str = "/") -> None:
+        """Let something else take the space but for `free_bytes`: what needs more fails with ENOSPC, until `relieve`.
+
+        Args:
+            prefix: of the paths that this concerns, as if they were a disk of their own.
+        """
+        self._limits[prefix] = self.used_bytes(prefix) + free_bytes
+        self._recorder.note("disk.fill", self.name, free_bytes, prefix)
+
+    def relieve(self, prefix: str = "/") -> None:
         """Give back what `fill` took."""
-        self._foreign_bytes = 0
-        self._recorder.note("disk.relieve", self.name)
+        self._limits.pop(prefix, None)
+        self._recorder.note("disk.relieve", self.name, prefix)
 
-    def free_bytes(self) -> int:
-        """Space that is left."""
-        return max(0, self.total_bytes - self._foreign_bytes - self.used_bytes())
+    @property
+    def is_filled(self) -> bool:
+        """Whether something else takes the space, or a part of it."""
+        return bool(self._limits)
+
+    def free_bytes(self, path: str = "/") -> int:
+        """Space that is left for a path."""
+        left = [limit - self.used_bytes(prefix) for prefix, limit in self._limits.items() if (path + "/").startswith(prefix)]
+        return max(0, min([self.total_bytes - self.used_bytes(), *left]))
 
     def take_space(self, path: str, growth: int) -> None:
         """Let a file grow.
@@ -175,18 +202,25 @@ class SimulatedDisk:
         Raises:
             OSError: ENOSPC, there is no space for it.
         """
-        limit = self.total_bytes - self._foreign_bytes
+        limit = min(self.total_bytes, self._limits.get("/", self.total_bytes))
         if self._used_at_most + growth > limit:
             self._used_at_most = self.used_bytes()
             if self._used_at_most + growth > limit:
-                self.refused_writes += 1
-                self._recorder.note("disk.full", self.name, path, growth)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+                self._refuse(path, growth)
+        for prefix, most in self._limits.items():
+            if prefix != "/" and path.startswith(prefix) and self.used_bytes(prefix) + growth > most:
+                self._refuse(path, growth)
         self._used_at_most += growth
 
-    def used_bytes(self) -> int:
-        """Bytes that files occupy."""
-        return sum(inode.live.size for inode in self._inodes(list(self.names.live.values())))
+    def _refuse(self, path: str, growth: int) -> None:
+        self.refused_writes += 1
+        self._recorder.note("disk.full", self.name, path, growth)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def used_bytes(self, prefix: str = "/") -> int:
+        """Bytes that files occupy, those under a prefix."""
+        inodes = self._inodes([entry for path, entry in self.names.live.items() if path.startswith(prefix)])
+        return sum(inode.live.size for inode in inodes)
 
     def take_debt(self) -> float:
         """Time owed since the last call, seconds."""
@@ -331,7 +365,7 @@ class DiskPort:
 
     def free_space(self, path: str) -> tuple[int, int]:
         self._life.check()
-        return self._disk.free_bytes(), self._disk.total_bytes
+        return self._disk.free_bytes(_normal(path)), self._disk.total_bytes
 
     def log_device(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 Value = str | int | float | bool
 
 PLAN_VERSION = 1
+KIB = 1024
 SECONDS_MAX = 1000.0
 """No plan is of use that asks for more."""
 
@@ -39,6 +40,33 @@ class Strike:
 
 
 @dataclass(frozen=True)
+class Storage:
+    """How the bookies of a run are set up, all alike; see `BookieSettings` for what the names mean. The defaults are the plainest."""
+
+    journal_directories: int = 1
+    ledger_directories: int = 1
+    journal_file_bytes: int = 256 * KIB
+    write_cache_bytes: int = 128 * KIB
+    flush_interval_s: float = 1.0
+    entry_log_bytes: int = 128 * KIB
+    gc_interval_s: float = 4.0
+    compaction_threshold: float = 0.2
+    compaction_interval_s: float = 3600.0
+    major_compaction_threshold: float = 0.8
+    major_compaction_interval_s: float = 86_400.0
+    trash_period_s: float = 0.0
+    """Of clients and bookies."""
+    reserve_bytes: int = 0
+    disk_usage_threshold: float = 0.95
+    """1: nobody looks ahead, and disks fill up under the bookie's hands."""
+    recovery_adds_free_bytes: int = 64 * 1024 * KIB
+
+
+PLAIN = Storage()
+"""The plainest bookies: one directory of each kind, no trash, no reserve, no compaction within a run."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """One run.
 
@@ -54,6 +82,7 @@ class Plan:
     """A disk's sync takes up to this long. On slow disks much is under way at any moment."""
     metadata_high_s: float = 0.004
     """Delay of a metadata operation, each way, at most."""
+    storage: Storage = PLAIN
 
     def to_json(self) -> str:
         """As text that `scenario.plan_from_json` reads."""
@@ -76,9 +105,10 @@ def check_plan(plan: Plan) -> None:
             raise ValueError(f"target and other {where} are names of nodes")
         if not isinstance(strike.options, Mapping) or not all(isinstance(value, Value) for value in strike.options.values()):
             raise ValueError(f"options {where} are names with plain values")
-    for known in dataclasses.fields(plan.load):
-        if known.default is not dataclasses.MISSING:
-            _check_type(f"{known.name} of the load", getattr(plan.load, known.name), known.default)
+    for what, part in (("load", plan.load), ("storage", plan.storage)):
+        for known in dataclasses.fields(part):
+            if known.default is not dataclasses.MISSING:
+                _check_type(f"{known.name} of the {what}", getattr(part, known.name), known.default)
 
 
 def _check_seconds(name: str, value: object, *, above_zero: bool = False) -> None:

@@ -18,11 +18,12 @@ from triplicate.sim.disk import DiskTiming
 from triplicate.sim.faults import KINDS, Targets, draw_ambushes, draw_faults, play_fault
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
-from triplicate.sim.plan import PLAN_VERSION, Plan, Strike, check_plan
+from triplicate.sim.plan import PLAN_VERSION, Plan, Storage, Strike, check_plan
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.points import points_known
 from triplicate.sim.record import Fact
 from triplicate.sim.stage import PROGRESS_S, Stage
+from triplicate.sim.storage import bookie_settings, draw_storage
 
 CALM_SHARE = 1 / 3
 """For so much of a play's time again everybody has peace before the end, unless faults have lasted for longer."""
@@ -35,10 +36,31 @@ CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
 
 VIOLATIONS_SHOWN = 20
 
-OTHER_FINDINGS = ("progress", "leaks", "unhandled", "bookies", "failed")
+OTHER_FINDINGS = ("progress", "leaks", "unhandled", "bookies", "space", "failed")
 """What is found wrong beside the checkers: somebody does not come to an end; something is left behind; an error reached nobody; a bookie
-ended or did not start although nothing of it was struck; an actor met what cannot be."""
-_FOUND_BY = {"no progress": "progress", "stuck": "progress", "leak": "leaks", "unhandled": "unhandled", "bookie": "bookies"}
+ended or did not start although nothing of it was struck, or started where it must not; what was deleted still takes space; an actor met
+what cannot be."""
+_FOUND_BY = {
+    "no progress": "progress",
+    "stuck": "progress",
+    "leak": "leaks",
+    "unhandled": "unhandled",
+    "bookie": "bookies",
+    "space": "space",
+}
+
+WORK_OF_STORAGE = {
+    "compactions": "bookie.log_compacted",
+    "logs_given_back": "bookie.entry_logs_deleted",
+    "ledgers_dropped": "bookie.ledgers_deleted",
+    "rebuilds": "bookie.index_rebuilt",
+    "reserves_released": "bookie.reserve_released",
+    "directories_passed_over": "bookie.directory_passed_over",
+}
+"""What bookies did behind the journal, and the fact that tells it."""
+JUMP_MAX_S = 0.3
+"""Where deleted ledgers wait in the trash for a few seconds, no wall clock jumps by more. The period is wall time, and whoever sets a clock
+on by more than the tenth of it that is kept as a margin takes ledgers away that could still be brought back."""
 
 TENTHS = {3: "logs", 7: "databases"}
 """Seeds that end with this digit play this; all others play ledgers."""
@@ -105,11 +127,19 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
     plan = Plan(kind.name, load, sync_high_s=chance.choice([0.004, 0.004, 0.030]), metadata_high_s=chance.choice([0.004, 0.004, 0.050]))
     rooms = ("bookie", *kind.rooms)
     points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
-    targets = Targets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load))
+    storage = draw_storage(random.Random(derive_seed(seed, "storage", kind.name)))
+    targets = Targets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load), storage)
     faults = draw_faults(chance, targets, plan.duration_s)
     if kind.ambushed:
         faults += draw_ambushes(chance, targets, plan.duration_s)
-    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)))
+    if storage.trash_period_s:
+        faults = tuple(_jumping_less(strike) if strike.kind == "clock" else strike for strike in faults)
+    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage)
+
+
+def _jumping_less(strike: Strike) -> Strike:
+    seconds = float(strike.options["seconds"])
+    return replace(strike, options={**strike.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
 
 
 def play_of(seed: int) -> str:
@@ -141,10 +171,11 @@ def plan_from_json(text: str) -> Plan:
         for strike in faults:
             if strike.kind not in KINDS:
                 raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
-        plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"])
+        storage = Storage(**found["storage"])
+        plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"], storage)
         check_plan(plan)
-        times = (plan.duration_s, plan.sync_high_s, plan.metadata_high_s)
-        return Plan(plan.play, load, faults, *map(float, times))
+        seconds = [float(value) for value in (plan.duration_s, plan.sync_high_s, plan.metadata_high_s)]
+        return Plan(plan.play, load, faults, seconds[0], seconds[1], seconds[2], storage)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the plan lacks a field or has one too many: {error}") from error
 
@@ -176,8 +207,16 @@ class Scenario:
         self.plan = plan
         disk = DiskTiming(sync_high_s=plan.sync_high_s)
         self.world = World(seed, disk=disk, callbacks_max=CALLBACKS_MAX, time_max_s=TIME_MAX_S)
-        settings = ClientSettings(add_timeout_s=1.0, read_timeout_s=1.0, connect_timeout_s=1.0, long_poll_wait_s=0.5, trash_period_s=0.0)
-        options = ClusterOptions(client_settings=settings, metadata_delay_high_s=plan.metadata_high_s)
+        settings = ClientSettings(
+            add_timeout_s=1.0,
+            read_timeout_s=1.0,
+            connect_timeout_s=1.0,
+            long_poll_wait_s=0.5,
+            trash_period_s=plan.storage.trash_period_s,
+        )
+        options = ClusterOptions(
+            client_settings=settings, bookie_settings=bookie_settings(plan.storage), metadata_delay_high_s=plan.metadata_high_s
+        )
         self.cluster = SimulatedCluster(self.world, options)
         self.stage = Stage(self.world, self.cluster, plan)
         try:
@@ -265,4 +304,6 @@ class Scenario:
         copies = self.stage.history.of(Copy)
         counts["copies_missing"] = sum(1 for copy in copies if copy.payload is None and not copy.is_listed)
         counts["bookies_lost"] = len(self.stage.lost_bookies)
+        for name, kind in WORK_OF_STORAGE.items():
+            counts[name] = self.world.recorder.counts.get(kind, 0)
         return counts

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from triplicate.sim.plan import Plan, Strike
+from triplicate.sim.plan import PLAIN, Plan, Strike
 from triplicate.sim.plays import PLAYS
 from triplicate.sim.scenario import OTHER_FINDINGS, Result, found_by, run_seed
 
@@ -129,6 +129,7 @@ class _Search:
         while smaller and self.runs < self._runs_max:
             smaller = self._fewer_faults()
             smaller = self._first_that_fails(self._smaller_loads(), "a smaller load") or smaller
+            smaller = self._first_that_fails(self._plainer(), "plainer bookies") or smaller
             smaller = self._first_that_fails(self._shorter(), "a shorter run") or smaller
             smaller = self._first_that_fails(self._simpler_faults(), "a shorter fault") or smaller
         return not smaller
@@ -152,6 +153,15 @@ class _Search:
     def _smaller_loads(self) -> Iterator[Plan]:
         for load in PLAYS[self.plan.play].smaller(self.plan.load):
             yield replace(self.plan, load=load)
+
+    def _plainer(self) -> Iterator[Plan]:
+        """The plainest bookies, or bookies plainer in one thing."""
+        if self.plan.storage != PLAIN:
+            yield replace(self.plan, storage=PLAIN)
+        for field in fields(PLAIN):
+            plainest = getattr(PLAIN, field.name)
+            if getattr(self.plan.storage, field.name) != plainest:
+                yield replace(self.plan, storage=replace(self.plan.storage, **{field.name: plainest}))
 
     def _shorter(self) -> Iterator[Plan]:
         last_s = max((strike.at_s for strike in self.plan.faults), default=0.0)

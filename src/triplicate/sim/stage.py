@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Any
 
 from triplicate.client import Client
-from triplicate.sim.checkers import History
+from triplicate.sim.checkers import History, Wiped
 from triplicate.sim.cluster import ClientNode, SimulatedCluster
 from triplicate.sim.host import NodeDied, World
 from triplicate.sim.plan import Plan
@@ -33,6 +34,8 @@ class Stage:
         """How often each kind of fault struck something."""
         self.quiet = asyncio.Event()
         """Set when the faults are over and every node may run: from now on everybody must make progress."""
+        self.refused_starts = 0
+        """How often a bookie refused, as it must, to start on disks that had been emptied."""
         self.deadline_s = float("inf")
         """Set with `quiet`: when everybody must be done."""
 
@@ -48,9 +51,20 @@ class Stage:
 
     @property
     def rotten_bookies(self) -> dict[str, str]:
-        """Bookies that lost data which they had synced, and to what: at most ack quorum - 1. What they hold is counted, not judged: they
-        may answer with errors, or no longer know an entry. Those in `lost_bookies` are among them."""
+        """Bookies whose synced data has rotted. What they hold is counted, not judged: they may answer with errors, or no longer know an
+        entry. Those in `lost_bookies` are among them."""
         return {name: bookie.rotten for name, bookie in self.cluster.bookies.items() if bookie.rotten}
+
+    @property
+    def destroyed_bookies(self) -> dict[str, float]:
+        """Bookies that lost data which they had synced, by rot or with their disks, with the time from which on they hold what they are
+        given as any other does; infinite where they never do again. At most ack quorum - 1."""
+        bookies = self.cluster.bookies.items()
+        return {name: inf if bookie.rotten else bookie.whole_s for name, bookie in bookies if bookie.rotten or bookie.wiped}
+
+    def note_wiped(self, name: str) -> None:
+        """A bookie's disks are gone, with all that it held."""
+        self.history.add(Wiped(self.time(), name))
 
     def chance(self, *purpose: object) -> random.Random:
         """A random stream of its own."""

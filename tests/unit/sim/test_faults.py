@@ -42,6 +42,13 @@ STRIKES: dict[str, list[Strike]] = {
     "disk_full": [Strike("disk_full", 1.0, bookie, lasts_s=3.0, options={"free_bytes": 0}) for bookie in BOOKIES[:2]],
     "sync_failed": [Strike("sync_failed", 1.0, bookie, lasts_s=3.0, options={"prefix": "/"}) for bookie in BOOKIES],
     "bit_rot": [Strike("bit_rot", 3.0, bookie, options={"place": "ledgers"}) for bookie in BOOKIES[:1]],
+    "directory_full": [Strike("directory_full", 1.0, "bookie-1", lasts_s=3.0, options={"free_bytes": 0, "prefix": "/data/ledgers/"})],
+    "directory_rot": [Strike("directory_rot", 3.0, "bookie-1", options={"place": "entries", "prefix": "/data/ledgers/"})],
+    "wipe": [Strike("wipe", 2.0, "bookie-1", lasts_s=0.5, options={"unformatted": True})],
+    "index_lost": [
+        Strike("index_lost", 2.0, "bookie-1", lasts_s=0.2, options={"how": "garbled", "tool": True, "crashes": False}),
+        Strike("index_lost", 2.0, "bookie-2", lasts_s=0.2, options={"how": "gone", "tool": False, "crashes": True}),
+    ],
     "metadata_slow": [Strike("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],
     "metadata_lost": [Strike("metadata_lost", 1.0, lasts_s=3.0, options={"rate": 0.5})],
     "metadata_conflict": [
@@ -187,7 +194,7 @@ def test_without_losses_nothing_rots() -> None:
     for number in range(200):
         strikes = draw_faults(random.Random(number), targets, 45.0)
         assert len(strikes) >= 3
-        assert "bit_rot" not in [strike.kind for strike in strikes]
+        assert not {"bit_rot", "directory_rot", "wipe"} & {strike.kind for strike in strikes}
 
 
 def test_a_plan_of_no_faults_strikes_nothing() -> None:

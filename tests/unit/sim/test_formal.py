@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from triplicate.sim.checkers import (
@@ -79,7 +81,7 @@ def both(time_s: float = 0.0) -> list[Event]:
 
 def blamed(events: list[Event], destroyed: tuple[str, ...] = (), died_s: float | None = None) -> list[str]:
     deaths = {} if died_s is None else {"writer": [died_s]}
-    history = History(events, None, {1: 2}, dict.fromkeys(destroyed), deaths)
+    history = History(events, None, {1: 2}, dict.fromkeys(destroyed, inf), deaths)
     return [verdict.checker for verdict in judge(history, {name: CHECKERS[name] for name in INVARIANTS}) if verdict.violations]
 
 

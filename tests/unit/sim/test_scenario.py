@@ -28,6 +28,7 @@ def test_every_other_finding_has_its_name() -> None:
         "leaks": "leak: task x",
         "unhandled": "unhandled: error",
         "bookies": "bookie: bookie-1 failed",
+        "space": "space: 20 s after faults have stopped bookie-1 still holds 1 ledgers",
         "failed": "failed: AssertionError in f",
     }
     assert set(said) == set(OTHER_FINDINGS)

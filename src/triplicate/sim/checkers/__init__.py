@@ -16,17 +16,21 @@ from triplicate.sim.checkers.promises import (
     Confirmed,
     Copy,
     Deleted,
+    Denied,
     Ended,
     Event,
     MetadataWritten,
     Read,
     Sent,
     Tailed,
+    Undeleted,
+    Wiped,
     acknowledged_in_order,
     acknowledged_is_readable,
     read_stays_readable,
     same_order_for_all,
 )
+from triplicate.sim.checkers.storage import replaced_bookies_deny_nothing, undeleted_ledgers_are_whole
 
 CHECKERS: dict[str, Checker] = {
     check.__name__: check
@@ -41,6 +45,8 @@ CHECKERS: dict[str, Checker] = {
         closed_entries_have_their_copies,
         read_order_is_write_order,
         confirmed_is_acknowledged,
+        replaced_bookies_deny_nothing,
+        undeleted_ledgers_are_whole,
     )
 }
 """The judges of ledgers, by name."""
@@ -58,6 +64,7 @@ __all__ = [
     "Confirmed",
     "Copy",
     "Deleted",
+    "Denied",
     "Ended",
     "Event",
     "History",
@@ -65,6 +72,8 @@ __all__ = [
     "Read",
     "Sent",
     "Tailed",
+    "Undeleted",
     "Verdict",
+    "Wiped",
     "judge",
 ]

@@ -9,6 +9,9 @@ and never lies beyond what was acknowledged (`confirmed_is_acknowledged`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
+
 from triplicate.sim.checkers.history import History, Verdict
 from triplicate.sim.checkers.promises import (
     Acknowledged,
@@ -20,6 +23,7 @@ from triplicate.sim.checkers.promises import (
     Read,
     Sent,
     Tailed,
+    Undeleted,
     acknowledged,
     deleted,
     described,
@@ -64,6 +68,9 @@ def metadata_moves_forward(history: History, verdict: Verdict) -> None:
     for event in history.events:
         if isinstance(event, Acknowledged):
             reach[event.ledger_id] = max(reach.get(event.ledger_id, -1), event.entry_id)
+        elif isinstance(event, Undeleted) and event.ledger_id in latest:
+            # Its metadata is as it was, and its versions begin anew.
+            latest[event.ledger_id] = replace(latest[event.ledger_id], version=-1)
         elif isinstance(event, MetadataWritten):
             before = latest.get(event.ledger_id)
             latest[event.ledger_id] = event
@@ -130,12 +137,17 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
 def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
     """Each entry of a closed ledger is held by its ack quorum, less those of its bookies whose disks were destroyed.
 
-    Judged where copies were counted, as they are when all is over. A copy on a destroyed disk stands in for none that a sound one lacks.
+    Judged where copies were counted, as they are when all is over. A copy on a destroyed disk stands in for none that a sound one lacks. A
+    bookie whose disks were replaced is a sound one for ledgers that were made afterwards.
     """
     copies: dict[Place, int] = {}
     destroyed: dict[Place, int] = {}
+    made: dict[int, float] = {}
+    for written in history.of(MetadataWritten):
+        made.setdefault(written.ledger_id, written.time_s)
     for event in history.of(Copy):
-        place, is_destroyed = (event.ledger_id, event.entry_id), event.bookie_id in history.destroyed
+        whole_s = history.destroyed.get(event.bookie_id, -inf)
+        place, is_destroyed = (event.ledger_id, event.entry_id), made.get(event.ledger_id, -inf) <= whole_s > -inf
         copies[place] = copies.get(place, 0) + (not is_destroyed and (event.payload is not None or event.is_listed))
         destroyed[place] = destroyed.get(place, 0) + is_destroyed
     for place, count in copies.items():

@@ -30,14 +30,15 @@ class History:
     """Events in the order in which they happened.
 
     `final_reader` names the reader that, when all was over, read every entry that its ledger has. `ack_quorums` gives, for each ledger
-    whose copies were counted, how many copies it asks for. `destroyed` names the bookies that lost what they had synced. `deaths`
-    gives, for each node that was struck down, when: whoever ran on it was not told what it should have been told in that moment.
+    whose copies were counted, how many copies it asks for. `destroyed` names the bookies that lost what they had synced, with the time from
+    which on they held again what they were given; infinite, if never. `deaths` gives, for each node that was struck down, when: whoever ran
+    on it was not told what it should have been told in that moment.
     """
 
     events: list[Any] = field(default_factory=list)
     final_reader: str | None = None
     ack_quorums: dict[int, int] = field(default_factory=dict)
-    destroyed: dict[str, None] = field(default_factory=dict)
+    destroyed: dict[str, float] = field(default_factory=dict)
     deaths: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, event: object) -> None:

@@ -122,6 +122,33 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class Undeleted:
+    """A deleted ledger was brought back. `in_time`: while its bookies had to keep its entries; otherwise nothing of it need be readable."""
+
+    time_s: float
+    ledger_id: int
+    in_time: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wiped:
+    """A bookie lost all its disks; it came back with empty ones."""
+
+    time_s: float
+    bookie_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A bookie that was asked at this time said explicitly that it has no such entry."""
+
+    time_s: float
+    bookie_id: str
+    ledger_id: int
+    entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
 
@@ -133,7 +160,7 @@ class Copy:
     """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Copy
+Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Undeleted | Wiped | Denied | Copy
 
 
 def acknowledged(history: History) -> dict[Place, float]:
@@ -156,8 +183,14 @@ def seen(history: History) -> dict[Place, tuple[float, str]]:
 
 
 def deleted(history: History) -> dict[int, float]:
-    """When which ledger was deleted."""
-    return {event.ledger_id: event.time_s for event in history.of(Deleted)}
+    """When which ledger was deleted, but for those that were brought back in time."""
+    gone: dict[int, float] = {}
+    for event in history.events:
+        if isinstance(event, Deleted):
+            gone.setdefault(event.ledger_id, event.time_s)
+        elif isinstance(event, Undeleted) and event.in_time:
+            gone.pop(event.ledger_id, None)
+    return gone
 
 
 def denied(history: History) -> Iterator[Read]:

@@ -10,7 +10,7 @@ import asyncio
 import random
 from dataclasses import replace
 
-from triplicate.sim.faults import ambushes, disks, links, metadata, processes
+from triplicate.sim.faults import ambushes, disks, links, metadata, processes, storage
 from triplicate.sim.faults.ambushes import draw_ambushes
 from triplicate.sim.faults.kind import FaultKind, Targets
 from triplicate.sim.plan import Strike
@@ -21,6 +21,8 @@ __all__ = ["KINDS", "FaultKind", "Targets", "draw_ambushes", "draw_faults", "pla
 ON_RATE = 0.3
 """How likely a kind is on in a seed."""
 STRIKES_MIN, STRIKES_MAX = 3, 8
+STORAGE_RATE = 0.3
+"""How likely a seed has one more strike of those that concern a bookie's storage as a whole."""
 DRAWS_MAX = 200
 
 KINDS: dict[str, FaultKind] = {
@@ -38,7 +40,11 @@ KINDS: dict[str, FaultKind] = {
     "disk_slow": FaultKind("a disk's writes and syncs take many times as long", disks.draw_slow, disks.slow),
     "disk_full": FaultKind("a disk has no space left for a while", disks.draw_full, disks.full),
     "sync_failed": FaultKind("a sync fails, and what it was to save is gone", disks.draw_sync_failed, disks.sync_failed),
+    "directory_full": FaultKind("one of several ledger directories has no space left", disks.draw_directory_full, disks.full),
     "bit_rot": FaultKind("bits of what one bookie had synced change", disks.draw_rot, disks.rot),
+    "directory_rot": FaultKind("entry logs in one of several directories rot", disks.draw_directory_rot, disks.rot),
+    "wipe": FaultKind("a bookie loses its disks, and is given empty ones: another incarnation", storage.draw_wipe, storage.wipe),
+    "index_lost": FaultKind("a stopped bookie's index is lost or damaged, and made anew", storage.draw_index_lost, storage.lose_index),
     "metadata_slow": FaultKind("metadata operations take many times as long", metadata.draw_slow, metadata.slow),
     "metadata_lost": FaultKind("metadata connections are lost, before or after the change", metadata.draw_lost, metadata.lose),
     "metadata_conflict": FaultKind("somebody else changes a node between read and change", metadata.draw_conflict, metadata.conflict),
@@ -47,6 +53,9 @@ KINDS: dict[str, FaultKind] = {
 }
 """All kinds, by the name in a `Strike`."""
 
+DESTROYING = ("bit_rot", "directory_rot", "wipe")
+"""Kinds that destroy what was synced: together they strike at most ack quorum - 1 bookies of a seed."""
+OF_STORAGE = ("wipe", "index_lost", "directory_full", "directory_rot")
 DRAWN = tuple(name for name in KINDS if name != "ambush")
 """Those that `draw_faults` draws; ambushes come on top, where a play wants them."""
 
@@ -67,8 +76,10 @@ def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> t
             break
         # Where none of the kinds that are on finds anything to strike, all are on.
         kind = chance.choice(kinds if number < DRAWS_MAX // 2 else DRAWN)
+        if number == 0 and chance.random() < STORAGE_RATE:
+            kind = chance.choice(OF_STORAGE)
         strike = KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.85))
-        if strike is not None and strike.kind == "bit_rot":
+        if strike is not None and strike.kind in DESTROYING:
             strike = replace(strike, target=chance.choice(victims))
         if strike is not None:
             strikes.append(strike)

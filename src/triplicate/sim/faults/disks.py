@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.faults.kind import Targets, undone
 from triplicate.sim.image import Inode
 from triplicate.sim.plan import Strike, Value
 from triplicate.sim.stage import Stage
+from triplicate.sim.storage import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, ledger_directories
 
 KIB = 1024
 BLOCK_BYTES = 4096
@@ -46,18 +46,28 @@ def draw_full(chance: random.Random, targets: Targets, at_s: float) -> Strike:
     return Strike("disk_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
 
 
+def draw_directory_full(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
+    """One ledger directory that has little or no space left, while the others have room."""
+    directories = ledger_directories(targets.storage)
+    if len(directories) < 2:
+        return None
+    options: dict[str, Value] = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB]), "prefix": chance.choice(directories) + "/"}
+    return Strike("directory_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+
+
 async def full(stage: Stage, strike: Strike) -> None:
     """Let somebody else's files fill a disk, and be deleted later."""
-    disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
-    before = disk.refused_writes
+    disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options.get("prefix", "/"))
+    refused, writes = disk.refused_writes, disk.operations
     node.let_fail()
-    stage.announce("disk_full", node=strike.target, free_bytes=int(strike.options["free_bytes"]))
-    disk.fill(int(strike.options["free_bytes"]))
-    with undone(disk.relieve):
+    stage.announce(strike.kind, node=strike.target, free_bytes=int(strike.options["free_bytes"]), under=prefix)
+    disk.fill(int(strike.options["free_bytes"]), prefix)
+    with undone(lambda: disk.relieve(prefix)):
         await asyncio.sleep(strike.lasts_s)
         noticed = node.alive and node.bookie is not None and node.bookie.read_only
-    if noticed or disk.refused_writes > before:
-        stage.count_strike("disk_full")
+    # A bookie that has other directories need not try to write in one that is full.
+    if noticed or disk.refused_writes > refused or (prefix != "/" and disk.operations > writes):
+        stage.count_strike(strike.kind)
 
 
 def draw_sync_failed(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -90,13 +100,22 @@ def draw_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | N
     return Strike("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
+def draw_directory_rot(chance: random.Random, targets: Targets, at_s: float) -> Strike | None:
+    """A stretch of an entry log in one of several ledger directories changes; the others are sound."""
+    directories = ledger_directories(targets.storage)
+    if targets.losses_max < 1 or len(directories) < 2:
+        return None
+    options: dict[str, Value] = {"place": "entries", "prefix": chance.choice(directories) + "/", "restarts": chance.random() < 0.4}
+    return Strike("directory_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
+
+
 async def rot(stage: Stage, strike: Strike) -> None:
     """Flip bits on the medium. The bookie may find out when it reads, or when it starts; or never."""
     disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
     chance = stage.world.chance("rot", strike.target, strike.at_s)
     places: list[str] = []
     if strike.options["place"] == "entries":
-        stretch = rot_stretch(disk, chance)
+        stretch = rot_stretch(disk, chance, str(strike.options.get("prefix", LEDGER_DIRECTORY)))
         places += [f"{stretch[0]}:{stretch[1]}"] if stretch is not None else []
     else:
         for _ in range(int(strike.options.get("bits", 1))):
@@ -106,7 +125,7 @@ async def rot(stage: Stage, strike: Strike) -> None:
     if places:
         node.let_fail()
         node.rotten = node.rotten or f"bit rot at {places[0]}"
-        stage.strike("bit_rot", node=strike.target, places=" ".join(places))
+        stage.strike(strike.kind, node=strike.target, places=" ".join(places))
         if strike.options.get("restarts") and node.alive:
             node.crash(keep_unsynced=True)
             await asyncio.sleep(strike.lasts_s)
@@ -136,7 +155,7 @@ def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
     return path, offset
 
 
-def rot_stretch(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
+def rot_stretch(disk: SimulatedDisk, chance: random.Random, prefix: str = LEDGER_DIRECTORY) -> tuple[str, int] | None:
     """Rot a stretch of an entry log, as a scratch on the medium does: one bit somewhere is in an entry that somebody reads only rarely.
 
     Returns:
@@ -145,7 +164,7 @@ def rot_stretch(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
     logs = [
         (path, inode)
         for path, inode in sorted(disk.names.live.items())
-        if isinstance(inode, Inode) and path.startswith(LEDGER_DIRECTORY) and path.endswith(ENTRY_LOG_SUFFIX) and inode.durable.data
+        if isinstance(inode, Inode) and path.startswith(prefix) and path.endswith(ENTRY_LOG_SUFFIX) and inode.durable.data
     ]
     if not logs:
         return None

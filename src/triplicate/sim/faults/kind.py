@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from triplicate.sim.plan import Strike
+from triplicate.sim.plan import PLAIN, Storage, Strike
 from triplicate.sim.stage import Stage
 
 
@@ -22,6 +22,7 @@ class Targets:
     """Fault points that this play's nodes may come to."""
     losses_max: int = 0
     """How many bookies may lose data which they had synced: ack quorum - 1."""
+    storage: Storage = PLAIN
 
     def any_node(self, chance: random.Random, *, bookie_rate: float = 0.6) -> str:
         """One node; more often a bookie than not."""

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from triplicate.client import Client, LedgerReader, WriteHandle
 from triplicate.errors import FormatError
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, decode_metadata, write_set
-from triplicate.sim.checkers import Acknowledged, Confirmed, Deleted, Ended, MetadataWritten, Sent
-from triplicate.sim.host import SimulatedHost
+from triplicate.sim.checkers import Acknowledged, Confirmed, Deleted, Ended, MetadataWritten, Sent, Undeleted
+from triplicate.sim.host import WALL_SKEW_MAX_S, SimulatedHost
 from triplicate.sim.plays.ledger_load import LedgerLoad
 from triplicate.sim.stage import Stage
 
 PASSWORD = b"simulated"
+CLOCKS_APART_S = 2 * WALL_SKEW_MAX_S + 1.0
+"""The trash period is wall time of three parties; who brings a ledger back so much before its end must find all of it."""
 
 STATES = {LedgerState.OPEN: "open", LedgerState.IN_RECOVERY: "in recovery", LedgerState.CLOSED: "closed"}
 
@@ -48,6 +50,9 @@ class Book:
     """Who recovers it, and when; set when it is made for those whose writer lives, otherwise when it was left."""
     buried: bool = False
     deleted: bool = False
+    """Somebody has asked for its deletion."""
+    wanted_back: bool = False
+    """And for its return."""
 
     @property
     def is_plain(self) -> bool:
@@ -73,7 +78,13 @@ class Shelf:
         self.counts: dict[str, int] = {}
         self.acknowledged_count = 0
         self._seen: dict[str, bytes] = {}
-        rot = any(strike.kind == "bit_rot" for strike in stage.plan.faults)
+        self.born_s: dict[int, float] = {}
+        """When the metadata of each ledger appeared first."""
+        self.gone_s: dict[int, float] = {}
+        """Ledgers that are deleted, and when they were."""
+        self.late: dict[int, None] = {}
+        """Ledgers that came back when their bookies may have dropped them: nothing of them need be readable."""
+        rot = any(strike.kind in ("bit_rot", "directory_rot") for strike in stage.plan.faults)
         # Without a digest nobody can see that bits have rotted.
         self.digest = DigestType.CRC32C if rot and load.digest == "DUMMY" else DigestType[load.digest]
         stage.cluster.store.observer = self._observe
@@ -157,6 +168,8 @@ class Shelf:
             if ledger_id is None:
                 continue
             if self.stage.cluster.store.exists(path) is None:
+                self._seen.pop(path, None)
+                self.gone_s[ledger_id] = self.stage.time()
                 self.stage.history.add(Deleted(self.stage.time(), ledger_id))
                 # Nothing of a deleted ledger need be readable, so this must not be how a loss looks.
                 if any(book.ledger_id == ledger_id and not book.deleted for book in self.books):
@@ -166,10 +179,23 @@ class Shelf:
             if self._seen.get(path) == data:
                 continue
             self._seen[path] = data
+            self.born_s.setdefault(ledger_id, self.stage.time())
+            self._note_return(ledger_id)
             try:
                 self.stage.history.add(written(self.stage.time(), ledger_id, stat.version, decode_metadata(data)))
             except FormatError as error:
                 self.stage.problems.append(f"the metadata of ledger {ledger_id} cannot be read: {error}")
+
+    def _note_return(self, ledger_id: int) -> None:
+        """Of a deleted ledger that is there again."""
+        gone_s = self.gone_s.pop(ledger_id, None)
+        if gone_s is None or not any(book.ledger_id == ledger_id and book.wanted_back for book in self.books):
+            return
+        in_time = self.stage.time() - gone_s <= self.stage.plan.storage.trash_period_s - CLOCKS_APART_S
+        if not in_time:
+            self.late[ledger_id] = None
+        self.count("undeletions" if in_time else "undeletions_late")
+        self.stage.history.add(Undeleted(self.stage.time(), ledger_id, in_time))
 
 
 def ledger_of(path: str) -> int | None:

@@ -60,6 +60,10 @@ class LedgerLoad:
     """This share of the recoveries of what somebody still writes meets writer and recoverer far from different bookies."""
     delete_share: float = 0.0
     """Of the ledgers it has recovered, a recoverer deletes this share a while later."""
+    undelete_share: float = 0.0
+    """Of the ledgers it has deleted, a recoverer wants this share back, where there is a trash."""
+    clears: bool = False
+    """When all is read everything is deleted, and bookies must give back the space."""
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
@@ -112,7 +116,9 @@ def draw_load(chance: random.Random) -> LedgerLoad:
         zombie_share=chance.choice([0.0, 0.3, 0.6]),
         zombie_delay_s=chance.choice([0.5, 3.0]),
         skew_share=chance.choice([0.0, 0.9]),
-        delete_share=chance.choice([0.0, 0.0, 0.3]),
+        delete_share=chance.choice([0.0, 0.3, 0.6]),
+        undelete_share=chance.choice([0.0, 0.5, 0.5]),
+        clears=chance.random() < 0.3,
     )
 
 
@@ -140,9 +146,11 @@ def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
             yield replace(load, **{name: value})
     plainest: dict[str, Any] = dataclasses.asdict(LedgerLoad(payload_high_bytes=100, dormant_share=0.0, zombie_share=0.0))
     words = "wire digest explicit_lac_s window_entries window_bytes payload_high_bytes"
-    shares = "dormant_share zombie_share skew_share break_share delete_share"
+    shares = "dormant_share zombie_share skew_share break_share delete_share undelete_share"
     for name in f"{words} {shares}".split():
         if now[name] not in (plainest[name], 1.0):
             yield replace(load, **{name: plainest[name]})
+    if load.clears:
+        yield replace(load, clears=False)
     if load.writers != ("plain",) * len(load.writers):
         yield replace(load, writers=("plain",) * len(load.writers))

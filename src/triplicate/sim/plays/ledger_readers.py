@@ -24,7 +24,7 @@ from triplicate.errors import (
 )
 from triplicate.ledger import Availability, absent_answers_needed
 from triplicate.runtime import TaskScope
-from triplicate.sim.checkers import Confirmed, Copy, Read, Tailed
+from triplicate.sim.checkers import Confirmed, Copy, Denied, Read, Tailed
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, holders, pause, reading, speaking
 
 Result = TypeVar("Result")
@@ -171,6 +171,7 @@ class Prober:
             if entry is not None:
                 self._note(started_s, book, entry_id, entry.payload)
                 continue
+            self._stage.history.add(Denied(started_s, bookie_id, book.ledger_id, entry_id))
             absent += 1
             if absent >= absent_answers_needed(reader.metadata.write_quorum, reader.metadata.ack_quorum):
                 self._note(started_s, book, entry_id, None)
@@ -243,7 +244,7 @@ class FinalReader:
         self._stage.history.final_reader = self.NAME
         # Version 2 alone has batches.
         async with speaking(client, "v2") as batching, TaskScope(self.NAME) as scope:
-            queue = [ledger_id async for ledger_id in client.ledger_ids()]
+            queue = [ledger_id async for ledger_id in client.ledger_ids() if ledger_id not in self._shelf.late]
             queue.reverse()
             for number in range(self.AT_A_TIME):
                 scope.spawn(self._work(client, batching, queue), name=f"final reading {number}")
@@ -291,7 +292,7 @@ class FinalReader:
         for few or none. A batch is asked of the first bookie that should hold its first entry, and what follows of the same one.
         """
         stage, metadata = self._stage, closed.metadata
-        asked = [name for name in stage.rotten_bookies if name not in stage.lost_bookies]
+        asked = [name for name in stage.destroyed_bookies if name not in stage.lost_bookies]
         if not asked or metadata.ensemble_size > metadata.write_quorum:
             return
         stretches: list[tuple[int, int]] = []
@@ -322,11 +323,13 @@ class FinalReader:
                 if bookie_id not in lists:
                     lists[bookie_id] = await self._ask_list(reader, bookie_id)
         starts = {segment.first_entry_id for segment in reader.metadata.segments}
+        doubtful = [name for name in lists if self._is_doubtful(name, reader.ledger_id)]
         for entry_id in range(last + 1):
             is_read = entry_id in starts or entry_id == last or self._chance.random() < 0.1
             for bookie_id in holders(reader.metadata, entry_id):
                 is_held = entry_id in lists[bookie_id]
-                if is_held and is_read:
+                # One that was replaced says nothing about what it may have held, and must hold to that.
+                if (is_held or bookie_id in doubtful) and is_read:
                     await self._read_copy(reader, bookie_id, entry_id)
                 else:
                     self._stage.history.add(Copy(bookie_id, reader.ledger_id, entry_id, None, is_held))
@@ -336,22 +339,38 @@ class FinalReader:
         if bookie_id in self._stage.lost_bookies:
             return Availability(())
         try:
-            return await self._patiently(lambda: reader.entries_on(bookie_id), bookie_id)
+            asked_s = self._stage.time()
+            found = await self._patiently(lambda: reader.entries_on(bookie_id), bookie_id)
         except BookieError as error:
-            self._note_damage(bookie_id, error)
+            self._note_damage(bookie_id, reader.ledger_id, error)
             return Availability(())
+        if self._is_doubtful(bookie_id, reader.ledger_id):
+            denied = [entry_id for entry_id in range(reader.last_add_confirmed + 1) if entry_id not in found]
+            for entry_id in denied[:1]:
+                self._stage.history.add(Denied(asked_s, bookie_id, reader.ledger_id, entry_id))
+        return found
 
     async def _read_copy(self, reader: LedgerReader, bookie_id: str, entry_id: int) -> None:
-        payload = None
+        payload, asked_s = None, self._stage.time()
         try:
             entry = await self._patiently(lambda: reader.read_from(bookie_id, entry_id), bookie_id)
             payload = None if entry is None else entry.payload
+            if entry is None:
+                self._stage.history.add(Denied(asked_s, bookie_id, reader.ledger_id, entry_id))
         except (BookieError, DigestMismatch) as error:
-            self._note_damage(bookie_id, error)
+            self._note_damage(bookie_id, reader.ledger_id, error)
         self._stage.history.add(Copy(bookie_id, reader.ledger_id, entry_id, payload))
 
-    def _note_damage(self, bookie_id: str, error: Exception) -> None:
+    def _is_doubtful(self, bookie_id: str, ledger_id: int) -> bool:
+        """Whether the bookie was replaced and may have held something of this ledger before."""
+        node = self._stage.cluster.bookies[bookie_id]
+        return bool(node.wiped) and self._shelf.born_s.get(ledger_id, 0.0) <= node.whole_s
+
+    def _note_damage(self, bookie_id: str, ledger_id: int, error: Exception) -> None:
         self._stage.note_unknown(error)
+        if self._is_doubtful(bookie_id, ledger_id):
+            self._shelf.count("doubtful_copies")
+            return
         self._shelf.count("damaged_copies")
         if bookie_id not in self._stage.rotten_bookies:
             self._stage.problems.append(f"{bookie_id}, whose disk is sound, holds a damaged copy: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.client import Client
-from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError, NoSuchLedger
+from triplicate.errors import BookieError, EnvironmentFault, LedgerError, LedgerExists, MetadataError, NoSuchLedger
 from triplicate.sim.loop import context_of
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
 
@@ -29,6 +29,8 @@ class Recoverer:
         self._stage = shelf.stage
         self._name = name
         self._current: Book | None = None
+        self._returns: dict[int, float] = {}
+        """Deleted ledgers that are wanted back, and when."""
         self._chance = self._stage.chance(name)
 
     async def __call__(self, client: Client) -> None:
@@ -40,6 +42,8 @@ class Recoverer:
                 self._current = book
                 await self._recover(client, book)
                 self._current = None
+            elif (ledger_id := self._wanted_back()) is not None:
+                await self._bring_back(client, ledger_id)
             elif self._stage.quiet.is_set() and not self._shelf.writing and all(book.ended for book in self._shelf.books):
                 return
             else:
@@ -123,3 +127,24 @@ class Recoverer:
             self._stage.note_unknown(error)
         else:
             self._shelf.count("deletions")
+            if self._stage.plan.storage.trash_period_s and self._chance.random() < self._shelf.load.undelete_share:
+                self._want_back(book)
+
+    def _want_back(self, book: Book) -> None:
+        """Bring it back after a while, which this recoverer's life may not see."""
+        book.wanted_back = True
+        wait_s = self._chance.uniform(0.0, self._stage.plan.storage.trash_period_s * 0.9)
+        self._returns[book.ledger_id] = self._stage.time() + wait_s
+
+    def _wanted_back(self) -> int | None:
+        """A deleted ledger whose time to return has come."""
+        now, quiet = self._stage.time(), self._stage.quiet.is_set()
+        return next((ledger_id for ledger_id, when_s in self._returns.items() if when_s <= now or quiet), None)
+
+    async def _bring_back(self, client: Client, ledger_id: int) -> None:
+        del self._returns[ledger_id]
+        try:
+            await client.undelete(ledger_id)
+        except (MetadataError, NoSuchLedger, LedgerExists) as error:
+            # Too late, or nobody knows.
+            self._stage.note_unknown(error)

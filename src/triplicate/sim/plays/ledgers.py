@@ -10,6 +10,7 @@ from typing import ClassVar
 from triplicate.sim.checkers import CHECKERS, History
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.ledger_books import Shelf
+from triplicate.sim.plays.ledger_clearance import Clearance
 from triplicate.sim.plays.ledger_load import LedgerLoad, draw_load, smaller_loads
 from triplicate.sim.plays.ledger_readers import FinalReader, Prober, Tailer
 from triplicate.sim.plays.ledger_recoverers import Recoverer
@@ -46,6 +47,15 @@ class LedgerPlay(Play):
         "recoveries_skewed",
         "breaks",
         "ensemble_changes",
+        "undeletions",
+        "clearances",
+        "refused_starts",
+        "compactions",
+        "logs_given_back",
+        "ledgers_dropped",
+        "rebuilds",
+        "reserves_released",
+        "directories_passed_over",
     )
 
     def __init__(self, stage: Stage, load: LedgerLoad) -> None:
@@ -84,15 +94,17 @@ class LedgerPlay(Play):
     async def finish(self) -> None:
         await self.stage.by_deadline(self._tasks)
         self.shelf.bury_all()
-        self.stage.history.destroyed = dict.fromkeys(self.stage.rotten_bookies)
+        self.stage.history.destroyed = self.stage.destroyed_bookies
         # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
         self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
         await self.stage.by_deadline([self.stage.keep(FinalReader.NAME, FinalReader(self.shelf))])
+        await Clearance(self.shelf).carry_out()
 
     def counts(self) -> dict[str, int]:
         counts = dict.fromkeys(self.counted, 0)
         for name, count in [*event_counts(self.stage.history).items(), *self.shelf.counts.items()]:
             counts[name] = counts.get(name, 0) + count
+        counts["refused_starts"] = self.stage.refused_starts
         return counts
 
 

@@ -1,0 +1,88 @@
+"""The end of a play of ledgers: what was deleted is gone from the bookies, and its space is given back."""
+
+from __future__ import annotations
+
+import asyncio
+
+from triplicate.client import Client
+from triplicate.errors import MetadataError, TriplicateError
+from triplicate.sim.cluster import BookieNode
+from triplicate.sim.host import NodeDied
+from triplicate.sim.image import Inode
+from triplicate.sim.plays.ledger_books import Shelf
+from triplicate.sim.storage import LEDGER_DIRECTORY
+
+LOOK_S = 1.0
+ROUNDS = 3
+"""A bookie must have dropped what is deleted after the trash period and so many of its rounds,"""
+SPARE_S = 12.0
+"""and this time beside, in which a round that could not be finished is made again, and what has no room waits."""
+LOGS_LEFT = 4
+"""Entry logs that may stay although nothing lives: those that are being filled, by flushes and by compaction, the one with which the newest
+flush ends, and one that holds fences of what was deleted."""
+ENTRY_LOG_SUFFIX = ".entries"
+
+
+class Clearance:
+    """Waits until every sound bookie has dropped what is deleted."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._stage = shelf.stage
+
+    async def carry_out(self) -> None:
+        """See the class."""
+        shelf, stage, storage = self._shelf, self._stage, self._stage.plan.storage
+        if shelf.load.clears:
+            # What is deleted from here on is no loss.
+            stage.cluster.store.observer = None
+            await stage.by_deadline([stage.keep("clearance", self._delete_all)])
+        elif not shelf.gone_s:
+            return
+        bound_s = storage.trash_period_s + ROUNDS * storage.gc_interval_s + SPARE_S
+        began_s = stage.time()
+        left = [node for node in stage.cluster.bookies.values() if not node.lost and not node.rotten]
+        why: dict[str, str] = {}
+        while left and stage.time() <= began_s + bound_s:
+            why = {node.name: await self._what_is_left(node) for node in left}
+            left = [node for node in left if why[node.name]]
+            if left:
+                await asyncio.sleep(LOOK_S)
+        for node in left:
+            stage.problems.append(f"space: {bound_s:.0f} s after faults have stopped {node.name} {why[node.name]}")
+        if shelf.load.clears:
+            shelf.count("clearances")
+
+    async def _delete_all(self, client: Client) -> None:
+        ledger_ids = [ledger_id async for ledger_id in client.ledger_ids()]
+        for ledger_id in ledger_ids:
+            while True:
+                try:
+                    await client.metadata.ledgers.delete(ledger_id)
+                    break
+                except MetadataError as error:
+                    self._stage.note_unknown(error)
+            self._shelf.gone_s[ledger_id] = self._stage.time()
+
+    async def _what_is_left(self, node: BookieNode) -> str:
+        """What a bookie still holds of deleted ledgers; empty when there is nothing."""
+        bookie, host = node.bookie, node.host
+        if bookie is None or host is None or not host.alive:
+            return "does not run"
+        try:
+            held = await host.call(bookie.storage.ledger_ids(), name="look at ledgers")
+        except (NodeDied, TriplicateError, OSError) as error:
+            return f"cannot say what it holds: {error}"
+        left = [ledger_id for ledger_id in held if ledger_id in self._shelf.gone_s]
+        if left:
+            return f"still holds {len(left)} ledgers that are deleted, {left[0]} among them"
+        if not self._shelf.load.clears:
+            return ""
+        logs = [entry for path, entry in self._stage.world.disk(node.name).names.live.items() if is_entry_log(path)]
+        size = sum(entry.live.size for entry in logs if isinstance(entry, Inode))
+        return f"still has {len(logs)} entry logs with {size} bytes, and no ledger" if len(logs) > LOGS_LEFT else ""
+
+
+def is_entry_log(path: str) -> bool:
+    """By its name."""
+    return path.startswith(LEDGER_DIRECTORY) and path.endswith(ENTRY_LOG_SUFFIX)
