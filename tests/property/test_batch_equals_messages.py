@@ -24,8 +24,10 @@ from triplicate.wire import (
     decode_request,
     decode_response,
     encode_add_responses,
+    encode_alternating_add_responses,
     encode_request,
     encode_response,
+    iter_adds,
     next_frame,
     scan_add_responses,
     scan_adds,
@@ -103,6 +105,16 @@ def requests_in_bulk(buffer: bytes, position: int, found: list[object]) -> int:
     return run.offsets[-1]
 
 
+def requests_one_by_one(buffer: bytes, position: int, found: list[object]) -> int:
+    for master_key, ledger_id, entry_id, last_add_confirmed, start, stop in iter_adds(buffer, position, len(buffer), LIMIT):
+        body = buffer[start:stop]
+        assert buffer[position:stop] == add_prefix(len(body), 0, master_key) + body
+        assert struct.unpack_from(">qqq", body) == (ledger_id, entry_id, last_add_confirmed)
+        found.append(AddRequest(ledger_id, entry_id, master_key, body))
+        position = stop
+    return position
+
+
 def answers_in_bulk(buffer: bytes, position: int, found: list[object]) -> int:
     run = scan_add_responses(buffer, position, len(buffer))
     if run is None:
@@ -142,6 +154,12 @@ def test_adds_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> Non
 
 
 @settings(deadline=None, max_examples=400)
+@given(REQUEST_STREAMS, CUTS)
+def test_adds_one_by_one_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
+    assert bulk_loop(pieces(stream, cuts), decode_request, requests_one_by_one) == plain_loop(stream, decode_request)
+
+
+@settings(deadline=None, max_examples=400)
 @given(ANSWER_STREAMS, CUTS)
 def test_answers_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     assert bulk_loop(pieces(stream, cuts), decode_response, answers_in_bulk) == plain_loop(stream, decode_response)
@@ -152,3 +170,13 @@ def test_answers_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> 
 def test_answers_in_bulk_are_written_as_messages_are(ledger_id: int, entry_ids: list[int], status: Status) -> None:
     expected = b"".join(encode_response(AddResponse(status, ledger_id, entry_id)) for entry_id in entry_ids)
     assert encode_add_responses(ledger_id, entry_ids, status) == expected
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=20), st.sampled_from(Status))
+def test_answers_of_alternating_ledgers_are_written_as_messages_are(pairs: list[tuple[int, int]], status: Status) -> None:
+    expected = b"".join(encode_response(AddResponse(status, *pair)) for pair in pairs)
+    assert encode_alternating_add_responses([pair[0] for pair in pairs], [pair[1] for pair in pairs], status) == expected

@@ -6,7 +6,7 @@ order of arrival, so a force, which is a barrier in that journal, covers them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -15,14 +15,17 @@ from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.journal import GroupType
 from triplicate.bookie.dialects import Adds, Dialect
 from triplicate.bookie.journal import Answered, Journal, JournalItem
-from triplicate.bookie.ledgers import LedgerHandle, lac_of_entry
+from triplicate.bookie.ledgers import LedgerHandle, Verification, lac_of_entry
 from triplicate.bookie.requests import Requests
 from triplicate.bookie.storage import entries_of
 from triplicate.runtime import Trace
-from triplicate.wire import AddRequest, AddResponse, Status, encode_request
+from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
-_Run = tuple[Dialect, int, Sequence[int], Sequence[int]]
-"""How adds are answered: dialect, ledger, entry ids, transactions."""
+ALIKE_MAX = 8
+"""So many adds in a row of one ledger are left to the way of runs, which costs less for each."""
+
+_Run = tuple[Callable[[Status], bytes], int]
+"""How adds are answered, and how many they are."""
 
 
 class AddPeer(Answered, Protocol):
@@ -92,14 +95,8 @@ class AddIntake:
     ) -> None:
         """Store entries `first` to `last` - 1 of a run, which say that so much is confirmed, and make their bytes part of the region."""
         run, source = adds.run, adds.source
-        journal = self._storage.journal_of(handle.ledger_id)
         start, end = run.offsets[first], run.offsets[last]
-        region = self._region
-        if region is None or region.journal is not journal or region.early is not adds.deferred_sync:
-            self.submit()
-            region = self._region = _Region(journal, adds.deferred_sync, source, start)
-        elif region.source is not source or region.end != start:
-            region.cut(source, start)
+        region = self._region_at(self._storage.journal_of(handle.ledger_id), adds.deferred_sync, source, start)
         ids, txn_ids = run.entry_ids, adds.txn_ids
         if last - first != len(ids):
             ids, txn_ids, entries = ids[first:last], txn_ids[first:last], entries[first:last]
@@ -107,7 +104,93 @@ class AddIntake:
         region.end = end
         region.count += len(ids)
         region.answers.append(dialect.encode_adds(handle.ledger_id, ids, txn_ids))
-        region.runs.append((dialect, handle.ledger_id, ids, txn_ids))
+        region.runs.append((partial(dialect.encode_adds, handle.ledger_id, ids, txn_ids), len(ids)))
+
+    def _region_at(self, journal: Journal, early: bool, source: bytes, start: int) -> _Region:
+        """Where adds go that begin there: a new region where they are not for the same group as those before."""
+        region = self._region
+        if region is None or region.journal is not journal or region.early is not early:
+            self.submit()
+            region = self._region = _Region(journal, early, source, start)
+        elif region.source is not source or region.end != start:
+            region.cut(source, start)
+        return region
+
+    def take_alternating(self, buffer: bytes, position: int, end: int, most: int) -> int:
+        """Accept the adds of version 2 that begin at `position`, whatever their ledgers, as long as nothing about them is unusual.
+
+        For chunks in which ledgers alternate: what a run costs beside its entries would be spent on every single entry there. An add of a
+        ledger that is not in memory or does not take it, whose header or digest is wrong or whose digest nobody has asked for yet, is left
+        to `take`, and with it all that follows.
+
+        Returns:
+            where the adds taken end; `position` where none was.
+        """
+        storage, requests = self._storage, self._requests
+        if requests.read_only or storage.full:
+            return position
+        checks = requests.checks.enabled
+        handle_of, store = storage.ledgers.get, storage.store_one
+        ledger_ids: list[int] = []
+        entry_ids: list[int] = []
+        ends = [position]
+        unverified = alike = 0
+        before = -1
+        for key, ledger_id, entry_id, last_add_confirmed, start, stop in iter_adds(buffer, position, end, most):
+            alike = alike + 1 if ledger_id == before else 0
+            before = ledger_id
+            handle = handle_of(ledger_id)
+            if handle is None or handle.master_key != key or handle.fenced or handle.limbo or alike == ALIKE_MAX:
+                break
+            entry = buffer[start:stop]
+            verifier = handle.verifier
+            if verifier is not None:
+                if not verifier.is_right(entry):
+                    break
+            elif checks:
+                if handle.verification is Verification.UNKNOWN:
+                    break
+                unverified += 1
+            if last_add_confirmed >= entry_id:
+                break
+            store(handle, entry_id, entry, last_add_confirmed)
+            ledger_ids.append(ledger_id)
+            entry_ids.append(entry_id)
+            ends.append(stop)
+        self._metrics.unverified.inc(unverified)
+        if ledger_ids:
+            self._take_into_journals(buffer, ledger_ids, entry_ids, ends)
+        return ends[-1]
+
+    def _take_into_journals(self, buffer: bytes, ledger_ids: list[int], entry_ids: list[int], ends: list[int]) -> None:
+        """Make these adds, each of which begins where the one before it ends, part of regions: one for each journal."""
+        journals = self._storage.journals
+        if len(journals) == 1:
+            self._add_to_region(journals[0], buffer, ledger_ids, entry_ids, [(ends[0], ends[-1])])
+            return
+        of_journal: dict[int, list[int]] = {}
+        for index, ledger_id in enumerate(ledger_ids):
+            of_journal.setdefault(ledger_id % len(journals), []).append(index)
+        for number, indexes in of_journal.items():
+            self._add_to_region(
+                journals[number],
+                buffer,
+                [ledger_ids[index] for index in indexes],
+                [entry_ids[index] for index in indexes],
+                [(ends[index], ends[index + 1]) for index in indexes],
+            )
+
+    def _add_to_region(
+        self, journal: Journal, buffer: bytes, ledger_ids: list[int], entry_ids: list[int], places: list[tuple[int, int]]
+    ) -> None:
+        region = self._region_at(journal, False, buffer, places[0][0])
+        for start, end in places:
+            if region.end != start:
+                region.cut(buffer, start)
+            region.end = end
+        region.count += len(entry_ids)
+        region.answers.append(encode_alternating_add_responses(ledger_ids, entry_ids))
+        region.runs.append((partial(encode_alternating_add_responses, ledger_ids, entry_ids), len(entry_ids)))
 
     def _take_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
         """At least one digest is wrong: take the others one by one."""
@@ -167,9 +250,9 @@ class AddIntake:
 
     def _not_journaled(self, runs: list[_Run]) -> None:
         """The journal had no space. The entries are in the cache all the same and may become durable with it: unknown, so an error."""
-        for dialect, ledger_id, entry_ids, txn_ids in runs:
-            self._metrics.adds.labels(Status.IO_ERROR.name).inc(len(entry_ids))
-            self._peer.answer(dialect.encode_adds(ledger_id, entry_ids, txn_ids, Status.IO_ERROR))
+        for encode, count in runs:
+            self._metrics.adds.labels(Status.IO_ERROR.name).inc(count)
+            self._peer.answer(encode(Status.IO_ERROR))
 
     def take_one(self, asked: Asked, request: AddRequest) -> None:
         """An add by itself, which the scan in bulk left: of an old version, written in an unusual way, or with an id no entry can have."""

@@ -29,6 +29,8 @@ from triplicate.wire import (
     next_frame,
 )
 
+SHORT_RUN = 4
+"""Adds of one ledger behind which those of others are looked for one by one."""
 JOURNAL_LOOK_S = 0.02
 """How often a connection that waits for a journal looks at it."""
 
@@ -80,6 +82,8 @@ class Connection(asyncio.Protocol):
         self._position = 0
         self._turn_bytes = 0
         self._turn_requests = 0
+        self._alternating = False
+        """The last run of adds was a short one with something behind it, so ledgers may alternate."""
         self._unreadable: int | None = None
         """The ledger whose state could not be read for the frame at hand."""
 
@@ -198,6 +202,13 @@ class Connection(asyncio.Protocol):
         handles = self._storage.ledgers
         while self._position < end and not self._held:
             dialect = self._dialect
+            if self._alternating:
+                self._alternating = False
+                reached = self._adds.take_alternating(buffer, self._position, end, limit)
+                if reached > self._position:
+                    self._position = reached
+                    self._wait_for_room()
+                    continue
             adds = dialect.scan_adds(buffer, self._position, end, limit)
             if adds is not None:
                 ledger_id = adds.run.ledger_id
@@ -209,6 +220,7 @@ class Connection(asyncio.Protocol):
                 else:
                     return
                 self._position = adds.end
+                self._alternating = dialect is self._older and adds.end < end and len(adds.run.entry_ids) < SHORT_RUN
                 self._wait_for_room()
                 continue
             frame = next_frame(buffer, self._position, end, limit)

@@ -144,6 +144,15 @@ class WriteCache:
         table.update(zip(entry_ids, entries, strict=True))
         self.active_bytes += size_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
 
+    def put_one(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
+        """As `put` for one entry."""
+        table = self.active.get(ledger_id)
+        if table is None:
+            table = self.active[ledger_id] = {}
+            self.active_bytes += LEDGER_OVERHEAD_BYTES
+        table[entry_id] = entry
+        self.active_bytes += len(entry) + ENTRY_OVERHEAD_BYTES
+
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest copy, or None. May be called from the reader's thread: the order active, frozen, then index misses nothing."""
         table = self.active.get(ledger_id)
@@ -206,6 +215,8 @@ class LedgerTable:
     def __init__(self, cache: WriteCache, limit: int) -> None:
         self._cache = cache
         self._limit = limit
+        self._shrink_beyond = limit
+        """Above the limit where busy ones fill the table: looking at all of them for every ledger that is loaded would be too much."""
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
         self.get = self._handles.get
@@ -219,7 +230,7 @@ class LedgerTable:
         known = self._handles.setdefault(handle.ledger_id, handle)
         if known is handle and handle.dirty:
             self._dirty[handle.ledger_id] = handle
-        if len(self._handles) > self._limit:
+        if len(self._handles) > self._shrink_beyond:
             self._shrink(handle.ledger_id)
         return known
 
@@ -243,6 +254,7 @@ class LedgerTable:
 
     def flushed(self, states: Iterable[LedgerState]) -> None:
         """These states are durable in logs and index."""
+        self._shrink_beyond = self._limit
         for state in states:
             handle = self._handles.get(state.ledger_id)
             if handle is not None and state.fenced and state.deleted is (handle.tombstone is not None):
@@ -304,3 +316,4 @@ class LedgerTable:
                 idle.append(ledger_id)
         for ledger_id in idle:
             del self._handles[ledger_id]
+        self._shrink_beyond = max(self._limit, len(self._handles) + self._limit // 10)

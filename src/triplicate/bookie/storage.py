@@ -221,6 +221,17 @@ class Storage:
         if self.cache.active_bytes >= self._half_bytes:
             self._wanted.set()
 
+    def store_one(self, handle: LedgerHandle, entry_id: int, entry: bytes, last_add_confirmed: int) -> None:
+        """As `store` for one entry whose header is to be believed."""
+        cache = self.cache
+        cache.put_one(handle.ledger_id, entry_id, entry)
+        if entry_id > handle.last_entry_id:
+            handle.last_entry_id = entry_id
+        if last_add_confirmed > handle.max_lac:
+            handle.learn_lac(last_add_confirmed)
+        if cache.active_bytes >= self._half_bytes:
+            self._wanted.set()
+
     def journal_of(self, ledger_id: int) -> Journal:
         return self.journals[ledger_id % len(self.journals)]
 
@@ -449,15 +460,19 @@ class Storage:
         if self.stored.delete_ledgers(number, ledger_ids, fenced, up_to_flush):
             self.flush_number = number
 
-    async def delete_dead_logs(self) -> int:
-        """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError."""
-        dead, with_states = await self._writer.run(self.stored.dead_logs)
+    async def delete_dead_logs(self, logs: Sequence[int] | None = None) -> int:
+        """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError.
+
+        Args:
+            logs: those to look at; None: all.
+        """
+        dead, with_states = await self._writer.run(self.stored.dead_logs, logs)
         for log in with_states:
             more = True
             while more:
                 more = await self._writer.run(self.stored.carry_states, log)
         if with_states:
-            dead, _ = await self._writer.run(self.stored.dead_logs)
+            dead, _ = await self._writer.run(self.stored.dead_logs, [*dead, *with_states])
         if not dead:
             return 0
         await self._writer.run(self.stored.forget_logs, dead)

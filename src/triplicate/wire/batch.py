@@ -7,7 +7,7 @@ ledger, flags or master key change, so whoever handles it checks these once. Mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
@@ -30,6 +30,7 @@ _FIRST_IDS = Struct(">II20sq").unpack_from
 _CONSTANT_START = LENGTH_BYTES
 _CONSTANT_END = ADD_HEAD_BYTES + 8
 _unpack_add = Struct(">I32sqq").unpack_from
+_unpack_single_add = Struct(">II20sqqq").unpack_from
 _pack_add_head = Struct(">II20s").pack
 
 _ANSWER_BYTES = ADD_RESPONSE.size
@@ -37,6 +38,8 @@ _ANSWER_BODY_BYTES = _ANSWER_BYTES - LENGTH_BYTES
 _ANSWER_HEAD = Struct(">IIIq")
 _ANSWER_RECORD = Struct(">20sq")
 _pack_id = Struct(">q").pack
+_pack_ids = Struct(">qq").pack
+_ANSWER_BEGINNING = Struct(">III").pack
 
 
 @dataclass(slots=True)
@@ -104,12 +107,41 @@ def scan_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX
     return AddRun(ledger_id, master_key, recovery, bool(word & FLAG_HIGH_PRIORITY), entry_ids, offsets, greatest)
 
 
+def iter_adds(
+    buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES
+) -> Iterator[tuple[bytes, int, int, int, int, int]]:
+    """The version-2 adds without flags that begin at `position`, a frame's beginning, whatever their ledgers and keys.
+
+    For chunks in which ledgers alternate, where every run of `scan_adds` would be one add. Ends where something else stands.
+
+    Yields:
+        (master key, ledger id, entry id, last add confirmed, where the entry begins, where it and the frame end).
+    """
+    last_start = end - (LENGTH_BYTES + _LEAST_BODY)
+    most = max_frame_bytes - LENGTH_BYTES
+    while position <= last_start:
+        size, word, master_key, ledger_id, entry_id, last_add_confirmed = _unpack_single_add(buffer, position)
+        start = position + ADD_HEAD_BYTES
+        position += LENGTH_BYTES + size
+        if word != _ADD_WORD or position > end or ledger_id < 0 or entry_id < 0 or not _LEAST_BODY <= size <= most:
+            return
+        yield master_key, ledger_id, entry_id, last_add_confirmed, start, position
+
+
 def encode_add_responses(ledger_id: int, entry_ids: Sequence[int], status: Status = Status.OK) -> bytes:
     """The frames of as many add answers, one after another."""
     if not entry_ids:
         return b""
     head = _ANSWER_HEAD.pack(_ANSWER_BODY_BYTES, _ADD_WORD, status_to_v2(status), ledger_id)
     return head + head.join(map(_pack_id, entry_ids))
+
+
+def encode_alternating_add_responses(ledger_ids: Sequence[int], entry_ids: Sequence[int], status: Status = Status.OK) -> bytes:
+    """As `encode_add_responses` for as many adds of as many ledgers."""
+    if not entry_ids:
+        return b""
+    head = _ANSWER_BEGINNING(_ANSWER_BODY_BYTES, _ADD_WORD, status_to_v2(status))
+    return head + head.join(map(_pack_ids, ledger_ids, entry_ids))
 
 
 def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun | None:
