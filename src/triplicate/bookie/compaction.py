@@ -106,7 +106,7 @@ class Compactor:
                 return False
             self._metrics.compacted_bytes.inc(copied)
             await sleep(self._host.clock, copied / rate)
-        freed = await storage.delete_dead_logs()
+        freed = await storage.delete_dead_logs([log])
         self._metrics.bytes_compacted.inc(max(0, size - living))
         self._host.trace("bookie.log_compacted", log=log, size_bytes=size, living_bytes=living, freed_bytes=freed)
         return True

@@ -206,9 +206,14 @@ class Index:
         """The next page of ledgers with an id greater than `after`, ascending; empty at the end."""
         return [row[0] for row in self._rows("SELECT ledger FROM ledgers WHERE ledger > ? ORDER BY ledger LIMIT ?", (after, PAGE_OF_IDS))]
 
-    def logs_with_runs(self) -> list[int]:
-        """Logs that hold a run of a living ledger, ascending."""
-        return [row[0] for row in self._rows("SELECT DISTINCT log FROM runs ORDER BY log")]
+    def lives_in(self, log: int) -> tuple[bool, bool]:
+        """Whether a log holds a run of a living ledger, and whether the newest state record of a ledger, be it a deleted one."""
+        rows = self._rows(
+            "SELECT EXISTS (SELECT 1 FROM runs WHERE log = ?1), "
+            "EXISTS (SELECT 1 FROM ledgers WHERE log = ?1) OR EXISTS (SELECT 1 FROM deleted WHERE log = ?1)",
+            (log,),
+        )
+        return bool(rows[0][0]), bool(rows[0][1])
 
     def living_bytes(self, log: int) -> int:
         """Bytes of the blocks of living runs in a log. Reads a row of each."""
@@ -233,10 +238,6 @@ class Index:
         """Bytes that the runs of such ledgers take."""
         rows = self._rows("SELECT sum(? + table_bytes + body_bytes) FROM missing JOIN runs USING (ledger)", (BLOCK_HEADER_BYTES,))
         return int(rows[0][0] or 0)
-
-    def logs_with_states(self) -> list[int]:
-        """Logs that hold the newest state record of a ledger, be it a deleted one."""
-        return [row[0] for row in self._rows("SELECT log FROM ledgers UNION SELECT log FROM deleted ORDER BY log")]
 
     def states_in(self, log: int) -> list[tuple[int, LedgerState]]:
         """(flush, newest state record) of ledgers whose record stands in `log`, deleted ones included; at most a page, by flush."""

@@ -353,13 +353,21 @@ class StoredEntries:
         self.index.add(flush_number, [(log, state) for state in kept.values()], (), sizes.items())
         return True
 
-    def dead_logs(self) -> tuple[list[int], list[int]]:
-        """(logs in which nothing lives any more, logs without runs in which the newest state record of some ledger stands)."""
-        used = set(self.index.logs_with_runs())
-        used.update(self._busy())
-        holders = set(self.index.logs_with_states())
-        unused = [log for log in list(self._paths) if log not in used]
-        return [log for log in unused if log not in holders], [log for log in unused if log in holders]
+    def dead_logs(self, logs: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
+        """(logs in which nothing lives any more, logs without runs in which the newest state record of some ledger stands).
+
+        Args:
+            logs: those to look at; None: all.
+        """
+        busy = set(self._busy())
+        dead: list[int] = []
+        with_states: list[int] = []
+        for log in list(self._paths) if logs is None else logs:
+            if log not in busy and log in self._paths:
+                runs, states = self.index.lives_in(log)
+                if not runs:
+                    (with_states if states else dead).append(log)
+        return dead, with_states
 
     def _busy(self) -> list[int]:
         """Logs that are being written, and the one with which the newest flush ends: a rebuild without it would take it for missing."""
