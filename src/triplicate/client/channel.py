@@ -254,6 +254,21 @@ class BookieChannel(asyncio.Protocol):
         for pending in pendings:
             pending.callback(pending.token, response, error)
 
+    def connect(self) -> None:
+        """Begin to connect, if that is not done. Should it fail before anything is asked for, nobody hears of it, and the next try comes
+        with the first request.
+        """
+        if self._transport is None and not self._closed and not self._scope.closing and self._retry_at <= self.now():
+            self._begin_to_connect()
+
+    def _begin_to_connect(self) -> None:
+        if not self._connecting:
+            self._connecting = True
+            if self.now() < self._retry_at or self._scope.closing:
+                self._loop.call_soon(self._refuse_for_now)
+            else:
+                self._scope.spawn(self._connect(), name=f"connect {self.bookie_id}")
+
     def write(self, frames: bytes) -> None:
         """Send bytes now if connected, else as soon as that is done."""
         if self._transport is not None and not self._out:
@@ -278,12 +293,8 @@ class BookieChannel(asyncio.Protocol):
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
             if self._sweep is None:
                 self._arm_sweep()
-        elif not self._connecting:
-            self._connecting = True
-            if self.now() < self._retry_at or self._scope.closing:
-                self._loop.call_soon(self._refuse_for_now)
-            else:
-                self._scope.spawn(self._connect(), name=f"connect {self.bookie_id}")
+        else:
+            self._begin_to_connect()
 
     # The connection.
 
@@ -333,7 +344,8 @@ class BookieChannel(asyncio.Protocol):
         self._connecting = False
         self._handshake = None
         self._last_error = why
-        self._retry_at = self.now() + self._backoff.next_s()
+        if self._out:  # Otherwise nobody asked for anything yet.
+            self._retry_at = self.now() + self._backoff.next_s()
         self._host.trace("client.connect_failed", bookie=self.bookie_id, why=why)
         self._fail_all(unavailable(self.bookie_id, why))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -51,6 +52,11 @@ class ChannelPool:
             HandleClosed: the client was closed.
         """
         return self._channel(bookie_id, "data", self._settings.wire)
+
+    def connect(self, bookie_ids: Sequence[str]) -> None:
+        """Begin to connect the channels for adds and reads, before there is anything to say. Raises as `channel`."""
+        for bookie_id in bookie_ids:
+            self.channel(bookie_id).connect()
 
     def v3_channel(self, bookie_id: str) -> BookieChannel:
         """The channel for what only version 3 has; `channel` where that speaks version 3 anyhow. Raises as `channel`."""

@@ -17,7 +17,7 @@ from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.channel import AddLane
 from triplicate.client.patience import Patience
-from triplicate.client.pool import Services
+from triplicate.client.pool import ChannelPool, Services
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnoughBookies, RecoveryFailed, TriplicateError, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
@@ -50,14 +50,18 @@ async def recover_ledger(services: Services, ledger_id: int, found: Versioned, p
         OutcomeUnknown: the metadata could not be reached. NoSuchLedger: the ledger was deleted meanwhile.
     """
     for _ in range(RESTARTS_MAX):
-        marked = await _mark(services, ledger_id, found, patience)
-        if marked.value.is_closed:
-            return marked
-        attempt = _Attempt(services, ledger_id, marked.value)
+        if found.value.is_closed:
+            return found
+        pool = services.new_pool()
         try:
-            proposed = await attempt.run()
+            # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
+            pool.connect(found.value.last_segment.ensemble)
+            marked = await _mark(services, ledger_id, found, patience)
+            if marked.value.is_closed:
+                return marked
+            proposed = await _run(services, ledger_id, marked.value, pool)
         finally:
-            attempt.close()
+            pool.close()
         try:
             return await _close(services, ledger_id, marked, proposed, patience)
         except MetadataMoved:
@@ -65,6 +69,14 @@ async def recover_ledger(services: Services, ledger_id: int, found: Versioned, p
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
     error.ledger_id = ledger_id
     raise error
+
+
+async def _run(services: Services, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> LedgerMetadata:
+    attempt = _Attempt(services, ledger_id, metadata, pool)
+    try:
+        return await attempt.run()
+    finally:
+        attempt.close()
 
 
 async def _mark(services: Services, ledger_id: int, found: Versioned, patience: Patience) -> Versioned:
@@ -113,17 +125,22 @@ class _Teller:
 
 
 class _Attempt:
-    """One run of the machine, with connections of its own: all that they carry fences or passes the fence."""
+    """One run of the machine.
 
-    def __init__(self, services: Services, ledger_id: int, metadata: LedgerMetadata) -> None:
+    Args:
+        pool: of its own, since all that these connections carry fences or passes the fence. The maker closes it.
+    """
+
+    def __init__(self, services: Services, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
         self.ledger_id = ledger_id
         self._services = services
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
         self._now = services.host.clock.monotonic
-        self._machine = machine.Recovery(metadata, services.settings.recovery_window_entries, self._now())
-        self._pool = services.new_pool()
+        settings = services.settings
+        self._machine = machine.Recovery(metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes)
+        self._pool = pool
         self._heads: AddHeads = V2Heads(self._codec.master_key, recovery=True)
-        if services.settings.wire == "v3":
+        if settings.wire == "v3":
             self._heads = V3Heads(ledger_id, self._codec.master_key, self._pool.transactions, recovery=True)
         self._lanes: dict[str, AddLane] = {}
         self._replacing: asyncio.Task[None] | None = None
@@ -160,14 +177,13 @@ class _Attempt:
             teller.cancel()
 
     def close(self) -> None:
-        """Drop the connections. Idempotent."""
+        """Forget what is on the way. Idempotent."""
         self._closed = True
         if self._replacing is not None:
             self._replacing.cancel()
         for lane in list(self._lanes.values()):
             lane.close()
         self._lanes.clear()
-        self._pool.close()
 
     @property
     def _is_over(self) -> bool:
@@ -224,10 +240,22 @@ class _Attempt:
 
     @fault_point("client.recovery.copying")
     async def _copy(self, adds: list[machine.RecoveryAdd]) -> None:
+        """One sending per bookie. What goes to several of them is encoded once: their commands follow one another."""
         failed = self._machine.failed_bookies
+        frames: dict[str, list[bytes]] = {}
+        lasts: dict[str, int] = {}
+        encoded: machine.RecoveryAdd | None = None
+        frame = b""
         for command in adds:
-            if command.bookie_id not in failed:
-                self._add(command)
+            if command.bookie_id in failed:
+                continue
+            if encoded is None or not encoded.is_copy_of(command):
+                encoded, frame = command, self._frame(command)
+            frames.setdefault(command.bookie_id, []).append(frame)
+            lasts[command.bookie_id] = command.entry_id
+        for bookie_id, its_frames in frames.items():
+            # The machine's window bounds what is on the way, so a full channel needs no waiting here.
+            self._lane(bookie_id).send(b"".join(its_frames), lasts[bookie_id], len(its_frames))
 
     @fault_point("client.recovery.copied")
     async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
@@ -305,16 +333,17 @@ class _Attempt:
 
     # Adds (AddSink).
 
-    def _add(self, command: machine.RecoveryAdd) -> None:
-        lane = self._lanes.get(command.bookie_id)
+    def _lane(self, bookie_id: str) -> AddLane:
+        lane = self._lanes.get(bookie_id)
         if lane is None:
-            lane = self._lanes[command.bookie_id] = self._pool.channel(command.bookie_id).open_lane(self.ledger_id, self)
+            lane = self._lanes[bookie_id] = self._pool.channel(bookie_id).open_lane(self.ledger_id, self)
+        return lane
+
+    def _frame(self, command: machine.RecoveryAdd) -> bytes:
         size = self._codec.overhead + len(command.payload)
         head = self._heads.head(command.entry_id, size)
         entry = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, head)
-        frame = entry + self._heads.tail
-        # The machine's window bounds what is on the way, so a full channel needs no waiting here.
-        lane.send(frame, command.entry_id, 1)
+        return entry + self._heads.tail
 
     def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""

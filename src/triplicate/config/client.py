@@ -101,14 +101,14 @@ class ClientSettings:
     )
     read_window_bytes: int = setting(
         16 * MIB,
-        "Bytes that one reading of a range has on the way, reckoned by the average entry so far.",
+        "Bytes that one reading of a range, or one recovery, has on the way, reckoned by the entries so far.",
         unit="bytes",
         low=KIB,
         high=4096 * MIB,
     )
     recovery_window_entries: int = setting(
-        16,
-        "Entries beyond the confirmed prefix that recovery reads and copies at a time.",
+        1000,
+        "Entries beyond the confirmed prefix that recovery reads and copies at a time, or fewer: as many as fit into read_window_bytes.",
         unit="entries",
         low=1,
         high=10_000,

@@ -79,6 +79,16 @@ class LastConfirmed:
         """Ledger length up to and including `entry_id`, where one of the answers happens to carry that very entry."""
         return self._lengths.get(entry_id)
 
+    @property
+    def last_entry_id(self) -> int:
+        """The greatest entry that any answer carried, confirmed or not; -1 when none did."""
+        return max(self._lengths, default=-1)
+
+    @property
+    def average_bytes(self) -> int:
+        """Payload bytes of the ledger's average entry, by the answer that makes it the largest; 0 when none carried an entry."""
+        return max([length // (entry_id + 1) for entry_id, length in self._lengths.items()], default=0)
+
     def longest(self) -> int:
         """The greatest length that any answer carried; 0 when none did."""
         return max(self._lengths.values(), default=0)

@@ -4,9 +4,9 @@ The machine holds a conversation: the shell carries out the commands and steps i
 metadata says IN_RECOVERY, and ends with `CloseLedger` or with a reason in `failure`.
 
 1. `FenceAndReadLac` goes to all bookies of the last ensemble; what they say counts only when it covers every write quorum.
-2. Entries behind the confirmed prefix are read one after another, each read fencing the bookie it asks. A good copy from any
-   replica means that the entry exists; write quorum - ack quorum + 1 explicit negatives mean that it does not; everything else
-   means nothing.
+2. Entries behind the confirmed prefix are read, many at a time, each read fencing the bookie it asks. A good copy from any replica
+   means that the entry exists; write quorum - ack quorum + 1 explicit negatives mean that it does not; everything else means nothing.
+   What is read ahead is taken in order, and thrown away behind the first entry that does not exist.
 3. Each entry found is written again, past the fence, until an ack quorum has it. Bookies that fail are replaced in memory only:
    the new segments reach the metadata together with CLOSED, since a second recoverer may be at work on what is there now.
    The headers of the copies repeat the last-add-confirmed that step 1 found and do not advance with the copying: what is confirmed
@@ -25,6 +25,10 @@ from triplicate.ledger.metadata import LedgerMetadata, LedgerState
 from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, is_endangered, write_set
 from triplicate.ledger.write_tracker import WriteTracker
+
+WINDOW_BYTES = 1 << 24
+READ_BEYOND_ENTRIES = 16
+"""How many entries are asked for behind the last one that any bookie named: mostly there are none."""
 
 # Commands: what the shell must do.
 
@@ -54,6 +58,12 @@ class RecoveryAdd:
     last_add_confirmed: int
     length: int
     payload: bytes
+
+    def is_copy_of(self, other: RecoveryAdd) -> bool:
+        """Whether both write the same bytes, to whichever bookies."""
+        if self.payload is not other.payload or self.entry_id != other.entry_id:
+            return False
+        return self.last_add_confirmed == other.last_add_confirmed and self.length == other.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +203,22 @@ class Recovery:
         metadata: as it stands, in state IN_RECOVERY.
         read_window: how many entries beyond the confirmed prefix may be read or written at a time.
         now: seconds of a monotonic clock.
+        window_bytes: how many bytes of payload these may hold, reckoned by the ledger's average entry or the largest one read.
     """
 
-    def __init__(self, metadata: LedgerMetadata, read_window: int, now: float) -> None:
+    def __init__(self, metadata: LedgerMetadata, read_window: int, now: float, window_bytes: int = WINDOW_BYTES) -> None:
         assert metadata.state == LedgerState.IN_RECOVERY, "the metadata must say IN_RECOVERY before bookies are fenced"
         assert read_window >= 1
+        assert window_bytes >= 1
         self.metadata = metadata
         self.failure: str | None = None
         self._snapshot = metadata
         self._read_window = read_window
+        self._window_bytes = window_bytes
+        self._entry_bytes = 1
+        """What an entry is reckoned to hold."""
+        self._last_known = -1
+        """The greatest entry that any bookie named or delivered."""
         self._started_at = now
         self._commands: list[Command] = []
         self._answers = LastConfirmed(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
@@ -292,6 +309,8 @@ class Recovery:
             ensemble = self._snapshot.last_segment.ensemble
             self._tracker = WriteTracker(ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum, start + 1)
             self._next_read = start + 1
+            self._last_known = max(start, answers.last_entry_id)
+            self._entry_bytes = max(1, answers.average_bytes)
         elif answers.is_exhausted:
             self.failure = (
                 f"the bookies that answered within {now - self._started_at:.1f} s could hide an acknowledged entry; "
@@ -315,6 +334,8 @@ class Recovery:
         match event:
             case EntryFound():
                 self._found[event.entry_id] = _Found(event.length, event.payload)
+                self._entry_bytes = max(self._entry_bytes, len(event.payload))
+                self._last_known = max(self._last_known, event.entry_id)
                 return
             case EntryAbsent():
                 plan.absent(event.bookie_id)
@@ -395,16 +416,21 @@ class Recovery:
         tracker = self._tracker
         if tracker is None or self.is_finished:
             return
-        confirmed = tracker.advance()
-        for entry_id in [entry_id for entry_id in self._unconfirmed if entry_id <= confirmed]:
+        before = tracker.last_add_confirmed
+        for entry_id in range(before + 1, tracker.advance() + 1):
             self._length = self._unconfirmed.pop(entry_id).length
         self._write_what_was_found(tracker)
         if self._end is None:
-            while self.failure is None and self._next_read <= tracker.last_add_confirmed + self._read_window:
+            while self.failure is None and self._next_read <= self._read_limit(tracker):
                 self._plan(self._next_read, absent_answers_needed(self._snapshot.write_quorum, self._snapshot.ack_quorum))
                 self._next_read += 1
         elif tracker.last_add_confirmed == self._end - 1 and not tracker.changing:
             self._close(tracker.last_add_confirmed)
+
+    def _read_limit(self, tracker: WriteTracker) -> int:
+        """The last entry that may be asked for now."""
+        window = min(self._read_window, max(1, self._window_bytes // self._entry_bytes))
+        return min(tracker.last_add_confirmed + window, self._last_known + READ_BEYOND_ENTRIES)
 
     def _write_what_was_found(self, tracker: WriteTracker) -> None:
         """Take entries strictly in order, so that nothing behind the first absent one is ever copied."""

@@ -215,3 +215,49 @@ def test_who_is_waited_for_is_known_in_every_phase() -> None:
     assert recovery.waits_for() == {"storing copies": ["b", "c"]}
     recovery.step(machine.AddsAcknowledged("c", (0,)), 0.0)
     assert recovery.waits_for() == {"entry 1": ["b"]}
+
+
+def test_many_are_read_ahead_but_few_behind_the_last_entry_that_is_known() -> None:
+    recovery = started((0, "abc"), window=1000)
+    recovery.step(machine.LacAnswered(0, 99, 9, 1000), 0.0)
+    recovery.step(machine.LacAnswered(1, 104, 4, 1050), 0.0)
+    asked = [entry_id for entry_id, _ in reads(recovery)]
+    beyond = machine.READ_BEYOND_ENTRIES
+    assert asked == list(range(10, 105 + beyond))
+    # What is found behind it moves that limit.
+    recovery.step(machine.EntryFound(110, "x", 1110, b"x" * 10), 0.0)
+    assert [entry_id for entry_id, _ in reads(recovery)] == list(range(105 + beyond, 111 + beyond))
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes() -> None:
+    recovery = Recovery(metadata((0, "abc")), 1000, 0.0, window_bytes=1000)
+    recovery.take_commands()
+    # 100 bytes an entry on the average.
+    recovery.step(machine.LacAnswered(0, 99, 9, 10_000), 0.0)
+    recovery.step(machine.LacAbsent(1), 0.0)
+    assert [entry_id for entry_id, _ in reads(recovery)] == list(range(10, 20))
+    # Larger ones are reckoned with as soon as one is seen.
+    for entry_id in range(10, 15):
+        recovery.step(machine.EntryFound(entry_id, "abc"[entry_id % 3], 1000 + 500 * (entry_id - 9), b"x" * 500), 0.0)
+    recovery.take_commands()
+    for bookie_id in "ab":
+        recovery.step(machine.AddsAcknowledged(bookie_id, tuple(range(10, 15))), 0.0)
+    assert recovery.take_commands() == [], "the five that are asked for may hold more than the window"
+    # An entry larger than the window is read all the same.
+    lonely = Recovery(metadata((0, "abc")), 1000, 0.0, window_bytes=1)
+    lonely.take_commands()
+    lonely.step(machine.LacAnswered(0, 1, -1, 10_000), 0.0)
+    lonely.step(machine.LacAbsent(1), 0.0)
+    assert [entry_id for entry_id, _ in reads(lonely)] == [0]
+
+
+def test_copies_of_an_entry_are_told_from_others() -> None:
+    add = machine.RecoveryAdd(1, "a", 0, 20, b"one")
+    assert add.is_copy_of(machine.RecoveryAdd(1, "b", 0, 20, add.payload))
+    for other in (
+        machine.RecoveryAdd(2, "a", 0, 20, add.payload),
+        machine.RecoveryAdd(1, "a", 1, 20, add.payload),
+        machine.RecoveryAdd(1, "a", 0, 21, add.payload),
+        machine.RecoveryAdd(1, "a", 0, 20, b"two"),
+    ):
+        assert not add.is_copy_of(other)
