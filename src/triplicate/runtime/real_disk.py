@@ -21,38 +21,46 @@ BUFFERS_PER_WRITE_MAX = 1024
 
 
 class RealFile:
-    """A file descriptor. Memory views handed in must be of bytes (format ``B``)."""
+    """A file descriptor. Memory views handed in must be of bytes (format ``B``). Every OSError names the file."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
 
     def pread(self, size: int, offset: int) -> bytes:
-        data = os.pread(self._descriptor, size, offset)
-        if len(data) == size or not data:
-            return data
-        parts = [data]
-        missing = size - len(data)
-        offset += len(data)
-        while missing > 0:
-            data = os.pread(self._descriptor, missing, offset)
-            if not data:
-                break
-            parts.append(data)
-            missing -= len(data)
+        try:
+            data = os.pread(self._descriptor, size, offset)
+            if len(data) == size or not data:
+                return data
+            parts = [data]
+            missing = size - len(data)
             offset += len(data)
+            while missing > 0:
+                data = os.pread(self._descriptor, missing, offset)
+                if not data:
+                    break
+                parts.append(data)
+                missing -= len(data)
+                offset += len(data)
+        except OSError as error:
+            error.filename = self.path
+            raise
         return b"".join(parts)
 
     def pwrite(self, buffers: Sequence[Buffer], offset: int) -> int:
         total = sum(map(len, buffers))
         written = 0
-        for start in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
-            batch = buffers if len(buffers) <= BUFFERS_PER_WRITE_MAX else buffers[start : start + BUFFERS_PER_WRITE_MAX]
-            done = os.pwritev(self._descriptor, batch, offset + written)
-            if done != (total if batch is buffers else sum(map(len, batch))):
-                self._go_on(batch, done, offset + written)
-                done = sum(map(len, batch))
-            written += done
+        try:
+            for start in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
+                batch = buffers if len(buffers) <= BUFFERS_PER_WRITE_MAX else buffers[start : start + BUFFERS_PER_WRITE_MAX]
+                done = os.pwritev(self._descriptor, batch, offset + written)
+                if done != (total if batch is buffers else sum(map(len, batch))):
+                    self._go_on(batch, done, offset + written)
+                    done = sum(map(len, batch))
+                written += done
+        except OSError as error:
+            error.filename = self.path
+            raise
         return total
 
     def _go_on(self, buffers: Sequence[Buffer], done: int, offset: int) -> None:
@@ -73,16 +81,28 @@ class RealFile:
         return os.fstat(self._descriptor).st_size
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def allocate(self, offset: int, length: int) -> None:
-        os.posix_fallocate(self._descriptor, offset, length)
+        try:
+            os.posix_fallocate(self._descriptor, offset, length)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def advise_dontneed(self, offset: int, length: int) -> None:
         os.posix_fadvise(self._descriptor, offset, length, os.POSIX_FADV_DONTNEED)
 
     def sync(self) -> None:
-        os.fdatasync(self._descriptor)
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -19,7 +19,7 @@ import uvloop
 
 from triplicate.errors import ArgumentError, HandleClosed
 from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, keep_freed_memory, real_host, serve_metrics
-from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealFile
+from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -100,6 +100,30 @@ def test_a_disk_that_takes_nothing_is_an_error_and_not_an_endless_loop(tmp_path:
     with pytest.raises(OSError, match="no byte"):
         file.pwrite([b"x"], 0)
     file.close()
+
+
+def test_an_error_of_a_file_names_it(tmp_path: Path) -> None:
+    disk = RealDisk()
+    full = disk.open("/dev/full")
+    readonly = tmp_path / "readonly"
+    readonly.touch()
+    file = disk.open(str(readonly), readonly=True)
+    failing: list[tuple[str, int, Callable[[], object]]] = [
+        ("/dev/full", errno.ENOSPC, lambda: full.pwrite([b"x"], 0)),
+        ("/dev/full", errno.EINVAL, full.sync),
+        (str(readonly), errno.EBADF, lambda: file.pwrite([b"x"], 0)),
+        (str(readonly), errno.EBADF, lambda: file.allocate(0, 10)),
+        (str(readonly), errno.EINVAL, lambda: file.truncate(10)),
+        (str(readonly), errno.EINVAL, lambda: file.pread(1, -1)),
+    ]
+    try:
+        for path, number, call in failing:
+            with pytest.raises(OSError, match=path) as raised:
+                call()
+            assert (raised.value.errno, raised.value.filename) == (number, path)
+    finally:
+        full.close()
+        file.close()
 
 
 def test_directories_are_listed_renamed_and_synced(tmp_path: Path) -> None:
