@@ -219,6 +219,8 @@ class LedgerTable:
         """Above the limit where busy ones fill the table: looking at all of them for every ledger that is loaded would be too much."""
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
+        self.limbo_is_over = False
+        """No ledger is in limbo any more, whatever was found out about it before."""
         self.get = self._handles.get
         """``get(ledger_id)``: the handle, or None when it is not in memory (which says nothing about the ledger)."""
 
@@ -289,6 +291,7 @@ class LedgerTable:
 
     def end_limbo(self) -> None:
         """What is missing in any ledger was never here, or has been brought back."""
+        self.limbo_is_over = True
         for handle in self._handles.values():
             handle.limbo = False
 

@@ -295,8 +295,8 @@ class Storage:
             # Asked first: between the look into the index and here nobody may write.
             limbo = self._in_limbo is not None and await self._in_limbo(ledger_id)
             loaded = await self._reader.run(self.stored.load, ledger_id)
-            # The record may be of the time before the bookie was visited.
-            loaded.limbo = limbo
+            # The record may be of the time before the bookie was visited, and so may the answer by now.
+            loaded.limbo = limbo and not self.ledgers.limbo_is_over
             handle = self.ledgers.add(loaded)
         return handle
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -282,5 +283,29 @@ def test_the_files_of_a_replaced_bookie_carry_its_incarnation() -> None:
         assert await (await rig.connect()).add(codec, 0) is Status.OK
         header = rig.disk.names.live[f"{JOURNAL_DIRECTORY}/current/0000000000000001.journal"].live.read(4096, 0)
         assert b'"incarnation":2' in header
+
+    run_rig(body)
+
+
+def test_a_ledger_that_is_loaded_while_the_visit_ends_is_in_limbo_no_more() -> None:
+    async def body(rig: Rig) -> None:
+        await rig.create_ledger(5)
+        await lost_and_replaced(rig)
+        storage = rig.bookie.storage
+        run = storage._reader.run
+
+        async def run_and_end(function: Callable[..., Any], *arguments: Any) -> Any:
+            found = await run(function, *arguments)
+            if function == storage.stored.load:
+                async with metadata_of(rig) as metadata:
+                    assert await mark_visited(metadata, NAME)
+                while not rig.facts("bookie.visited"):
+                    await asyncio.sleep(0.1)
+            return found
+
+        storage._reader.run = run_and_end  # type: ignore[method-assign]
+        client = await rig.connect()
+        assert (await client.read(5, 0)).status is Status.NO_LEDGER
+        assert await client.add(EntryCodec(5, DigestType.CRC32C, b""), 0) is Status.OK
 
     run_rig(body)
