@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import os
 import socket
 import subprocess
@@ -31,6 +32,7 @@ from tests.unit.cli.test_doctor import (
 from triplicate.cli.main import cli
 from triplicate.metadata import Tree, open_tree
 from triplicate.runtime import real_host
+from triplicate.runtime.real_disk import RealFile
 
 __all__ = ["setup"]
 
@@ -166,3 +168,23 @@ def test_a_port_in_use_keeps_a_new_bookie_from_making_its_directories(setup: Set
     setup.write_config()
     with listening(port):
         check(setup, f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another", setup.uri)
+
+
+def test_a_start_without_any_room_names_the_file_that_needs_it(setup: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = setup.ledgers / "current" / "index.db"
+    for path in index.parent.glob("index.db*"):
+        path.unlink()
+    before = setup.picture()
+
+    def refuse(file: RealFile, *_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", file.path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RealFile, "pwrite", refuse)
+        refused = setup.start()
+    assert refused == f"{index}-commits: the disk is full (No space left on device): free some space, and start it again"
+    assert any(line.fullmatch(refused) for line in KNOWN), "the page for operators has it"
+    assert {path: content for path, content in setup.picture().items() if path in before and "directory" not in content} == {
+        path: content for path, content in before.items() if "directory" not in content
+    }
+    assert setup.wrong() == [], "with room again a start makes the index anew"
