@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator
 
-from triplicate.bookie.files import join, read_file, replace_file
+from triplicate.bookie.files import join, make_directory, read_file, replace_file
 from triplicate.config import BookieSettings
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, decode_cookie, encode_cookie
@@ -140,8 +140,7 @@ class Directories:
             current = join(directory, CURRENT)
             try:
                 if make:
-                    self._disk.mkdir(current)
-                    self._disk.sync_directory(directory)
+                    make_directory(self._disk, current)
                 self._locks.append(self._disk.lock(join(current, LOCK_NAME)))
             except BlockingIOError:
                 self.close()

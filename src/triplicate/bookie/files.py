@@ -32,6 +32,27 @@ def replace_file(disk: Disk, directory: str, name: str, data: bytes) -> None:
     disk.sync_directory(directory)
 
 
+def make_directory(disk: Disk, path: str) -> None:
+    """Make a directory and those above it that are missing, and their names durable. Raises OSError."""
+    above = [_parent(path), _parent(_parent(path))]
+    while not disk.exists(above[-1]) and above[-1] != "/":
+        above.append(_parent(above[-1]))
+    was_there = disk.exists(above[0])
+    disk.mkdir(path)
+    # From the top. Two always: a life that was ended may have made them and not have come to this.
+    for directory in reversed(above):
+        try:
+            disk.sync_directory(directory)
+        except PermissionError:
+            # Where this user may not even look, somebody else has made what stands there.
+            if directory != above[1] or not was_there:
+                raise
+
+
+def _parent(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0] or "/"
+
+
 def numbered_files(disk: Disk, directory: str, suffix: str) -> dict[int, str]:
     """Files named by ``<decimal number><suffix>``, by number, ascending."""
     found: dict[int, str] = {}
