@@ -88,7 +88,7 @@ def draw_load(chance: random.Random) -> LedgerLoad:
     # Mostly the default; sometimes striped over all five bookies (which leaves none to replace one that fails), or with other quorums.
     sizes = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
     kinds = ["plain"] * 6 + ["adv"] * 2 + ["deferred", "adv deferred"]
-    pace = chance.choice([(0.5, 4), (1.0, 8), (2.0, 16)])
+    pace = chance.choice([(0.55, 4), (1.1, 8), (2.2, 16)])
     window = chance.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
     return LedgerLoad(
         # One plain writer at least: what the others write has weaker promises.

@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 HASTY_SHARE = 0.5
 """Of the questions so many wait for an acknowledgement, and are asked at once then."""
 LOOKS, LOOK_S = 100, 0.003
+COPIES_READ_SHARE = 0.05
+"""Of the copies that bookies say they hold the final reader asks for so many, beside the first of each segment and the last."""
 
 
 class Tailer:
@@ -325,7 +327,7 @@ class FinalReader:
         starts = {segment.first_entry_id for segment in reader.metadata.segments}
         doubtful = [name for name in lists if self._is_doubtful(name, reader.ledger_id)]
         for entry_id in range(last + 1):
-            is_read = entry_id in starts or entry_id == last or self._chance.random() < 0.1
+            is_read = entry_id in starts or entry_id == last or self._chance.random() < COPIES_READ_SHARE
             for bookie_id in holders(reader.metadata, entry_id):
                 is_held = entry_id in lists[bookie_id]
                 # One that was replaced says nothing about what it may have held, and must hold to that.

@@ -27,7 +27,7 @@ from triplicate.runtime import fault_point
 from triplicate.sim.loop import context_of
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf, pause
 
-LEAST_PER_S = 9.0
+LEAST_PER_S = 8.0
 """Entries that all writers together are to get acknowledged each second, at least: 300 and more in a run."""
 FORCE_SHARE, FORCE_AT_ONCE_SHARE = 0.15, 0.3
 """After these shares of its bursts a writer with deferred sync forces; in the latter what was accepted this very moment."""
