@@ -30,11 +30,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         finally:
             replaying.pop()
 
-    def referring(buffer: bytes, offsets: Sequence[int]) -> list[Any]:
+    def referring(buffer: bytes, offsets: Sequence[int]) -> tuple[list[Any], int]:
+        entries, held_bytes = entries_of(buffer, offsets)
         if not replaying:
-            return list(entries_of(buffer, offsets))
+            return entries, held_bytes
         view = memoryview(shared)
-        return [view[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)]
+        return [view[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)], held_bytes
 
     def its_bytes_now(self: WriteCache, ledger_id: int, entry_id: int) -> bytes | None:
         entry = get(self, ledger_id, entry_id)

@@ -1,0 +1,17 @@
+"""Entry logs in which nothing lives any more stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+CHECKERS = ("space",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.storage import Storage
+
+    async def delete_nothing(self: Storage) -> int:
+        return 0
+
+    patch(Storage, "delete_dead_logs", delete_nothing)

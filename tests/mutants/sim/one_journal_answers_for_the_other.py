@@ -1,0 +1,22 @@
+"""A start replays the first of several journals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.core.journal import JournalGroup
+    from triplicate.bookie.core.mark import Mark
+    from triplicate.bookie.journal import Journal
+
+    replay = Journal.replay
+
+    def replay_the_first(self: Journal, mark: Mark | None) -> Iterator[JournalGroup]:
+        for group in replay(self, mark):
+            if "-2" not in self.directory:
+                yield group
+
+    patch(Journal, "replay", replay_the_first)

@@ -1,0 +1,23 @@
+"""An index that is made anew knows the ledgers and not their fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+KIND = "ledgers"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.entry_logs import LogContent
+    from triplicate.bookie.stored import StoredEntries
+
+    read_whole_log = StoredEntries._read_whole_log
+
+    def without_fences(self: StoredEntries, number: int, path: str) -> LogContent | None:
+        content = read_whole_log(self, number, path)
+        if content is not None:
+            content.states[:] = [(flush, replace(state, fenced=False)) for flush, state in content.states]
+        return content
+
+    patch(StoredEntries, "_read_whole_log", without_fences)
