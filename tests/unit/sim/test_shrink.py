@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.sim.tiny import TinyLoad, tiny_plan
 from triplicate.sim import NothingToShrink, Plan, Result, Strike, plan_from_json, shrink
+from triplicate.sim.plan import Storage
 from triplicate.sim.shrink import Finding, finding_of
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -46,6 +47,16 @@ def test_only_what_the_violation_needs_is_left() -> None:
     assert found.violation == "nothing_is_found: what is looked for"
     assert found.complete
     assert found.runs < 120
+
+
+def test_bookies_are_as_plain_as_the_violation_allows() -> None:
+    def fails_with_two_directories(seed: int, plan: Plan) -> Result:
+        violations = ["nothing_is_found: it needs two"] if plan.storage.ledger_directories == 2 else []
+        return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
+
+    unusual = Storage(ledger_directories=2, journal_directories=2, trash_period_s=10.0)
+    found = shrink(1, replace(MANY, storage=unusual), play=fails_with_two_directories)
+    assert found.plan.storage == Storage(ledger_directories=2)
 
 
 def both(seed: int, plan: Plan) -> Result:
