@@ -14,7 +14,7 @@ from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
-from triplicate.bookie.inspection import cannot_listen, look_at_formats, port_problem
+from triplicate.bookie.inspection import cannot_listen, look_at_data, look_at_formats, port_problem
 from triplicate.bookie.journal import NO_SPACE, JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
@@ -141,6 +141,7 @@ class Bookie:
         try:
             self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics)
             look_at_formats(self._host.disk, self.settings)
+            await storage.on_writer(look_at_data, self._host, self.settings, identity)
             self._guard.before_start()
             await storage.open()
             await doubts.settle(storage.ledgers)

@@ -209,8 +209,13 @@ class IndexFile:
             parts.append(_PAGE_NUMBER.pack(number))
             parts.append(page)
         head = _RECORD.pack(_MAGIC, len(self._changed), self._commit_number + 1)
-        size = self._commits.pwrite([head, _RECORD_CRC.pack(crc32c(head, *parts)), *parts], self._commits_end)
-        self._commits.sync()
+        try:
+            size = self._commits.pwrite([head, _RECORD_CRC.pack(crc32c(head, *parts)), *parts], self._commits_end)
+            self._commits.sync()
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                self._take_back()
+            raise
         self._commit_number += 1
         self._commits_end += size
         self._committed.update(self._changed)

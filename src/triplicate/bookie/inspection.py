@@ -198,6 +198,37 @@ class Inspection:
         finally:
             disk.close()
 
+    def look(self) -> None:
+        """What a start must not find out only once it has changed something. Reads all journals behind their marks, and no entry log.
+
+        Raises:
+            CorruptionError: a journal is damaged, or an entry log is missing or shorter than the index knows. FormatError, WrongCluster.
+            OSError.
+        """
+        for problem in self._lost_logs(self.look_at_journals()):
+            raise problem
+
+    def look_at_journals(self) -> int:
+        """The part of `look` that is about journals; returns the flush that their marks rely on."""
+        disk = DryDisk(self._host.disk)
+        try:
+            return max([self._try_journal(disk, join(directory, CURRENT)) for directory in self._settings.journal_directories])
+        finally:
+            disk.close()
+
+    def _lost_logs(self, marked_flush: int) -> Iterator[TriplicateError]:
+        """Entry logs that an index from which a start would work says more of than there is."""
+        disk, path = self._host.disk, join(self._ledger_currents[0], INDEX_NAME)
+        if not disk.exists(path):
+            return
+        try:
+            with _DryIndex(disk, path, self._settings.index_cache_bytes) as index:
+                usable = index.fact("complete") and (index.fact("flush") or 0) >= marked_flush
+                sizes = index.log_sizes() if usable else {}
+        except CorruptionError:
+            return  # A start makes it anew.
+        yield from _shorter_than_known(disk, path, existing_logs(disk, self._ledger_currents), sizes)
+
     def _journal(self, disk: Disk, current: str) -> Journal:
         settings = self._settings
         return Journal(
@@ -259,18 +290,7 @@ class Inspection:
 
     def _disagreements(self, disk: Disk, index_path: str, index: Index) -> Iterator[TriplicateError]:
         logs = existing_logs(disk, self._ledger_currents)
-        for number, durable_bytes in index.log_sizes().items():
-            path = logs.get(number)
-            if path is None:
-                yield CorruptionError(
-                    f"{index_path}: the index names entry log {number}, which is in none of the ledger directories: bring the file back; "
-                    f"if it is lost, move the rest of the data away and run {REPLACE}"
-                )
-            elif _size_of(disk, path) < durable_bytes:
-                yield CorruptionError(
-                    f"{path}: it has {_size_of(disk, path)} bytes, and the index knows that {durable_bytes} were written: bring the file "
-                    f"back; if it is lost, move the rest of the data away and run {REPLACE}"
-                )
+        yield from _shorter_than_known(disk, index_path, logs, index.log_sizes())
         named: dict[int, list[BlockInfo]] = {}
         for ledger_id in _ledgers(index):
             for log, run in index.runs_of(ledger_id):
@@ -314,6 +334,21 @@ class _DryIndex:
         if self._index is not None:
             self._index.close()
         self._disk.close()
+
+
+def _shorter_than_known(disk: Disk, index_path: str, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
+    for number, durable_bytes in sizes.items():
+        path = logs.get(number)
+        if path is None:
+            yield CorruptionError(
+                f"{index_path}: the index names entry log {number}, which is in none of the ledger directories: bring the file back; "
+                f"if it is lost, move the rest of the data away and run {REPLACE}"
+            )
+        elif _size_of(disk, path) < durable_bytes:
+            yield CorruptionError(
+                f"{path}: it has {_size_of(disk, path)} bytes, and the index knows that {durable_bytes} were written: bring the file "
+                f"back; if it is lost, move the rest of the data away and run {REPLACE}"
+            )
 
 
 def _elsewhere(index: Index, run: BlockInfo) -> bool:
@@ -383,6 +418,11 @@ def look_at_formats(disk: Disk, settings: BookieSettings) -> None:
             _look_at_header(disk, path, JOURNAL_MAGIC)
     for path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).values():
         _look_at_header(disk, path, ENTRY_LOG_MAGIC)
+
+
+def look_at_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> None:
+    """See that a start will not be refused on account of what it reads, before it changes anything. Blocks. Raises as `Inspection.look`."""
+    Inspection(host, settings, identity.bookie_id, identity.instance_id).look()
 
 
 def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:

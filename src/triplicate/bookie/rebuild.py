@@ -10,6 +10,7 @@ from triplicate.bookie.files import join
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.index_file import COMMITS_SUFFIX
+from triplicate.bookie.inspection import Inspection
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.stored import INDEX_NAME
 from triplicate.config import BookieSettings
@@ -57,13 +58,17 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
 async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity) -> RebuildReport:
     path = join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME)
     failures: list[OSError] = []
-    _set_aside(host.disk, path)
     storage = Storage(host, settings, identity, on_group=lambda items: None, on_failure=failures.append, on_full_disk=lambda full: None)
+    is_aside = False
     try:
+        await storage.on_writer(Inspection(host, settings, identity.bookie_id, identity.instance_id).look_at_journals)
+        is_aside = True
+        _set_aside(host.disk, path)
         await storage.open()
     except BaseException:
         await storage.close(flush=False)
-        _put_back(host.disk, path)
+        if is_aside:
+            _put_back(host.disk, path)
         raise
     replayed = sum(journal.groups_replayed for journal in storage.journals)
     # What was replayed belongs in the index too, or the next start would replay it again.
