@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from triplicate.bookie import Replacement, rebuild_index
 from triplicate.errors import CorruptionError, FormatError, TriplicateError, WrongCluster
@@ -97,12 +98,20 @@ def draw_index_lost(chance: random.Random, targets: Targets, at_s: float) -> Str
     """A bookie that stops, in order or not, and whose index is gone or garbage when it is to start again."""
     how = chance.choice(["gone", "gone", "garbled"])
     by_tool = how == "garbled" or chance.random() < 0.6
-    options: dict[str, Value] = {"how": how, "tool": by_tool, "crashes": chance.random() < 0.6}
+    # Nothing is destroyed that is not elsewhere on the same disks, so it may happen to all bookies at once.
+    options: dict[str, Value] = {"how": how, "tool": by_tool, "crashes": chance.random() < 0.6, "all": chance.random() < 0.4}
     return Strike("index_lost", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
 async def lose_index(stage: Stage, strike: Strike) -> None:
-    """Stop a bookie, destroy its index, and have it made anew from entry logs and journals, by the tool or by the start."""
+    """Stop a bookie, or all, destroy its index, and have it made anew from entry logs and journals, by the tool or by the start."""
+    names = list(stage.cluster.bookies) if strike.options.get("all") else [strike.target]
+    losses = [stage.world.loop.begin(_lose_index(stage, replace(strike, target=name)), name=f"{strike} {name}") for name in names]
+    for loss in losses:
+        await loss
+
+
+async def _lose_index(stage: Stage, strike: Strike) -> None:
     node, disk = stage.cluster.bookies[strike.target], stage.world.disk(strike.target)
     if node.held or node.lost or not node.alive:
         return
