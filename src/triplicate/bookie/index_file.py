@@ -221,6 +221,15 @@ class IndexFile:
         self._committed.update(self._changed)
         self._changed = {}
 
+    def _take_back(self) -> None:
+        """Leave nothing of a commit that found no space: it was reported as not done, and might be found whole after a crash."""
+        try:
+            self._commits.truncate(self._commits_end)
+            self._commits.sync()
+        except OSError:
+            # The next commit takes its place.
+            return
+
     def _empty_commits(self) -> None:
         try:
             self._copy_pages()

@@ -230,3 +230,27 @@ def test_an_index_can_be_read_while_its_commits_find_no_space() -> None:
     assert again.log_sizes() == {1: 10_000, 2: 9000}
     assert len(again.runs_of(5)) == 200
     assert again.ledger(6) is not None
+
+
+def test_a_commit_that_found_no_space_is_not_found_whole_after_a_crash() -> None:
+    for seed in range(2):
+        machine = Machine(seed)
+        index = Index(machine.disk, PATH, CACHE)
+        index.add(1, [(1, LedgerState(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
+        fails = [1]
+
+        def refuse(kind: str, path: str, fails: list[int] = fails) -> None:
+            if kind == "sync" and fails[0]:
+                fails[0] -= 1
+                raise OSError(errno.ENOSPC, "No space left on device", path)
+
+        machine.world.disk("node").before_operation = refuse
+        with pytest.raises(OSError, match="No space"):
+            index.add(2, [(2, LedgerState(6, b"k" * 20))], [], [(2, 9000)])
+        # The process is killed; what it wrote is in the system's memory.
+        machine.host.crash(keep_unsynced=True)
+        machine.host = machine.world.start_host("node")
+        again = Index(machine.disk, PATH, CACHE)
+        assert again.log_sizes() == {1: 10_000}
+        assert again.ledger(6) is None
+        again.close()
