@@ -154,7 +154,7 @@ class Lives:
     def answer(self, request: Request, handle: LedgerHandle) -> Response:
         """What the bookie answers to a read, without a connection in between."""
         asked = Asked(request, _NOBODY, _DIALECT, 0, handle)
-        return self.running.long_polls._reads.answer(asked)
+        return self.running.long_polls._reads.answer(asked, self.settings.batch_read_bytes)
 
     # What clients do.
 
