@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -29,10 +30,11 @@ from tests.unit.cli.test_doctor import (
     wiped_disk,
     without_a_mark,
 )
+from triplicate.bookie.index import Index
 from triplicate.cli.main import cli
 from triplicate.metadata import Tree, open_tree
 from triplicate.runtime import real_host
-from triplicate.runtime.real_disk import RealFile
+from triplicate.runtime.real_disk import RealDisk, RealFile
 
 __all__ = ["setup"]
 
@@ -63,6 +65,53 @@ def one_directory_more(setup: SetUp) -> str:
     )
 
 
+GIVEN_UP = "bring the file back; if it is lost, move the rest of the data away and run `triplicate bookie format --replace`"
+
+RESTORED = "restore the file, or replace this bookie's disks and let its peers copy the entries back"
+
+
+def lost_log(setup: SetUp) -> str:
+    setup.logs()[0].unlink()
+    index = setup.ledgers / "current" / "index.db"
+    return f"{index}: the index names entry log 1, which is in none of the ledger directories: {GIVEN_UP}"
+
+
+def shortened_log(setup: SetUp) -> str:
+    path = setup.logs()[0]
+    index = Index(RealDisk(), str(setup.ledgers / "current" / "index.db"), 1 << 20)
+    known = index.log_sizes()[1]
+    index.close()
+    # What may stand behind that is a footer, which is made again where it is missing.
+    os.truncate(path, known - 1)
+    return f"{path}: it has {known - 1} bytes, and the index knows that {known} were written: {GIVEN_UP}"
+
+
+def all_in_the_journal(setup: SetUp) -> Path:
+    """Without the mark everything is replayed that the journal still holds."""
+    (setup.journal / "current" / "mark").unlink()
+    return min((setup.journal / "current").glob("*.journal"))
+
+
+def damaged_group(setup: SetUp) -> str:
+    path = all_in_the_journal(setup)
+    data = bytearray(path.read_bytes())
+    assert data[4096:4100] == data[8192:8196] == b"TPJG"
+    data[4096 + 40] ^= 1
+    path.write_bytes(data)
+    return (
+        f"{path}: the group at byte 4096 is damaged, but group 2 at byte 8192 behind it is whole: this is no torn write; nothing was "
+        f"changed; {RESTORED}"
+    )
+
+
+def damaged_header(setup: SetUp) -> str:
+    path = all_in_the_journal(setup)
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    return f"{path}: the file header fails its checksum: {RESTORED}"
+
+
 BREAKS = [
     read_only_directory,
     missing_directory,
@@ -74,6 +123,10 @@ BREAKS = [
     value_out_of_bounds,
     no_cluster,
     one_directory_more,
+    lost_log,
+    shortened_log,
+    damaged_group,
+    damaged_header,
 ]
 
 

@@ -29,6 +29,7 @@ ENTRY_LOG_MAGIC = b"TPENTR\r\n"
 
 _PREFIX = struct.Struct(">8sII")
 _CRC = struct.Struct(">I")
+_CURE = "restore the file, or replace this bookie's disks and let its peers copy the entries back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,12 @@ def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
     """
     start = _PREFIX.size + _CRC.size
     if len(block) < HEADER_BYTES or block[:8] != magic:
-        raise CorruptionError(f"{path}: no header of the kind {magic[:6].decode()} at the beginning of the file")
+        raise CorruptionError(f"{path}: no header of the kind {magic[:6].decode()} at the beginning of the file: {_CURE}")
     _, version, length = _PREFIX.unpack_from(block)
     body = block[start : start + length]
     crc = _CRC.unpack_from(block, _PREFIX.size)[0]
     if len(body) != length or crc != crc32c(block[: _PREFIX.size], body) or any(block[start + length :]):
-        raise CorruptionError(f"{path}: the file header fails its checksum")
+        raise CorruptionError(f"{path}: the file header fails its checksum: {_CURE}")
     if version != FORMAT_VERSION:
         raise FormatError(
             f"{path}: written in format {version}, this release knows {FORMAT_VERSION}: start the release that wrote it, or a newer one"
