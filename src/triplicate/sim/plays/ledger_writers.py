@@ -7,6 +7,7 @@ the quiet it must get an append acknowledged and a ledger closed once more.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -375,7 +376,9 @@ class Writer:
         elif chance.random() < load.dormant_share:
             # For all others it has no writer any more, and is recovered.
             pen.book.left = True
-            self._dormant.append(_Dormant(pen, self._stage.time() + chance.uniform(0.5, 8.0)))
+            # Some sleep until all is over: whatever happened to a fence since, it must hold.
+            sleeps_s = chance.uniform(0.5, 8.0) if chance.random() < 0.7 else math.inf
+            self._dormant.append(_Dormant(pen, self._stage.time() + sleeps_s))
         else:
             pen.leave()
 
