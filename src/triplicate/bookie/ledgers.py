@@ -14,6 +14,10 @@ ENTRY_OVERHEAD_BYTES = 160
 """Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
 LEDGER_OVERHEAD_BYTES = 400
 DROPPED_AT_ONCE = 4096
+BUSY_TIMES = 2
+"""Where ledgers are busy, which those are whose state no flush has written, memory takes so many times as many as are kept idle."""
+LOOK_AGAIN = 100
+"""One in so many refusals looks whether some are idle by now."""
 
 
 class Verification(Enum):
@@ -219,6 +223,7 @@ class LedgerTable:
         """Above the limit where busy ones fill the table: looking at all of them for every ledger that is loaded would be too much."""
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
+        self._refused = 0
         self.limbo_is_over = False
         """No ledger is in limbo any more, whatever was found out about it before."""
         self.get = self._handles.get
@@ -235,6 +240,19 @@ class LedgerTable:
         if len(self._handles) > self._shrink_beyond:
             self._shrink(handle.ledger_id)
         return known
+
+    def has_room(self) -> bool:
+        """Whether another ledger may be loaded. None may where no flush succeeds and all are busy, or memory would have no bound."""
+        if len(self._handles) >= BUSY_TIMES * self._limit:
+            if self._refused % LOOK_AGAIN == 0:
+                self._shrink(-1)
+            self._refused += 1
+        return len(self._handles) < BUSY_TIMES * self._limit
+
+    @property
+    def crowded(self) -> bool:
+        """So many are busy that a flush should not wait for its time."""
+        return max(len(self._dirty), len(self._cache.active)) >= max(1, self._limit // 2)
 
     def touch_state(self, handle: LedgerHandle) -> None:
         """The state has changed: the next flush writes it."""
@@ -257,6 +275,7 @@ class LedgerTable:
     def flushed(self, states: Iterable[LedgerState]) -> None:
         """These states are durable in logs and index."""
         self._shrink_beyond = self._limit
+        self._refused = 0
         for state in states:
             handle = self._handles.get(state.ledger_id)
             if handle is not None and state.fenced and state.deleted is (handle.tombstone is not None):

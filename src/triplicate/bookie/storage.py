@@ -125,7 +125,7 @@ class Storage:
         for journal, mark in zip(self.journals, marks, strict=True):
             for group in journal.replay(mark):
                 self._replay_group(group, journal.directory)
-                if self.cache.active_bytes >= self._half_bytes:
+                if self.cache.active_bytes >= self._half_bytes or self.ledgers.crowded:
                     self._flush_replayed()
         opened = [journal.open() for journal in self.journals]
         return not all(opened)
@@ -289,15 +289,22 @@ class Storage:
     # Reading.
 
     async def load(self, ledger_id: int) -> LedgerHandle:
-        """A ledger's handle, from the index if it is not in memory. Raises CorruptionError, OSError."""
+        """A ledger's handle, from the index if it is not in memory. Raises CorruptionError; OSError, also where memory takes no more."""
         handle = self.ledgers.get(ledger_id)
         if handle is None:
+            while not self.ledgers.has_room():
+                flushing = self.cache.frozen is not None or self.cache.active or self.ledgers.any_dirty
+                if self._without_space or not flushing:
+                    raise OSError(errno.ENOBUFS, "too many ledgers are in use or wait to be flushed")
+                await self._next_flush()
             # Asked first: between the look into the index and here nobody may write.
             limbo = self._in_limbo is not None and await self._in_limbo(ledger_id)
             loaded = await self._reader.run(self.stored.load, ledger_id)
             # The record may be of the time before the bookie was visited, and so may the answer by now.
             loaded.limbo = limbo and not self.ledgers.limbo_is_over
             handle = self.ledgers.add(loaded)
+            if self.ledgers.crowded:
+                self._wanted.set()
         return handle
 
     async def on_writer(self, function: Callable[..., Result], *args: Any) -> Result:
@@ -328,10 +335,20 @@ class Storage:
         if not self.cache.active and not self.ledgers.any_dirty:
             target -= 1
         while self.flushes < target:
-            self._wanted.set()
-            done = asyncio.get_running_loop().create_future()
-            self._flush_waiters.append(done)
-            await done
+            await self._next_flush()
+
+    async def _next_flush(self) -> None:
+        """Wait until a flush has ended, or found no space."""
+        self._wanted.set()
+        done = asyncio.get_running_loop().create_future()
+        self._flush_waiters.append(done)
+        await done
+
+    def _tell_flush_waiters(self) -> None:
+        waiters, self._flush_waiters = self._flush_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def _flush_loop(self) -> None:
         while True:
@@ -378,6 +395,7 @@ class Storage:
     def _lack_space(self) -> None:
         self._without_space = True
         self._on_full_disk(True)
+        self._tell_flush_waiters()
 
     @fault_point("bookie.flush.done")
     def _flushed(self, frozen: Frozen) -> None:
@@ -385,10 +403,7 @@ class Storage:
         self.ledgers.flushed(frozen.states)
         self.flushes += 1
         self.flushed_bytes += frozen.size_bytes
-        waiters, self._flush_waiters = self._flush_waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._tell_flush_waiters()
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
