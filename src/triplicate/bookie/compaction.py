@@ -21,7 +21,7 @@ PORTION_BYTES = 256 * 1024
 
 
 class Compactor:
-    """See the module's text. `on_full_disk` is called when a round found no space."""
+    """See the module's text. `on_full_disk` is called when a round found no space, or too little for a copy."""
 
     def __init__(
         self, host: Host, storage: Storage, settings: BookieSettings, metrics: BookieMetrics, on_full_disk: Callable[[], None]
@@ -64,13 +64,17 @@ class Compactor:
             OSError: a disk is full or failed. CorruptionError: of the index.
         """
         done = 0
+        lacks_room = False
         storage = self._storage
         for log, size, living in await self._below(threshold):
             if not await storage.on_writer(storage.stored.has_room, living):
                 self._host.trace("bookie.compaction_lacks_room", log=log, living_bytes=living)
+                lacks_room = True
             elif await self._compact(log, size, living):
                 done += 1
         await storage.on_writer(storage.stored.copier.finish)
+        if lacks_room:
+            self._on_full_disk()
         return done
 
     async def _below(self, threshold: float) -> list[tuple[int, int, int]]:

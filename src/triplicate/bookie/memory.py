@@ -11,6 +11,7 @@ from triplicate.bookie.compaction import PORTION_BYTES
 from triplicate.bookie.compaction_runs import BATCH_RUNS
 from triplicate.bookie.entry_logs import BLOCKS_MAX, WRITE_BYTES
 from triplicate.bookie.index_file import COMMITS_BYTES_MAX
+from triplicate.bookie.ledgers import BUSY_TIMES
 from triplicate.bookie.run_windows import MANY_RUNS, WINDOWS_MAX
 from triplicate.config import BookieSettings
 
@@ -88,9 +89,9 @@ def memory_bounds(settings: BookieSettings) -> list[Bound]:
         ),
         Bound(
             "ledgers' state",
-            settings.ledger_handles * HANDLE_BYTES,
+            BUSY_TIMES * settings.ledger_handles * HANDLE_BYTES,
             ("ledger_handles",),
-            "idle ones are read from the index again",
+            "idle ones are read from the index again; where all wait to be flushed, requests about others are refused",
             "bookie_ledger_handles",
         ),
         Bound("pages of the index", settings.index_cache_bytes + 2 * COMMITS_BYTES_MAX, ("index_cache_bytes",), "read again", "-"),

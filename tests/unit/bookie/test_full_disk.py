@@ -249,3 +249,74 @@ def test_garbage_collection_that_finds_no_space_has_the_reserve_at_its_next_roun
         assert not rig.facts("bookie.flush_without_space")
 
     run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3, gc_interval_s=5.0, flush_interval_s=3600.0)
+
+
+def test_compaction_for_whose_copy_there_is_no_room_has_the_reserve_at_its_next_round() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        for entry_id in range(30):
+            for ledger_id in (5, 6):
+                assert await client.add(codec(ledger_id), entry_id, b"x" * (1 + ledger_id % 2 * 8) * KIB) is Status.OK
+        await rig.create_ledger(6)
+        await rig.bookie.storage.flush()
+        assert await rig.bookie.collect_garbage() == 1
+        rig.disk.fill(20 * KIB)
+        await until(lambda: bool(rig.facts("bookie.log_compacted")))
+        assert rig.facts("bookie.compaction_lacks_room")
+        assert not rig.facts("bookie.compaction_put_off")
+        assert not rig.facts("bookie.flush_without_space")
+        assert (await client.read(6, 0)).status is Status.OK
+
+    settings: dict[str, Any] = {
+        "compaction_interval_s": 5.0,
+        "compaction_threshold": 0.8,
+        "flush_interval_s": 3600.0,
+        "recovery_adds_free_bytes": 16 * KIB,
+    }
+    run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3, **settings)
+
+
+def test_fences_of_ever_new_ledgers_have_a_bound_while_no_flush_finds_space() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        assert await client.add(codec(5), 0) is Status.OK
+        full = True
+
+        def strike(operation: str, path: str) -> None:
+            if full and operation in ("write", "create") and path.endswith(".entries"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+        rig.disk.before_operation = strike
+        answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
+        fenced = answers.index(Status.IO_ERROR)
+        assert 90 <= fenced <= 100
+        assert set(answers[:fenced]) == {Status.NO_ENTRY}
+        assert set(answers[fenced:]) == {Status.IO_ERROR}
+        assert len(rig.bookie.storage.ledgers) <= 100
+        # Those that are in memory are served as ever.
+        assert (await client.fence(codec(100))).status is Status.NO_ENTRY
+        assert (await client.read(5, 0)).status is Status.OK
+        full = False
+        await until(lambda: rig.bookie.storage.flushes > 0)
+        for _ in range(2):
+            answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
+            assert set(answers) == {Status.NO_ENTRY}
+            await rig.restart()
+            client = await rig.connect()
+
+    run_rig(body, flush_interval_s=3600.0, disk_check_interval_s=0.3, ledger_handles=50)
+
+
+def test_many_new_ledgers_are_flushed_before_they_fill_memory() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        for ledger_id in range(100, 600):
+            assert await client.add(codec(ledger_id), 0) is Status.OK
+            assert len(rig.bookie.storage.ledgers) <= 100
+        for _ in range(2):
+            for ledger_id in range(100, 600):
+                assert (await client.read(ledger_id, 0)).status is Status.OK
+            await rig.restart()
+            client = await rig.connect()
+
+    run_rig(body, flush_interval_s=3600.0, ledger_handles=50)
