@@ -251,8 +251,10 @@ def test_a_port_in_use_is_found(setup: SetUp) -> None:
         other.bind(("127.0.0.1", setup.settings.port))
         other.listen()
         expected = f"port {setup.settings.port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another"
+        before = setup.picture()
         assert setup.wrong() == [expected]
         assert setup.start() == expected
+        assert setup.picture() == before
     assert any(line.fullmatch(expected) for line in KNOWN)
     assert setup.wrong() == []
 

@@ -1,0 +1,16 @@
+"""A start finds out that its port is taken when it has opened its index and journal, and changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/cli/test_doctor.py::test_a_port_in_use_is_found"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie import Bookie
+
+    async def believe(self: Bookie) -> None:
+        return None
+
+    patch(Bookie, "_look_at_port", believe)
