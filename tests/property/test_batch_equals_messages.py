@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ from triplicate.wire import (
     scan_add_responses,
     scan_adds,
 )
+from triplicate.wire import frames as frames_module
 
 LIMIT = 120
 KEYS = st.sampled_from([bytes(20), b"k" * 20])
@@ -123,28 +125,35 @@ def answers_in_bulk(buffer: bytes, position: int, found: list[object]) -> int:
     return run.end
 
 
-def bulk_loop(
-    chunks: Iterator[bytes], decode: Callable[[bytes], object], in_bulk: Callable[[bytes, int, list[object]], int]
-) -> list[object]:
+InBulk = Callable[[bytes, int, list[object]], int]
+
+
+def bulk_loop(chunks: Iterator[bytes], decode: Callable[[bytes], object], in_bulk: InBulk, *, apart: bool = False) -> list[object]:
     frames = FrameBuffer(LIMIT)
     found: list[object] = []
     try:
         for chunk in chunks:
-            buffer = frames.feed(chunk)
-            position = 0
-            while True:
-                reached = in_bulk(buffer, position, found)
-                if reached == position:
-                    frame = next_frame(buffer, position, len(buffer), LIMIT)
-                    if frame is None:
-                        break
-                    found.append(decode(buffer[frame[0] : frame[1]]))
-                    reached = frame[1]
-                position = reached
+            buffer, more, start = frames.feed_apart(chunk) if apart else (frames.feed(chunk), b"", 0)
+            position = take_frames(buffer, 0, decode, in_bulk, found)
+            if more:
+                assert position == len(buffer)
+                buffer, position = more, take_frames(more, start, decode, in_bulk, found)
             frames.keep(buffer, position)
     except ProtocolError:
         found.append("refused")
     return found
+
+
+def take_frames(buffer: bytes, position: int, decode: Callable[[bytes], object], in_bulk: InBulk, found: list[object]) -> int:
+    while True:
+        reached = in_bulk(buffer, position, found)
+        if reached == position:
+            frame = next_frame(buffer, position, len(buffer), LIMIT)
+            if frame is None:
+                return position
+            found.append(decode(buffer[frame[0] : frame[1]]))
+            reached = frame[1]
+        position = reached
 
 
 @settings(deadline=None, max_examples=400)
@@ -157,6 +166,14 @@ def test_adds_in_bulk_read_as_messages_do(stream: bytes, cuts: list[int]) -> Non
 @given(REQUEST_STREAMS, CUTS)
 def test_adds_one_by_one_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
     assert bulk_loop(pieces(stream, cuts), decode_request, requests_one_by_one) == plain_loop(stream, decode_request)
+
+
+@settings(deadline=None, max_examples=400)
+@given(REQUEST_STREAMS, CUTS)
+def test_chunks_not_joined_with_what_came_before_read_as_messages_do(stream: bytes, cuts: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames_module, "APART_BYTES", 1)
+        assert bulk_loop(pieces(stream, cuts), decode_request, requests_in_bulk, apart=True) == plain_loop(stream, decode_request)
 
 
 @settings(deadline=None, max_examples=400)

@@ -17,7 +17,7 @@ from triplicate.bookie.dialects import Adds, Dialect
 from triplicate.bookie.journal import Answered, Journal, JournalItem
 from triplicate.bookie.ledgers import LedgerHandle, Verification, lac_of_entry
 from triplicate.bookie.requests import Requests
-from triplicate.bookie.storage import entries_of
+from triplicate.bookie.storage import entries_of, is_most_of
 from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
@@ -56,10 +56,14 @@ class _Region:
 
     def cut(self, source: bytes, start: int) -> None:
         """What follows is no neighbour of what is here."""
-        if self.end > self.start:
-            whole = self.start == 0 and self.end == len(self.source)
-            self.buffers.append(self.source if whole else self.source[self.start : self.end])
-            self.size_bytes += self.end - self.start
+        size = self.end - self.start
+        if size == len(self.source):
+            self.buffers.append(self.source)
+        elif is_most_of(size, self.source):
+            self.buffers.append(memoryview(self.source)[self.start : self.end])
+        elif size:
+            self.buffers.append(self.source[self.start : self.end])
+        self.size_bytes += size
         self.source, self.start, self.end = source, start, start
 
 
@@ -81,30 +85,29 @@ class AddIntake:
         if status is not Status.OK:
             self.refuse(adds, dialect, status)
             return
-        entries = entries_of(adds.source, run.offsets)
+        entries, held_bytes = entries_of(adds.source, run.offsets)
         if handle.verifier is not None:
             if not handle.verifier.verify_all(entries):
-                self._take_verified(adds, dialect, handle, entries)
+                # Some will not be kept, so none may keep the chunk.
+                self._take_verified(adds, dialect, handle, list(map(bytes, entries)))
                 return
         elif self._requests.checks.enabled:
             self._metrics.unverified.inc(len(entries))
-        self._accept(adds, dialect, handle, 0, len(entries), entries, adds.run.last_add_confirmed)
+        self._storage.store(handle, run.entry_ids, entries, run.last_add_confirmed, held_bytes)
+        self._take_into_region(adds, dialect, 0, len(entries))
 
-    def _accept(
-        self, adds: Adds, dialect: Dialect, handle: LedgerHandle, first: int, last: int, entries: list[bytes], last_add_confirmed: int
-    ) -> None:
-        """Store entries `first` to `last` - 1 of a run, which say that so much is confirmed, and make their bytes part of the region."""
+    def _take_into_region(self, adds: Adds, dialect: Dialect, first: int, last: int) -> None:
+        """Make the bytes of entries `first` to `last` - 1 of a run part of the region."""
         run, source = adds.run, adds.source
         start, end = run.offsets[first], run.offsets[last]
-        region = self._region_at(self._storage.journal_of(handle.ledger_id), adds.deferred_sync, source, start)
+        region = self._region_at(self._storage.journal_of(run.ledger_id), adds.deferred_sync, source, start)
         ids, txn_ids = run.entry_ids, adds.txn_ids
         if last - first != len(ids):
-            ids, txn_ids, entries = ids[first:last], txn_ids[first:last], entries[first:last]
-        self._storage.store(handle, ids, entries, last_add_confirmed)
+            ids, txn_ids = ids[first:last], txn_ids[first:last]
         region.end = end
         region.count += len(ids)
-        region.answers.append(dialect.encode_adds(handle.ledger_id, ids, txn_ids))
-        region.runs.append((partial(dialect.encode_adds, handle.ledger_id, ids, txn_ids), len(ids)))
+        region.answers.append(dialect.encode_adds(run.ledger_id, ids, txn_ids))
+        region.runs.append((partial(dialect.encode_adds, run.ledger_id, ids, txn_ids), len(ids)))
 
     def _region_at(self, journal: Journal, early: bool, source: bytes, start: int) -> _Region:
         """Where adds go that begin there: a new region where they are not for the same group as those before."""
@@ -204,7 +207,8 @@ class AddIntake:
                 if self._requests.checks.refuses:
                     self._refuse(dialect, run.ledger_id, run.entry_ids[index : index + 1], adds.txn_ids[index : index + 1], Status.IO_ERROR)
                     continue
-            self._accept(adds, dialect, handle, index, index + 1, entries, last_add_confirmed)
+            self._storage.store(handle, run.entry_ids[index : index + 1], [entry], last_add_confirmed, len(entry))
+            self._take_into_region(adds, dialect, index, index + 1)
 
     def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
         self._metrics.digest_mismatches.inc()
@@ -266,7 +270,8 @@ class AddIntake:
         frame = encode_request(
             AddRequest(request.ledger_id, request.entry_id, request.master_key, request.body, request.recovery, request.high_priority)
         )
-        self._storage.store(handle, [request.entry_id], [request.body], int.from_bytes(request.body[16:24], "big", signed=True))
+        last_add_confirmed = int.from_bytes(request.body[16:24], "big", signed=True)
+        self._storage.store(handle, [request.entry_id], [request.body], last_add_confirmed, len(request.body))
         answer = asked.dialect.encode(AddResponse(Status.OK, request.ledger_id, request.entry_id), asked.tag)
         self._metrics.add_requests.inc()
         refused = partial(asked.refuse, Status.IO_ERROR)

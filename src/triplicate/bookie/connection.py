@@ -179,14 +179,21 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         try:
-            buffer = self._frames.feed(data)
+            buffer, more, start = self._frames.feed_apart(data)
             if not buffer:
                 self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
                 return
             self._buffer, self._position, self._turn_bytes, self._turn_requests = buffer, 0, 0, 0
             if not self._held:
                 self._handle_frames()
+            if more and self._position == len(buffer):
+                self._buffer, self._position, more = more, start, b""
+                if not self._held:
+                    self._handle_frames()
             self._adds.submit()
+            if more:
+                # The frame that was begun before is not done, so what came behind it waits with it.
+                self._buffer, self._position = self._buffer[self._position :] + more[start:], 0
             self._frames.keep(self._buffer, self._position)
             self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
         except (ProtocolError, FrameTooLarge) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 
@@ -96,7 +96,7 @@ class EntryLogWriter:
         """Logs of which the index need not know yet what was written last."""
         return [*self.sizes, *([self._open.number] if self._open is not None else [])]
 
-    def runs(self, flush_number: int, ledger_id: int, entries: dict[int, bytes]) -> Iterator[tuple[int, BlockInfo]]:
+    def runs(self, flush_number: int, ledger_id: int, entries: Mapping[int, Buffer]) -> Iterator[tuple[int, BlockInfo]]:
         """Write a ledger's entries as one run, or several where they span or weigh too much; yields (log, run)."""
         entry_ids = sorted(entries)
         start = 0
@@ -110,7 +110,7 @@ class EntryLogWriter:
             yield self._run(flush_number, ledger_id, part_ids, part)
             start += len(part)
 
-    def _run(self, flush_number: int, ledger_id: int, entry_ids: list[int], entries: list[bytes]) -> tuple[int, BlockInfo]:
+    def _run(self, flush_number: int, ledger_id: int, entry_ids: list[int], entries: list[Buffer]) -> tuple[int, BlockInfo]:
         log = self._log()
         head, body, info = encode_run(flush_number, ledger_id, entry_ids, entries, log.end)
         self._append(log, chain((head,), body), info)

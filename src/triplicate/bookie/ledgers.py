@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.state import LedgerState
 from triplicate.ledger import DigestVerifier
 
@@ -93,7 +94,7 @@ class LedgerHandle:
             self.learn_lac(lac_of_record(state.explicit_lac))
 
 
-def lac_of_entry(entry: bytes) -> int:
+def lac_of_entry(entry: Buffer) -> int:
     """What an entry's header says is confirmed, as far as an unverified header is to be believed.
 
     A writer sends an entry before that is confirmed itself. More than that is damage, or a copy that was made of a confirmed entry, of
@@ -113,7 +114,7 @@ def lac_of_record(record: bytes) -> int:
 class Frozen:
     """What one flush writes. Nobody changes it any more."""
 
-    tables: dict[int, dict[int, bytes]]
+    tables: dict[int, dict[int, Buffer]]
     size_bytes: int
     states: list[LedgerState] = field(default_factory=list)
     dropped: dict[int, LedgerState | None] = field(default_factory=dict)
@@ -131,7 +132,7 @@ class WriteCache:
     """Entries by ledger and id, in two halves: the active one takes writes, the frozen one is being flushed."""
 
     def __init__(self) -> None:
-        self.active: dict[int, dict[int, bytes]] = {}
+        self.active: dict[int, dict[int, Buffer]] = {}
         self.active_bytes = 0
         self.frozen: Frozen | None = None
 
@@ -139,8 +140,8 @@ class WriteCache:
     def size_bytes(self) -> int:
         return self.active_bytes + (self.frozen.size_bytes if self.frozen is not None else 0)
 
-    def put(self, ledger_id: int, entry_ids: Iterable[int], entries: list[bytes], size_bytes: int) -> None:
-        """Add entries; one that is there already is replaced. `size_bytes`: of all entries."""
+    def put(self, ledger_id: int, entry_ids: Iterable[int], entries: Sequence[Buffer], size_bytes: int) -> None:
+        """Add entries; one that is there already is replaced. `size_bytes`: what all of them keep in memory."""
         table = self.active.get(ledger_id)
         if table is None:
             table = self.active[ledger_id] = {}
@@ -162,12 +163,13 @@ class WriteCache:
         table = self.active.get(ledger_id)
         entry = table.get(entry_id) if table is not None else None
         if entry is not None:
-            return entry
+            return bytes(entry)
         frozen = self.frozen
         if frozen is None:
             return None
         table = frozen.tables.get(ledger_id)
-        return table.get(entry_id) if table is not None else None
+        entry = table.get(entry_id) if table is not None else None
+        return bytes(entry) if entry is not None else None
 
     def ids(self, ledger_id: int) -> set[int]:
         """Ids of all entries of a ledger in both halves."""

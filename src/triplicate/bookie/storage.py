@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.entry_log import MAX_RUN_SPAN
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal import GroupPosition, GroupType, JournalGroup
@@ -29,6 +30,10 @@ from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 
 Result = TypeVar("Result")
 FULL_DISK_RETRY_S = 1.0
+SHARED_ENTRY_BYTES = 4096
+"""Entries of so many bytes or more share the chunk that brought them, where they are most of it."""
+VIEW_OVERHEAD_BYTES = 200
+"""What a view takes in memory beside the bytes that it shows."""
 
 
 class Storage:
@@ -175,7 +180,8 @@ class Storage:
                 if handle.master_key is None:
                     handle.master_key = run.master_key
                     self.ledgers.touch_state(handle)
-                self.store(handle, run.entry_ids, entries_of(body, run.offsets), run.last_add_confirmed)
+                entries, held_bytes = entries_of(body, run.offsets)
+                self.store(handle, run.entry_ids, entries, run.last_add_confirmed, held_bytes)
             found += len(run.entry_ids)
             position = run.offsets[-1]
         if position != len(body) or found != group.count:
@@ -204,13 +210,16 @@ class Storage:
 
     # Writing.
 
-    def store(self, handle: LedgerHandle, entry_ids: Sequence[int], entries: list[bytes], last_add_confirmed: int) -> None:
+    def store(
+        self, handle: LedgerHandle, entry_ids: Sequence[int], entries: Sequence[Buffer], last_add_confirmed: int, held_bytes: int
+    ) -> None:
         """Put entries into the cache. They are readable from now on; durable they are when the journal says so.
 
         Args:
             last_add_confirmed: the greatest that the entries' headers state; -1 where they are not to be believed.
+            held_bytes: what the entries keep in memory.
         """
-        self.cache.put(handle.ledger_id, entry_ids, entries, sum(map(len, entries)))
+        self.cache.put(handle.ledger_id, entry_ids, entries, held_bytes)
         greatest = max(entry_ids)
         handle.last_entry_id = max(handle.last_entry_id, greatest)
         if last_add_confirmed >= greatest:
@@ -503,6 +512,19 @@ class Storage:
         return sorted(found)
 
 
-def entries_of(buffer: bytes, offsets: Sequence[int]) -> list[bytes]:
-    """The entries of an `AddRun`, each a copy of its own: a slice that shares the chunk would keep all of it in memory."""
-    return [buffer[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)]
+def is_most_of(size_bytes: int, buffer: bytes) -> bool:
+    """Whether so much of a chunk may keep all of it in memory: hardly more than a copy would take."""
+    return 8 * size_bytes >= 7 * len(buffer)
+
+
+def entries_of(buffer: bytes, offsets: Sequence[int]) -> tuple[list[Buffer], int]:
+    """The entries of an `AddRun`, and how many bytes they keep in memory.
+
+    Small ones are copies, since a view that shares the chunk would keep all of it in memory, and takes more than what it saves. Large
+    ones that are most of the chunk share it, and all of it counts.
+    """
+    count, size = len(offsets) - 1, offsets[-1] - offsets[0]
+    if size >= SHARED_ENTRY_BYTES * count and is_most_of(size, buffer):
+        view = memoryview(buffer)
+        return [view[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)], len(buffer) + VIEW_OVERHEAD_BYTES * count
+    return [buffer[start + ADD_HEAD_BYTES : end] for start, end in pairwise(offsets)], size - ADD_HEAD_BYTES * count

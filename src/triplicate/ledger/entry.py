@@ -222,7 +222,7 @@ class DigestVerifier:
         self.is_right: Callable[[bytes], bool] = _has_right_crc32c if self.digest_type is DigestType.CRC32C else self.verify
         """`verify` in the shortest way, for whoever has entries of several ledgers in turn; `verify_all` is for many of one."""
 
-    def verify(self, body: bytes | memoryview) -> bool:
+    def verify(self, body: bytes | bytearray | memoryview) -> bool:
         """True when the digest inside a complete entry matches its header and payload."""
         body = bytes(body)
         start = self._start
@@ -234,7 +234,7 @@ class DigestVerifier:
         end = signed + self.digest_type.size
         return len(record) >= end and self._digest(record[:signed], b"") == record[signed:end]
 
-    def verify_all(self, bodies: Sequence[bytes]) -> bool:
+    def verify_all(self, bodies: Sequence[bytes | bytearray | memoryview]) -> bool:
         """True when `verify` holds for every one: one loop without calls between functions, since this is most of what an add costs."""
         if self.digest_type is not DigestType.CRC32C:
             return all(map(self.verify, bodies))
@@ -243,6 +243,8 @@ class DigestVerifier:
             if len(body) < start:
                 return False
             header, stored = unpack(body)
-            if extend(value(header), body[start:]) != stored:
+            payload = body[start:]
+            # The library takes only `bytes`.
+            if extend(value(header), payload if type(payload) is bytes else bytes(payload)) != stored:
                 return False
         return True

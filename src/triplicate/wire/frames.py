@@ -11,6 +11,9 @@ MAX_FRAME_BYTES = 5 * 1024 * 1024
 
 LENGTH_BYTES = 4
 
+APART_BYTES = 32 * 1024
+"""A chunk of so many bytes or more is not joined with a frame that was begun before it: copying it would cost more than a second buffer."""
+
 PIECES = 256
 """Pieces in which an incomplete frame is kept before they are joined: each costs more than its bytes where a peer sends a few at a time."""
 
@@ -82,6 +85,21 @@ class FrameBuffer:
         self._pieces = []
         self._held = 0
         return buffer
+
+    def feed_apart(self, data: bytes) -> tuple[bytes, bytes, int]:
+        """As `feed`, but a large chunk is not copied to stand behind the beginning of its first frame, which came before.
+
+        Returns:
+            what `feed` returns, or the first frame alone; bytes in which more follows, empty where nothing does; and where it begins there.
+        """
+        missing = self._wanted - self._held
+        if len(data) < APART_BYTES or not self._pieces or self._wanted <= LENGTH_BYTES or not 0 < missing <= len(data):
+            return self.feed(data), b"", 0
+        self._pieces.append(data[:missing])
+        frame = b"".join(self._pieces)
+        self._pieces = []
+        self._held = 0
+        return frame, data, missing
 
     def keep(self, buffer: bytes, position: int) -> None:
         """Hold what begins at `position`, a frame's beginning, for the next `feed`.

@@ -48,6 +48,8 @@ TRAILER = struct.Struct(">4sQII")
 SIZE = struct.Struct(">I")
 PIECE_BYTES = 64 * 1024
 """About how much of a run's body is joined at a time."""
+JOINED_BELOW_BYTES = 4096
+"""Entries that are smaller on an average are joined: a write of many small buffers costs more than copying them."""
 MAX_RUN_SPAN = 16384
 """A run's last id is less than this above its first, so a lookup need not look far for runs that hold an id."""
 MAX_RUN_BYTES = 32 * 1024 * 1024
@@ -112,7 +114,7 @@ class RunTable:
 
 
 def encode_run(
-    flush_number: int, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes], offset: int
+    flush_number: int, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[Buffer], offset: int
 ) -> tuple[bytes, Iterator[Buffer], BlockInfo]:
     """One run: its header and table, its body in pieces, and what it is. Work per entry is left to loops inside the interpreter.
 
@@ -132,15 +134,15 @@ def encode_run(
     return _header(info, packed) + packed, _body(sizes, entries, body_bytes // count), info
 
 
-def _body(sizes: list[int], entries: Sequence[bytes], mean_bytes: int) -> Iterator[Buffer]:
-    """A run's body, made while it is written: small entries are joined, since a write of many small buffers costs more than copying."""
+def _body(sizes: list[int], entries: Sequence[Buffer], mean_bytes: int) -> Iterator[Buffer]:
+    """A run's body, made while it is written."""
     step = max(1, PIECE_BYTES // mean_bytes)
     for start in range(0, len(sizes), step):
         part = sizes[start : start + step]
         buffers: list[Buffer] = [b""] * (2 * len(part))
         buffers[0::2] = map(SIZE.pack, part)
         buffers[1::2] = entries[start : start + step]
-        if mean_bytes < PIECE_BYTES:
+        if mean_bytes < JOINED_BELOW_BYTES:
             yield b"".join(buffers)
         else:
             yield from buffers
