@@ -20,10 +20,13 @@ PAUSE_MAX_S = 0.1
 """So at least ten portions a second are read, each with one answer at least."""
 ADDS_ARE_RECENT_S = 0.25
 """Adds arrive as long as the last came so short a time ago."""
-PORTIONS_BESIDE_WRITES = 4
+PORTIONS_BESIDE_WRITES = 16
 """Into so many a portion is divided while adds arrive."""
-BATCHES_BESIDE_WRITES = 2
-"""One answer to a batch read may then have this part of a portion."""
+BATCHES_BESIDE_WRITES = 8
+"""An answer to a batch read may then have this part of a whole portion, and ends its own. Where the reader runs on the same processors,
+decoding a large one holds up others for longer than finding it."""
+BATCHES_AT_ONCE = 4
+"""Of so many answers from the write cache to batch reads a turn of the loop consists at least."""
 
 
 class ReadPace:
@@ -56,12 +59,13 @@ class ReadPace:
     @property
     def batch_bytes(self) -> int:
         """The largest answer to a batch read."""
-        return self.batch_bytes_at_once if self._beside_writes else self._settings.batch_read_bytes
+        most = self._settings.batch_read_bytes
+        return min(most, self._settings.read_turn_bytes // BATCHES_BESIDE_WRITES) if self._beside_writes else most
 
     @property
     def batch_bytes_at_once(self) -> int:
         """The largest from the write cache, which is answered in the turn of the loop that asks."""
-        return min(self._settings.batch_read_bytes, self._settings.read_turn_bytes // BATCHES_BESIDE_WRITES)
+        return min(self._settings.batch_read_bytes, self._settings.read_turn_bytes // BATCHES_AT_ONCE)
 
     async def wait(self, *, urgent: bool) -> bool:
         """Return when the next portion may be read; says whether it had to wait. With somebody `urgent` in it it may be at once."""

@@ -158,7 +158,7 @@ class BookieSettings:
         high=GIB,
     )
     read_share_beside_writes: float = setting(
-        0.05,
+        0.03,
         "Share of time that reads of what is no longer in the write cache may take while adds arrive; 1: as much as they can.",
         unit="share of time",
         low=0.001,
