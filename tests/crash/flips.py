@@ -12,7 +12,7 @@ from tests.crash.medium import DIRECTORY, Image, Medium
 from tests.crash.play import small_commits
 from tests.crash.points import machine_of
 from tests.crash.trial import FAILS_DIGEST, LOST, UNREADABLE, Expected, Verdict, try_start
-from triplicate.bookie.core.journal import ALIGNMENT, GROUP_MAGIC
+from triplicate.bookie.core.journal import ALIGNMENT, GROUP_HEADER, GROUP_MAGIC
 
 NEAR_BYTES = 8
 """A zero counts as data where something else stands so near; the rest are zeros that only fill up."""
@@ -116,10 +116,16 @@ def kind_of(path: str) -> str:
 
 
 def last_group(image: Image) -> tuple[str, int]:
-    """The newest journal file and the offset at which its last group begins: nothing else may be taken for torn."""
-    path = max(path for path in image.names if path.endswith(".journal"))
-    data = bytes(image.files[image.names[path]])
-    return path, max(offset for offset in range(0, len(data), ALIGNMENT) if data.startswith(GROUP_MAGIC, offset))
+    """The newest journal file with a group and the offset at which its last one begins: no other group may be taken for torn."""
+    for path in sorted((path for path in image.names if path.endswith(".journal")), reverse=True):
+        data = bytes(image.files[image.names[path]])
+        number = int(path.rpartition("/")[2].removesuffix(".journal"))
+        # What the file held under another number does not count.
+        heads = ((offset, GROUP_HEADER.unpack_from(data, offset)) for offset in range(0, len(data), ALIGNMENT))
+        offsets = [offset for offset, head in heads if (head[0], head[3]) == (GROUP_MAGIC, number)]
+        if offsets:
+            return path, offsets[-1]
+    raise AssertionError("no journal file has a group")
 
 
 def is_named(path: str, message: str) -> bool:
@@ -142,7 +148,9 @@ def judge(flip: Flip, verdict: Verdict, last: tuple[str, int]) -> tuple[str, lis
         wrong = by_reader + [problem for problem in rest if not (LOST in problem and problem.startswith(IN_LAST_GROUP))]
         if (flip.path, flip.offset) < last:
             wrong.append(f"a group that others follow is taken for torn: {torn}")
-        if [(facts["path"], facts["offset"]) for facts in torn] != [last]:
+        # A header without groups behind it: the file was not in use.
+        where = (flip.path, 0) if flip.path > last[0] else last
+        if [(facts["path"], facts["offset"]) for facts in torn] != [where]:
             wrong.append(f"the torn tail is reported elsewhere than at {last}: {torn}")
         return "reported as a torn tail", wrong
     # An old writer that hears of damage is not let in either.

@@ -33,4 +33,4 @@ def test_no_flipped_bit_of_a_journal_is_handed_out_as_good() -> None:
     counts = try_flips(29, 5, ".journal")
     assert not counts.losses, "\n".join(counts.shown)
     assert counts.outcomes["journal: refused to start"] > 30
-    assert 0 < counts.outcomes["journal: reported as a torn tail"] < 15
+    assert 0 < counts.outcomes["journal: reported as a torn tail"] < 20

@@ -139,7 +139,7 @@ class Bookie:
         self._storage = storage
         self._show_memory(storage)
         try:
-            self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics)
+            self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics, storage.give_back_spares)
             look_at_formats(self._host.disk, self.settings)
             await storage.on_writer(look_at_data, self._host, self.settings, identity)
             self._guard.before_start()

@@ -8,6 +8,7 @@ collection find room on a disk that others have filled; made again when there is
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from triplicate.bookie.directories import CURRENT, RESERVE_NAME, Directories
 from triplicate.bookie.files import join
@@ -71,12 +72,24 @@ class Reserve:
 
 
 class DiskGuard:
-    """Also the bookie's `ServerState`."""
+    """Also the bookie's `ServerState`.
 
-    def __init__(self, host: Host, settings: BookieSettings, directories: Directories, metrics: BookieMetrics) -> None:
+    Args:
+        give_back: called on a worker while space is short (True) or not (False): what is kept for speed alone goes. May raise OSError.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        settings: BookieSettings,
+        directories: Directories,
+        metrics: BookieMetrics,
+        give_back: Callable[[bool], None] = lambda short: None,
+    ) -> None:
         self._host = host
         self._settings = settings
         self._metrics = metrics
+        self._give_back = give_back
         self._directories = directories
         self._reserves = [Reserve(host.disk, directory, settings.reserve_bytes) for directory in directories.configured]
         self._worker = host.new_worker("bookie-disks")
@@ -163,6 +176,7 @@ class DiskGuard:
                 if ran_out:
                     await self._release()
                 self.look_at_disks()
+                await self._worker.run(self._give_back, ran_out or self.read_only)
                 if not ran_out:
                     await self._recover()
             except OSError as error:

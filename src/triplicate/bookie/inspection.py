@@ -20,6 +20,7 @@ from triplicate.bookie.index import Index
 from triplicate.bookie.index_file import COMMITS_SUFFIX
 from triplicate.bookie.journal import MARK_NAME, Journal
 from triplicate.bookie.journal import SUFFIX as JOURNAL_SUFFIX
+from triplicate.bookie.journal_files import SPARE_SUFFIX
 from triplicate.bookie.stored import INDEX_NAME, StoredEntries
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
@@ -58,6 +59,8 @@ class JournalFacts:
     mark: Mark | None
     groups_behind_mark: int | None = None
     """What a start replays; None where it was not counted."""
+    spare_files: int = 0
+    """Kept to be used again; they hold nothing."""
 
 
 @dataclass
@@ -152,9 +155,10 @@ class Inspection:
         return facts
 
     def _journal_facts(self, current: str) -> JournalFacts:
-        files = numbered_files(self._host.disk, current, JOURNAL_SUFFIX)
-        journal = self._journal(self._host.disk, current)
-        return JournalFacts(current, len(files), sum(_size_of(self._host.disk, path) for path in files.values()), journal.read_mark())
+        disk = self._host.disk
+        files, spares = (numbered_files(disk, current, suffix) for suffix in (JOURNAL_SUFFIX, SPARE_SUFFIX))
+        mark = self._journal(disk, current).read_mark()
+        return JournalFacts(current, len(files), sum(_size_of(disk, path) for path in files.values()), mark, spare_files=len(spares))
 
     def _index_facts(self) -> IndexFacts:
         disk = self._host.disk
@@ -385,7 +389,11 @@ def _look_at_header(disk: Disk, path: str, magic: bytes) -> None:
 
 
 def _size_of(disk: Disk, path: str) -> int:
-    file = disk.open(path, readonly=True)
+    try:
+        file = disk.open(path, readonly=True)
+    except FileNotFoundError:
+        # A bookie that runs renames and deletes files, journal files above all.
+        return 0
     try:
         return file.size()
     finally:

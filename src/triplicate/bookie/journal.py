@@ -1,22 +1,25 @@
 """The journal of one directory: group commit on a log device, files that roll, replay.
 
 Three sides touch it: the loop (`submit`, answers), the device's thread (`_form`: file, offset, sequence), and at start a worker (`replay`).
+Which files there are is the business of `journal_files`.
 """
 
 from __future__ import annotations
 
-import errno
+import asyncio
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from triplicate.bookie.core.checksum import Buffer
-from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header, encode_file_header
+from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header
 from triplicate.bookie.core.journal import (
     ALIGNMENT,
+    END_BLOCK,
     GROUP_HEADER_BYTES,
     GROUP_MAGIC,
+    REUSED_KEY,
     GroupPosition,
     GroupScanner,
     GroupType,
@@ -26,13 +29,20 @@ from triplicate.bookie.core.journal import (
     padded,
 )
 from triplicate.bookie.core.mark import Mark, decode_mark, encode_mark
-from triplicate.bookie.files import join, numbered_files, numbered_name, read_file, replace_file
+from triplicate.bookie.files import join, read_file, replace_file
+from triplicate.bookie.journal_files import NO_SPACE, PIECE_BYTES, SUFFIX, JournalFiles, NextFile
 from triplicate.errors import CorruptionError, WrongCluster
-from triplicate.runtime import Clock, Disk, File, Group, LogDevice, fault_point
+from triplicate.runtime import Clock, Disk, File, Group, LogDevice, Worker, fault_point, sleep
 
-SUFFIX = ".journal"
+__all__ = ["MARK_NAME", "NO_SPACE", "SUFFIX", "Answered", "Journal", "JournalItem", "JournalTotals"]
+
 MARK_NAME = "mark"
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+PREPARE_BEYOND = 16
+"""A spare is made once a file is filled to one part of so many: a bookie that nobody writes to writes no zeros."""
+PREPARE_REST = 2.0
+"""How long the making of a spare rests after each piece, in times of what that took."""
+PREPARE_AGAIN_S = 10.0
+"""Wait after a spare could not be made."""
 ITEM_OVERHEAD_BYTES = 1024
 """Memory that something waiting for the journal takes beside its bytes: what asks for a sync only has none."""
 
@@ -80,7 +90,7 @@ class Journal:
 
     Args:
         directory: holds the files and the mark.
-        preallocate_bytes, file_bytes, group_bytes: see `BookieSettings`.
+        preallocate_bytes, file_bytes, group_bytes, spare_files: see `BookieSettings`.
         on_group: called on the loop after each group with its items.
         on_failure: called on the loop once, when a write or sync failed: nothing can be acknowledged any more.
         on_full: called on the loop when there was no space for a group: everything that waited was refused, and the next group goes to
@@ -100,6 +110,7 @@ class Journal:
         on_group: Callable[[list[JournalItem]], None],
         on_failure: Callable[[OSError], None],
         on_full: Callable[[OSError], None] | None = None,
+        spare_files: int = 0,
     ) -> None:
         self.directory = directory
         self.waiting_bytes = 0
@@ -113,7 +124,12 @@ class Journal:
         self._clock = clock
         self._identity = identity
         self._preallocate_bytes = preallocate_bytes
-        self._file_bytes = file_bytes
+        self._files = JournalFiles(
+            disk, directory, identity, preallocate_bytes=preallocate_bytes, file_bytes=file_bytes, spares_max=spare_files
+        )
+        self._files_wanted = asyncio.Event()
+        self._prepare_at = -math.inf
+        self._file_bytes = self._files.file_bytes
         self._group_bytes = group_bytes
         self._on_group = on_group
         self._on_failure = on_failure
@@ -133,8 +149,10 @@ class Journal:
         """A file in which a write found no space, and where its last synced group ends."""
         self._number = 0
         self._offset = 0
-        self._allocated = 0
         self._sequence = 0
+        self._chosen = NextFile(0, "", 0, 0, False)
+        """What `_file` was at its start."""
+        self._allocated = 0
 
     # Start.
 
@@ -149,7 +167,7 @@ class Journal:
         Raises:
             CorruptionError: a group, or a file, between others is damaged or missing. FormatError: from a newer release.
         """
-        files = numbered_files(self._disk, self.directory, SUFFIX)
+        files = self._files.journals()
         # Without a mark (none was written yet, or an operator deleted a damaged one) everything that is there is replayed.
         sequence = mark.sequence if mark is not None else None
         self._replayed_to = GroupPosition(mark.file_number, mark.offset, mark.sequence) if mark is not None else None
@@ -174,7 +192,8 @@ class Journal:
             self._write_again(*newest)
             self._replayed_to = newest[1].end
         self._sequence = sequence or 0
-        self._number = max([*files, mark.file_number if mark is not None else 0])
+        # Spares count: what they hold has numbers too.
+        self._number = max(self._files.highest_number(), mark.file_number if mark is not None else 0)
 
     def _groups_of(self, number: int, path: str, sequence: int | None, start: int, after: TornTail | None) -> Iterator[JournalGroup]:
         file = self._disk.open(path, readonly=True)
@@ -190,7 +209,7 @@ class Journal:
                 self.torn = TornTail(path, 0)
                 return
             self._check_identity(identity, number, path)
-            scanner = GroupScanner(file.pread, size, path, number, after=after)
+            scanner = GroupScanner(file.pread, size, path, number, after=after, reused=identity.extra.get(REUSED_KEY) is True)
             yield from scanner.groups(sequence, start)
             if scanner.torn is not None:
                 self.torn = scanner.torn
@@ -235,6 +254,7 @@ class Journal:
             False where there is no space for it: the first group tries again.
         """
         try:
+            self._files.open(self._number)
             self._start_file()
         except OSError as error:
             if error.errno not in NO_SPACE or self._replayed_to is None or self._on_full is None:
@@ -292,12 +312,51 @@ class Journal:
         end = items[-1].end
         assert end is not None
         self.synced = end
+        if self._wants_file(end):
+            self._files_wanted.set()
         self._settled(items)
         _answer(items)
         for item in items:
             if item.then is not None:
                 item.then(True)
         self._on_group(items)
+
+    def _wants_file(self, end: GroupPosition) -> bool:
+        """Whether there is something to do for `keep_files`."""
+        files = self._files
+        if files.ready_after(end.file_number) is not None:
+            return False
+        if files.spares:
+            return True
+        return files.may_prepare and end.offset * PREPARE_BEYOND >= self._file_bytes and self._clock.monotonic() >= self._prepare_at
+
+    async def keep_files(self, worker: Worker) -> None:
+        """Have the file that comes next ready before it is needed, from a spare or written in the background. Ends by being cancelled.
+
+        Raises:
+            OSError: the disk failed, in what others rely on.
+        """
+        while True:
+            await self._files_wanted.wait()
+            self._files_wanted.clear()
+            if self._wants_file(self.synced) and not await worker.run(self._files.make_ready, self._number):
+                if await self._prepare(worker):
+                    await worker.run(self._files.make_ready, self._number)
+                else:
+                    self._prepare_at = self._clock.monotonic() + PREPARE_AGAIN_S
+
+    @fault_point("bookie.journal.prepare")
+    async def _prepare(self, worker: Worker) -> bool:
+        """Make a spare, slowly: appends have the disk first. Returns False where there is no space to."""
+        if not await worker.run(self._files.begin_preparing):
+            return False
+        for offset in range(0, self._file_bytes, PIECE_BYTES):
+            before = self._clock.monotonic()
+            if not await worker.run(self._files.prepare_piece, offset):
+                return False
+            await sleep(self._clock, PREPARE_REST * (self._clock.monotonic() - before))
+        await worker.run(self._files.finish_preparing)
+        return True
 
     def _fail(self, items: list[JournalItem], error: OSError) -> None:
         self._settled(items)
@@ -361,22 +420,33 @@ class Journal:
         if self._file is None:
             self._cut_broken_off()
             self._start_file()
-        elif self._offset + length > self._file_bytes and self._offset > HEADER_BYTES:
+        elif self._is_over(self._offset + length):
             self._start_file()
         assert self._file is not None
-        if self._offset + length > self._allocated:
-            step = max(length, min(self._preallocate_bytes, self._file_bytes))
-            self._file.allocate(self._allocated, step)
-            self._allocated += step
+        end = GroupPosition(self._number, self._offset + length, self._sequence + 1)
+        self._allocate(end.offset)
         # A group without a body is what is written where only a sync was asked for.
         body = encode_group(kind or GroupType.STATES, self._number, self._sequence + 1, count, buffers)
+        if end.offset < self._chosen.stale_end:
+            body.append(END_BLOCK)
         group = Group(self._file, self._offset, body, tell_written=early)
-        self._sequence += 1
-        self._offset += length
-        end = GroupPosition(self._number, self._offset, self._sequence)
+        self._sequence, self._offset = end.sequence, end.offset
         for item in items[:taken]:
             item.end = end
         return group, taken
+
+    def _is_over(self, end: int) -> bool:
+        """Whether a group that would end there goes to another file: this one is full, or one that was written before is ready."""
+        if end > self._file_bytes and self._offset > HEADER_BYTES:
+            return True
+        return not self._chosen.written and self._files.ready_after(self._number) is not None
+
+    def _allocate(self, end: int) -> None:
+        assert self._file is not None
+        if end > self._allocated:
+            size = max(end, min(self._allocated + self._preallocate_bytes, self._file_bytes))
+            self._file.allocate(self._allocated, size - self._allocated)
+            self._allocated = size
 
     @fault_point("bookie.journal.cut")
     def _cut_broken_off(self) -> None:
@@ -390,41 +460,27 @@ class Journal:
 
     @fault_point("bookie.journal.file")
     def _start_file(self) -> None:
-        number = self._number + 1
-        path = join(self.directory, numbered_name(number, SUFFIX))
-        file = self._disk.open(path, create=True, exclusive=True)
-        size = max(HEADER_BYTES, min(self._preallocate_bytes, self._file_bytes))
-        try:
-            identity = FileIdentity(self._identity.bookie_id, self._identity.instance_id, number, self._identity.incarnation)
-            file.pwrite([encode_file_header(JOURNAL_MAGIC, identity)], 0)
-            file.allocate(0, size)
-            # The header and the name must be durable before any group is, or replay would not find it.
-            file.sync()
-            self._disk.sync_directory(self.directory)
-        except OSError:
-            # Its number is wanted again.
-            file.close()
-            self._disk.delete(path)
-            raise
+        chosen, file = self._files.start_next(self._number)
         if self._file is not None:
             self._file.close()
-        self._file, self._number, self._offset, self._allocated = file, number, HEADER_BYTES, size
+        self._file, self._chosen = file, chosen
+        self._number, self._offset, self._allocated = chosen.number, HEADER_BYTES, chosen.allocated
 
     # On a worker.
 
     @fault_point("bookie.mark")
     def write_mark(self, position: GroupPosition, flush_number: int) -> None:
-        """Move the mark forward to `position`; never back. Then delete the files that lie wholly behind it."""
+        """Move the mark forward to `position`; never back. Then the files that lie wholly behind it are no longer needed."""
         current = self.read_mark()
         if current is not None and current.sequence > position.sequence:
             return
         mark = Mark(position.file_number, position.offset, position.sequence, flush_number)
         replace_file(self._disk, self.directory, MARK_NAME, encode_mark(mark))
-        behind = [path for number, path in numbered_files(self._disk, self.directory, SUFFIX).items() if number < position.file_number]
-        for path in behind:
-            self._disk.delete(path)
-        if behind:
-            self._disk.sync_directory(self.directory)
+        self._files.retire(position.file_number, self._number)
+
+    def give_back_spares(self, short: bool) -> None:
+        """While the disk is `short` of space, keep no file beside the one that comes next."""
+        self._files.set_short_of_space(short, self._number)
 
 
 def _answer(items: list[JournalItem]) -> None:

@@ -83,6 +83,7 @@ class Storage:
                 on_group=on_group,
                 on_failure=on_failure,
                 on_full=on_journal_full,
+                spare_files=settings.journal_spare_files,
             )
             for directory in settings.journal_directories
         ]
@@ -97,6 +98,7 @@ class Storage:
         self._half_bytes = settings.write_cache_bytes // 2
         self._writer = host.new_worker("bookie-flush")
         self._reader = host.new_worker("bookie-read")
+        self._filer = host.new_worker("bookie-journal-files")
         self._wanted = asyncio.Event()
         self._flush_waiters: list[asyncio.Future[None]] = []
         self._room: dict[object, Callable[[], None]] = {}
@@ -119,6 +121,7 @@ class Storage:
             self._wanted.set()
         for journal in self.journals:
             journal.start()
+            self._scope.spawn(journal.keep_files(self._filer), name=f"files of {journal.directory}")
         self._scope.spawn(self._flush_loop(), name="flush")
 
     def _open(self) -> bool:
@@ -201,12 +204,18 @@ class Storage:
             await journal.close()
         self._scope.cancel()
         await self._scope.aclose()
+        await self._filer.close()
         usable = flush and not any(journal.failed for journal in self.journals)
         if usable and self.cache.frozen is None and (self.cache.active or self.ledgers.any_dirty):
             await self._flush_once()
         await self._reader.close()
         await self._writer.run(lambda: self.stored.close(finish=usable))
         await self._writer.close()
+
+    def give_back_spares(self, short: bool) -> None:
+        """While the disks are `short` of space, keep no journal file beside the next. On any worker. Raises OSError."""
+        for journal in self.journals:
+            journal.give_back_spares(short)
 
     # Writing.
 

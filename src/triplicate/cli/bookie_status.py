@@ -169,7 +169,8 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for journal in facts.get("journals", ()):
         mark = journal["mark"]
         where = f"mark at file {mark['file_number']}, byte {mark['offset']}, flush {mark['flush_number']}" if mark else "no mark"
-        yield f"journal {journal['directory']}", f"{journal['files']} files, {size_text(journal['size_bytes'])}; {where}"
+        spares = f" and {journal['spare_files']} spare" if journal["spare_files"] else ""
+        yield f"journal {journal['directory']}", f"{journal['files']} files{spares}, {size_text(journal['size_bytes'])}; {where}"
     index = facts.get("index")
     if index is not None:
         yield "entry logs", f"{index['entry_logs']} files, {size_text(index['entry_log_bytes'])}"

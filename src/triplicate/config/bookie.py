@@ -39,12 +39,21 @@ class BookieSettings:
         bookkeeper="journalPreAllocSizeMB",
     )
     journal_file_bytes: int = setting(
-        256 * MIB,
-        "A journal file is finished at this size; files are deleted once a flush has covered them.",
+        64 * MIB,
+        "A journal file is finished at this size. Once a flush has covered it, it is kept to be used again, or deleted.",
         unit="bytes",
         low=64 * KIB,
         high=16 * GIB,
         bookkeeper="journalMaxSizeMB",
+    )
+    journal_spare_files: int = setting(
+        2,
+        "Finished journal files that each journal directory keeps to be used again, beside the one that comes next: syncs are quicker "
+        "where the blocks were written before. With a write_cache_bytes beyond these files' size more are worth while; 0: all are "
+        "deleted, and none is written in advance.",
+        unit="files",
+        low=0,
+        high=1000,
     )
     journal_group_bytes: int = setting(
         2 * MIB,

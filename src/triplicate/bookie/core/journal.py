@@ -17,6 +17,10 @@ is a list of state records (`state`), empty where only a sync was asked for.
 
 A group is written only after the sync of the one before it. So after a crash only the newest group can be torn: a damaged group
 with a good, later-numbered one behind it was damaged after it had been synced, and replay says so instead of dropping what follows.
+
+A file may be used again under a new number, over what it held (``"reused": true`` in the identity of its header). There every group,
+and the header, is followed in the same write by `END_BLOCK`, which the next group overwrites: that is the end of what counts, whatever
+stands behind it from before.
 """
 
 from __future__ import annotations
@@ -40,7 +44,10 @@ MAX_GROUP_BYTES = 64 * 1024 * 1024
 SEARCH_BYTES = 1024 * 1024
 """How much is read at a time while looking for a good group behind a bad one."""
 
-_ZEROS = bytes(ALIGNMENT)
+END_BLOCK = bytes(ALIGNMENT)
+"""Follows the newest group of a file that is used again, unless the file ends there."""
+REUSED_KEY = "reused"
+"""Key of a header's identity: true where a file is used again."""
 
 
 class GroupType(IntEnum):
@@ -91,7 +98,7 @@ def encode_group(kind: GroupType, file_number: int, sequence: int, count: int, b
         raise ValueError(f"a group of {length} bytes is over {MAX_GROUP_BYTES}")
     head = GROUP_HEADER.pack(GROUP_MAGIC, kind, 0, file_number, sequence, length, count)
     crc = crc32c_of((head, *body))
-    return [head + GROUP_CRC.pack(crc), *body, _ZEROS[: -(GROUP_HEADER_BYTES + length) % ALIGNMENT]]
+    return [head + GROUP_CRC.pack(crc), *body, END_BLOCK[: -(GROUP_HEADER_BYTES + length) % ALIGNMENT]]
 
 
 class GroupScanner:
@@ -103,18 +110,29 @@ class GroupScanner:
         path: for messages.
         file_number: as its header says. A group of another number is left over from a file used before, so it is not one.
         after: how the file before this one ended, where not well: named where groups are missing.
+        reused: what the file held before may stand behind its groups.
     """
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int, path: str, file_number: int, *, after: TornTail | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[int, int], bytes],
+        size: int,
+        path: str,
+        file_number: int,
+        *,
+        after: TornTail | None = None,
+        reused: bool = False,
+    ) -> None:
         self._read = read
         self._size = size
         self._path = path
         self._file_number = file_number
         self._after = after
+        self._reused = reused
         self.end = HEADER_BYTES
         """Where the last good group ended."""
         self.torn: TornTail | None = None
-        """Set when the scan ended at bytes that are neither a group nor zeros."""
+        """Set when the scan ended at bytes that are neither a group nor an end."""
 
     def groups(self, after_sequence: int | None, start: int = HEADER_BYTES) -> Iterator[JournalGroup]:
         """Every good group from `start` on, which must be numbered `after_sequence` + 1 and up (None: the first may have any number).
@@ -172,7 +190,8 @@ class GroupScanner:
         return JournalGroup(GroupType(kind), self._file_number, sequence, count, offset, body)
 
     def _judge_tail(self, offset: int, sequence: int) -> None:
-        """Nothing but zeros: the end. Else torn, unless a good group of a later number lies behind: then it is corruption."""
+        """Nothing but zeros, or the end block of a file used again: the end. Else torn, unless a good group of a later number lies
+        behind: then it is corruption."""
         any_data = False
         position = offset
         while position < self._size:
@@ -183,8 +202,12 @@ class GroupScanner:
                 any_data = True
                 self._refuse_later_group(chunk, position, offset, sequence)
             position += len(chunk)
-        if any_data:
+        if any_data and not (self._reused and self._is_end(offset)):
             self.torn = TornTail(self._path, offset)
+
+    def _is_end(self, offset: int) -> bool:
+        block = self._read(ALIGNMENT, offset)
+        return block.count(0) == len(block)
 
     def _refuse_later_group(self, chunk: bytes, position: int, bad_offset: int, sequence: int) -> None:
         for start in range(0, len(chunk), ALIGNMENT):

@@ -16,10 +16,11 @@ KIB = 1024
 BLOCK_BYTES = 4096
 LATE_GROUPS = 6
 ENTRY_LOG_SUFFIX = ".entries"
+JOURNAL_SUFFIX = ".journal"
 STRETCH_BYTES, STRETCH_STEP_BYTES = 24 * KIB, 300
 """Where a stretch of an entry log rots, a bit in each step of it changes: nearly every entry in it is hit."""
 GROUP_MAGIC = b"TPJG"
-"""A group of a journal begins with this, at a multiple of a block."""
+"""A group of a journal begins with this, at a multiple of a block; 8 bytes behind it stands the file's number."""
 
 
 def draw_slow(chance: random.Random, targets: Targets, at_s: float) -> Strike:
@@ -139,9 +140,12 @@ def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
     """
     spots: list[tuple[str, int, int]] = []
     for path, inode in sorted(disk.names.live.items()):
-        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY):
+        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY) and path.endswith(JOURNAL_SUFFIX):
             data = inode.durable.data
-            begins = [at for at in range(BLOCK_BYTES, len(data), BLOCK_BYTES) if data[at : at + len(GROUP_MAGIC)] == GROUP_MAGIC]
+            # What the file held under another number, before it was used again, counts for nothing.
+            number = int(path.rpartition("/")[2].removesuffix(JOURNAL_SUFFIX)).to_bytes(8, "big")
+            blocks = range(BLOCK_BYTES, len(data), BLOCK_BYTES)
+            begins = [at for at in blocks if data.startswith(GROUP_MAGIC, at) and data[at + 8 : at + 16] == number]
             if len(begins) > 1:
                 # Old groups are behind the mark, and nobody reads them again.
                 spots.append((path, begins[-min(len(begins), LATE_GROUPS)], begins[-1]))
