@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 KIND = "ledgers"
 
@@ -11,10 +12,16 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.ledgers import LedgerHandle
     from triplicate.bookie.storage import Storage
 
-    store = Storage.store
+    for name in ("store", "store_one"):
+        patch(Storage, name, and_confirm(getattr(Storage, name), LedgerHandle))
 
-    def and_confirm(self: Storage, handle: LedgerHandle, entry_ids: Sequence[int], entries: list[bytes], last_add_confirmed: int) -> None:
-        store(self, handle, entry_ids, entries, last_add_confirmed)
+
+def and_confirm(store: Callable[..., None], handles: type) -> Callable[..., None]:
+    """Storing, and what was stored is confirmed."""
+
+    def stored(self: object, handle: Any, *what: object) -> None:
+        store(self, handle, *what)
+        assert isinstance(handle, handles), "it is a ledger's"
         handle.learn_lac(handle.last_entry_id)
 
-    patch(Storage, "store", and_confirm)
+    return stored

@@ -10,8 +10,8 @@ KIND = "ledgers"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.index import Index
 
-    def logs_of_present_ledgers(self: Index) -> list[int]:
-        rows = self._rows("SELECT DISTINCT log FROM runs WHERE ledger NOT IN (SELECT ledger FROM missing) ORDER BY log")
-        return [row[0] for row in rows]
+    def lives_in(self: Index, log: int) -> tuple[bool, bool]:
+        runs = self._rows("SELECT 1 FROM runs WHERE log = ? AND ledger NOT IN (SELECT ledger FROM missing) LIMIT 1", (log,))
+        return bool(runs), bool(self._rows("SELECT 1 FROM ledgers WHERE log = ? LIMIT 1", (log,)))
 
-    patch(Index, "logs_with_runs", logs_of_present_ledgers)
+    patch(Index, "lives_in", lives_in)
