@@ -9,19 +9,17 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
     from triplicate.bookie.storage import Storage
 
     for name in ("store", "store_one"):
-        patch(Storage, name, and_confirm(getattr(Storage, name), LedgerHandle))
+        patch(Storage, name, and_confirm(getattr(Storage, name)))
 
 
-def and_confirm(store: Callable[..., None], handles: type) -> Callable[..., None]:
+def and_confirm(store: Callable[..., None]) -> Callable[..., None]:
     """Storing, and what was stored is confirmed."""
 
     def stored(self: object, handle: Any, *what: object) -> None:
         store(self, handle, *what)
-        assert isinstance(handle, handles), "it is a ledger's"
         handle.learn_lac(handle.last_entry_id)
 
     return stored

@@ -11,7 +11,7 @@ CHECKERS = ("space",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.storage import Storage
 
-    async def delete_nothing(self: Storage) -> int:
+    async def delete_nothing(self: Storage, *which: object) -> int:
         return 0
 
     patch(Storage, "delete_dead_logs", delete_nothing)
