@@ -9,7 +9,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, pairwise
 
 from triplicate.bookie.core.checksum import Buffer
@@ -416,6 +416,8 @@ class LogContent:
     """Where a block is damaged although a good one stands behind it; blocks from there on are missing here."""
     broken: BlockInfo | None = None
     """A block that is broken with nothing whole behind it, as far as its header tells: a write that a crash cut short, or damage."""
+    passed: list[BlockInfo] = field(default_factory=list)
+    """Broken runs with whole blocks behind them, as their headers tell, only where asked for; whether they count others must judge."""
 
 
 def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
@@ -429,8 +431,11 @@ def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Trace) -> LogContent:
+def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Trace, pass_torn_runs: bool = False) -> LogContent:
     """Read a log's blocks from its footer, or by going through it where it was never finished or the footer is damaged.
+
+    Args:
+        pass_torn_runs: go on behind broken runs whose headers lead to a whole block.
 
     Raises:
         CorruptionError: not even the header can be read. FormatError: from a newer release.
@@ -449,27 +454,34 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
         finished = blocks is not None
         states: list[tuple[int, LedgerState]] = []
         damaged_at = broken = None
+        passed: list[BlockInfo] = []
         if blocks is None:
-            blocks = []
-            try:
-                for info, table in reader.scan():
-                    if info.type is BlockType.FOOTER:
-                        break
-                    blocks.append(info)
-                    if with_states and info.type is BlockType.STATES:
-                        states += [(info.flush_number, state) for state in decode_states(table, info.count)]
-            except CorruptionError as error:
-                end = blocks[-1].end if blocks else HEADER_BYTES
-                if reader.good_block_behind(end) is not None:
-                    damaged_at = end
-                else:
-                    broken = reader.broken_block(end)
-                trace("bookie.entry_log_ends_early", path=path, error=str(error), damaged=damaged_at is not None)
+            blocks, offset = [], HEADER_BYTES
+            while offset:
+                try:
+                    for info, table in reader.scan(offset):
+                        if info.type is BlockType.FOOTER:
+                            break
+                        blocks.append(info)
+                        if with_states and info.type is BlockType.STATES:
+                            states += [(info.flush_number, state) for state in decode_states(table, info.count)]
+                    offset = 0
+                except CorruptionError as error:
+                    end = max(offset, blocks[-1].end) if blocks else offset
+                    behind = reader.good_block_behind(end)
+                    torn = reader.torn_runs(end, behind.offset) if behind is not None and pass_torn_runs else []
+                    offset = behind.offset if torn and behind is not None else 0
+                    passed += torn
+                    if behind is None:
+                        broken = reader.broken_block(end)
+                    elif not torn:
+                        damaged_at = end
+                    trace("bookie.entry_log_ends_early", path=path, error=str(error), damaged=damaged_at is not None, passed=len(torn))
         elif with_states:
             for info in blocks:
                 if info.type is BlockType.STATES:
                     states += [(info.flush_number, state) for state in decode_states(reader.block(info.offset)[1], info.count)]
-        return LogContent(number, path, size, blocks, states, finished, damaged_at, broken)
+        return LogContent(number, path, size, blocks, states, finished, damaged_at, broken, passed)
     finally:
         file.close()
 

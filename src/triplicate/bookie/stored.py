@@ -16,6 +16,7 @@ from triplicate.bookie.compaction_runs import RunCopier
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.state import LedgerState
+from triplicate.bookie.directories import REPLACE
 from triplicate.bookie.entry_logs import (
     EntryLogReader,
     EntryLogWriter,
@@ -174,13 +175,21 @@ class StoredEntries:
                     newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
             content.states.clear()
             holders.update(dict.fromkeys(block.ledger_id for block in content.blocks if block.type is BlockType.RUN))
-            if content.broken is not None:
-                broken.append((path, content.broken))
+            if content.passed and not marked_flush:
+                # Without a mark nobody knows what of a flush the journal still holds.
+                raise _damaged(path, content.passed[0].offset)
+            broken += [(path, block) for block in (*content.passed, content.broken) if block is not None]
             if content.finished:
                 self._take_log(content, content.size)
             else:
                 unfinished.append(content)
         drop_copies(self._disk, unfinished, self._holds)
+        for path, block in broken:
+            # What a crash cut short is of a flush that the mark does not rely on, a copy, or a footer; anything else was whole once.
+            relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
+            if relied_on and not self._stands_elsewhere(block, unfinished):
+                raise _damaged(path, block.offset)
+        # Only now: a log with its footer looks whole to the next start, whatever was left out of it.
         for content in unfinished:
             # The index must not say more than a loss of power would leave.
             self._take_log(content, secure_log(self._disk, content))
@@ -189,11 +198,6 @@ class StoredEntries:
             by_flush.setdefault(flush_number, []).append((number, state))
         for flush_number, states in sorted(by_flush.items()):
             self.index.add(flush_number, states, (), ())
-        for path, block in broken:
-            # What a crash cut short is of a flush that the mark does not rely on, a copy, or a footer; anything else was whole once.
-            relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
-            if relied_on and not any(_same_run(block, run) for _, run in self.index.runs_of(block.ledger_id)):
-                raise _damaged(path, block.offset)
         # What has no state was deleted long ago, or is of a flush that never ended and stands in the journal.
         self.index.delete_ledgers([ledger_id for ledger_id in holders if ledger_id not in newest])
         self.index.remove_copies()
@@ -215,10 +219,15 @@ class StoredEntries:
     def _holds(self, run: BlockInfo) -> bool:
         return any(same_run(run, known) for _, known in self.index.runs_holding(run.ledger_id, run.last))
 
-    def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
+    def _stands_elsewhere(self, block: BlockInfo, unfinished: Sequence[LogContent]) -> bool:
+        """Whether a finished log holds the same run, or one of the others does."""
+        others = [other for content in unfinished for other in content.blocks if other.ledger_id == block.ledger_id]
+        return any(_same_run(block, run) for run in [*others, *[run for _, run in self.index.runs_of(block.ledger_id)]])
+
+    def _read_log(self, number: int, path: str, *, rebuild: bool) -> LogContent | None:
         """A log's content, or None where even its header cannot be read."""
         try:
-            return read_log(self._disk, number, path, with_states=with_states, trace=self._trace)
+            return read_log(self._disk, number, path, with_states=rebuild, trace=self._trace, pass_torn_runs=rebuild)
         except CorruptionError as error:
             self._trace("bookie.entry_log_unreadable", path=path, error=str(error))
             return None
@@ -231,7 +240,7 @@ class StoredEntries:
         Raises:
             CorruptionError: part of the log is damaged.
         """
-        content = self._read_log(number, path, with_states=True)
+        content = self._read_log(number, path, rebuild=True)
         damaged_at = content.damaged_at if content is not None else 0
         if content is None and self._size_of(path) <= HEADER_BYTES:
             return None
@@ -258,7 +267,7 @@ class StoredEntries:
                 self._disk.delete(path)
                 self._trace("bookie.entry_log_discarded", path=path)
             elif self._size_of(path) != durable or not self._ends_with_footer(path):
-                content = self._read_log(number, path, with_states=False)
+                content = self._read_log(number, path, rebuild=False)
                 size = finish_log(self._disk, content, durable, self._trace) if content is not None else None
                 if size is not None:
                     finished.append((number, size))
@@ -504,6 +513,6 @@ def _same_run(one: BlockInfo, other: BlockInfo) -> bool:
 
 def _damaged(path: str, offset: int | None) -> CorruptionError:
     return CorruptionError(
-        f"{path}: damaged at byte {offset}, and the index that knew the rest is gone: restore the file from a backup, or start a bookie "
-        "with another bookie_id on empty directories and let its peers copy the entries"
+        f"{path}: damaged at byte {offset}, and the index that knew the rest is gone: restore the file from a backup; if there is none, "
+        f"move all data of this bookie away, run {REPLACE}, and let its peers copy the entries"
     )

@@ -232,13 +232,12 @@ class LogReader:
         _, table = self.block(known.offset, known)
         return decode_run_table(known, table, self._path)
 
-    def scan(self) -> Iterator[tuple[BlockInfo, bytes]]:
-        """Every block from the beginning, footer included, bodies not read. Ends where nothing more stands.
+    def scan(self, offset: int = HEADER_BYTES) -> Iterator[tuple[BlockInfo, bytes]]:
+        """Every block from `offset`, the first one's, footer included, bodies not read. Ends where nothing more stands.
 
         Raises:
             CorruptionError: at bytes that are no block. What was yielded before is good.
         """
-        offset = HEADER_BYTES
         while offset < self._size:
             info, table = self.block(offset)
             yield info, table
@@ -274,6 +273,17 @@ class LogReader:
         _, kind, _, flush, ledger, first, last, count, table_bytes, body_bytes = BLOCK_HEADER.unpack(self._repaired(data, offset))
         found = BlockType(kind) if kind in tuple(BlockType) else BlockType.STATES
         return BlockInfo(found, offset, flush, ledger, first, last, count, table_bytes, body_bytes)
+
+    def torn_runs(self, offset: int, end: int) -> list[BlockInfo]:
+        """What headers say of broken runs that fill everything from `offset` to `end`; empty where they do not, or are not all there."""
+        found: list[BlockInfo] = []
+        while offset < end:
+            block = self.broken_block(offset)
+            if block is None or block.type is not BlockType.RUN:
+                return []
+            found.append(block)
+            offset = block.end
+        return found if offset == end else []
 
     def _repaired(self, data: bytes, offset: int) -> bytes:
         head, crc = data[: BLOCK_HEADER.size], _CRC.unpack_from(data, BLOCK_HEADER.size)[0]
