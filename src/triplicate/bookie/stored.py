@@ -224,10 +224,10 @@ class StoredEntries:
         others = [other for content in unfinished for other in content.blocks if other.ledger_id == block.ledger_id]
         return any(_same_run(block, run) for run in [*others, *[run for _, run in self.index.runs_of(block.ledger_id)]])
 
-    def _read_log(self, number: int, path: str, *, rebuild: bool) -> LogContent | None:
+    def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
         """A log's content, or None where even its header cannot be read."""
         try:
-            return read_log(self._disk, number, path, with_states=rebuild, trace=self._trace, pass_torn_runs=rebuild)
+            return read_log(self._disk, number, path, with_states=with_states, trace=self._trace, pass_torn_runs=with_states)
         except CorruptionError as error:
             self._trace("bookie.entry_log_unreadable", path=path, error=str(error))
             return None
@@ -240,7 +240,7 @@ class StoredEntries:
         Raises:
             CorruptionError: part of the log is damaged.
         """
-        content = self._read_log(number, path, rebuild=True)
+        content = self._read_log(number, path, with_states=True)
         damaged_at = content.damaged_at if content is not None else 0
         if content is None and self._size_of(path) <= HEADER_BYTES:
             return None
@@ -267,7 +267,7 @@ class StoredEntries:
                 self._disk.delete(path)
                 self._trace("bookie.entry_log_discarded", path=path)
             elif self._size_of(path) != durable or not self._ends_with_footer(path):
-                content = self._read_log(number, path, rebuild=False)
+                content = self._read_log(number, path, with_states=False)
                 size = finish_log(self._disk, content, durable, self._trace) if content is not None else None
                 if size is not None:
                     finished.append((number, size))
