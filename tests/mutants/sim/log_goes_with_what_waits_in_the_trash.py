@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 KIND = "ledgers"
+CHECKERS = ("bookies", "undeleted_ledgers_are_whole", "acknowledged_is_readable", "closed_entries_have_their_copies")
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
