@@ -62,23 +62,6 @@ def test_unsynced_bytes_are_lost_torn_or_kept_by_the_seed() -> None:
     assert any(b"\0" in outcome or outcome[100:101] == b"\0" for outcome in outcomes), "sometimes sectors are written out of order"
 
 
-def test_bytes_that_were_written_over_and_not_synced_come_back_or_mix_by_sectors() -> None:
-    outcomes: list[bytes] = []
-    for seed in range(200):
-        disk, port, loop = make(seed)
-        durable_file(port, "/data/file", b"a" * 4096)
-        port.open("/data/file").pwrite([b"b" * 4096], 0)
-        disk.crash()
-        outcomes.append(reopened(disk, loop).open("/data/file").pread(10_000, 0))
-    assert all(len(outcome) == 4096 and set(outcome) <= set(b"ab") for outcome in outcomes)
-    assert outcomes.count(b"a" * 4096) > 50, "mostly the old bytes are there again"
-    mixed = [outcome for outcome in outcomes if len(set(outcome)) == 2]
-    assert mixed
-    sectors = [[outcome[at : at + SECTOR_BYTES] for at in range(0, 4096, SECTOR_BYTES)] for outcome in mixed]
-    assert all(len(set(sector)) == 1 for parts in sectors for sector in parts)
-    assert any(parts[0][0] == ord("a") for parts in sectors), "a later sector may be there without the first"
-
-
 def test_a_name_is_durable_only_after_its_directory_was_synced() -> None:
     lost = 0
     for seed in range(40):
@@ -460,24 +443,6 @@ def test_rot_flips_one_durable_bit_under_the_prefix_and_counts_it() -> None:
         assert disk.rotten_bits == 1
     assert {path for path, _ in struck} == {"/data/ledgers/a", "/data/ledgers/b"}
     assert len(struck) > 25
-
-
-def test_rot_strikes_only_what_is_durable_and_not_about_to_be_overwritten() -> None:
-    for seed in range(30):
-        disk, port, _ = make(seed)
-        file = port.open("/data/file", create=True)
-        assert disk.rot(random.Random(seed)) is None
-        file.append([bytes(100)])
-        assert disk.rot(random.Random(seed)) is None
-        file.sync()
-        file.pwrite([b"x" * 50], 0)
-        file.append([b"y" * 50])
-        found = disk.rot(random.Random(seed), "/data")
-        assert found is not None
-        assert 50 <= found[1] < 100
-        file.pwrite([b"x" * 100], 0)
-        assert disk.rot(random.Random(seed)) is None
-        assert disk.rotten_bits == 1
 
 
 def test_what_faults_cost_is_counted() -> None:
