@@ -1,9 +1,9 @@
 """The adds of one ledger on their way: frames to the ensemble, answers back, confirmation in order, and what ends them.
 
 Both kinds of writers stand in front of this: they number the entries, keep what is not confirmed, and tell who waits. Per entry: one
-header packed, one digest, one join. Everything else happens once per turn of the loop (sending) or once per chunk of answers
-(confirming). The tracker decides what is confirmed; the ways to the bookies are in `client.lanes`, and what becomes of bookies that fail
-in `client.ensemble`.
+header packed, one digest, one join. Everything else happens once per turn of the loop (sending, together with all other ledgers of the
+client: `client.turn`) or once per chunk of answers (confirming). The tracker decides what is confirmed; the ways to the bookies are in
+`client.lanes`, and what becomes of bookies that fail in `client.ensemble`.
 Source: BookKeeper `LedgerHandle`, `PendingAddOp`.
 """
 
@@ -107,6 +107,7 @@ class LedgerAdds:
         "_services",
         "_sizes",
         "_tracker",
+        "_turn",
         "_window_bytes",
         "_window_entries",
         "closed",
@@ -163,6 +164,7 @@ class LedgerAdds:
         self._put_bytes = 0
         self._out: list[bytes] = []
         self._flush_due = False
+        self._turn = services.pool.turn
         self._sent_at: list[tuple[int, float]] = []
         """(last entry id, when) of each sending that is not confirmed; a heap, since ids of the caller's need not ascend."""
         self._idle: asyncio.Future[None] | None = None
@@ -270,7 +272,7 @@ class LedgerAdds:
         self._out.append(frame)
         if not self._flush_due:
             self._flush_due = True
-            self._loop.call_soon(self.flush)
+            self._turn.ask(self)
         return frame
 
     def _make_head(self, entry_id: int, size: int) -> None:
@@ -281,17 +283,21 @@ class LedgerAdds:
             self._sizes[entry_id] = size
 
     def flush(self) -> None:
-        """Send what was put since the last turn of the loop."""
+        """Send what was put, and do not wait for the end of this turn of the loop."""
+        self.send_put(self._services.host.clock.monotonic())
+
+    def send_put(self, now: float) -> None:
+        """Send what was put since the last turn of the loop (Sender)."""
         self._flush_due = False
-        out, self._out = self._out, []
+        out = self._out
         if not out:
             return
+        self._out = []
         entry_ids = self._owner.take_unsent(len(out))
-        last = entry_ids[-1]
-        heappush(self._sent_at, (last, self._services.host.clock.monotonic()))
+        heappush(self._sent_at, (entry_ids[-1], now))
         if self.deferred_sync and self._losses is None:
             self._losses = self._lanes.losses()
-        self._lanes.send(entry_ids, out)
+        self._lanes.send(entry_ids, out, now)
 
     def _open_lane(self, bookie_id: str) -> AddLane:
         pool = self._services.pool
@@ -300,13 +306,9 @@ class LedgerAdds:
 
     # Answers (AddSink).
 
-    def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
+    def adds_acknowledged(self, lane: AddLane, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""
-        self._tracker.acknowledge(bookie_id, entry_ids)
-
-    def adds_settled(self, lane: AddLane) -> None:
-        """A chunk of answers is through."""
-        lane.settle(self._tracker.reach_of(lane.bookie_id))
+        lane.settle(self._tracker.acknowledge(lane.bookie_id, entry_ids))
         if self._frames:  # Otherwise these were the last copies of entries that are confirmed already.
             self.confirm()
 
@@ -353,7 +355,8 @@ class LedgerAdds:
             self._measure(confirmed, entries, size)
         if self.failure is None:
             self._owner.admit()
-        self._tell_idle()
+        if self._idle is not None:
+            self._tell_idle()
 
     def _move_last_confirmed(self, last_add_confirmed: int, length: int) -> None:
         before, self.last_add_confirmed, self.length = self.last_add_confirmed, last_add_confirmed, length

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from triplicate.client.answers import broken, overloaded, timed_out, unavailable
 from triplicate.client.authentication import Authenticator, Handshake
-from triplicate.client.exchange import Callback, Exchange, Pending, V2Exchange, V3Exchange, describe
+from triplicate.client.exchange import Callback, Exchange, Gathered, Pending, V2Exchange, V3Exchange, describe
+from triplicate.client.turn import Turn
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError, ProtocolError, TriplicateError
 from triplicate.metadata import BookieDirectory
@@ -46,11 +47,8 @@ ReadCallback = Callable[[Any, ReadResponse | None, BookieError | None], None]
 class AddSink(Protocol):
     """Who sent adds and wants to know what became of them. Never called from within a call to the channel."""
 
-    def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
-        """These entries are stored durably. More may follow before `adds_settled`."""
-
-    def adds_settled(self, lane: AddLane) -> None:
-        """One chunk of answers is through: derive what follows from it."""
+    def adds_acknowledged(self, lane: AddLane, entry_ids: Sequence[int]) -> None:
+        """These entries are stored durably at the lane's bookie: all that a chunk of answers says of the ledger, mostly."""
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
         """The bookie answered, and not with OK."""
@@ -62,13 +60,8 @@ class AddSink(Protocol):
         """The channel had been full and is not any more."""
 
 
-class Flight(NamedTuple):
-    """Adds of one ledger that were sent in one go."""
-
-    mark: int
-    entries: int
-    size_bytes: int
-    sent_at: float
+Flight = tuple[int, int, int, float]
+"""Adds of one ledger that were sent in one go: their mark, entries, bytes, and when. One for all the bookies that they go to alike."""
 
 
 class AddLane:
@@ -98,21 +91,24 @@ class AddLane:
         """How many connections to the bookie are gone that carried requests: it may have been started anew as often."""
         return self._channel.losses
 
-    def send(self, frames: bytes, mark: int, entries: int) -> bool:
-        """Send whole add frames; False when the channel is now full (the frames are on their way all the same).
+    def now(self) -> float:
+        """What the clock says, for a flight."""
+        return self._channel.now()
+
+    def send(self, frames: bytes, flight: Flight) -> bool:
+        """Send whole add frames at the end of this turn of the loop; False when the channel is now full (they are sent all the same).
 
         Failures come through the sink, later.
 
         Args:
-            mark: greater than those of all that was sent before: the last entry's id, where ids ascend.
+            flight: what the frames are. Its mark is greater than those of all that was sent before: the last entry's id, where ids ascend.
         """
         channel = self._channel
-        size = len(frames)
-        self._flights.append(Flight(mark, entries, size, channel.now()))
-        channel.adds_outstanding += entries
-        channel.bytes_outstanding += size
+        self._flights.append(flight)
+        channel.adds_outstanding += flight[1]
+        channel.bytes_outstanding += flight[2]
         channel.write(frames)
-        return channel.has_room
+        return channel.adds_outstanding < channel.most_adds and channel.bytes_outstanding < channel.most_bytes
 
     def settle(self, reach: int) -> None:
         """Forget the flights that are answered in full.
@@ -121,10 +117,10 @@ class AddLane:
             reach: the bookie has acknowledged everything it was sent up to this mark.
         """
         flights, channel = self._flights, self._channel
-        while flights and flights[0].mark <= reach:
-            flight = flights.popleft()
-            channel.adds_outstanding -= flight.entries
-            channel.bytes_outstanding -= flight.size_bytes
+        while flights and flights[0][0] <= reach:
+            _, entries, size, _ = flights.popleft()
+            channel.adds_outstanding -= entries
+            channel.bytes_outstanding -= size
 
     def wait_for_room(self) -> None:
         """Have `room_again` called when the channel is no longer full."""
@@ -133,7 +129,7 @@ class AddLane:
     def close(self) -> None:
         """Forget everything on the way; what is still answered is ignored."""
         if self._flights:
-            self.settle(self._flights[-1].mark)
+            self.settle(self._flights[-1][0])
         self._channel.close_lane(self)
 
 
@@ -145,7 +141,7 @@ class BookieChannel(asyncio.Protocol):
             over an old address.
         scope: owns the task that connects.
         wire: version of the protocol, ``v2`` or ``v3``.
-        numbers: a fresh number for each request, shared by all connections of a pool.
+        numbers: a fresh number for each request, shared by all connections of a pool. turn: of the pool.
         authenticator: what must be said first on each connection; None says nothing.
     """
 
@@ -158,12 +154,15 @@ class BookieChannel(asyncio.Protocol):
         scope: TaskScope,
         wire: str,
         numbers: Iterator[int],
+        turn: Turn,
         authenticator: Authenticator | None = None,
     ) -> None:
         self.bookie_id = bookie_id
         self.wire = wire
         self.adds_outstanding = 0
         self.bytes_outstanding = 0
+        self.most_adds = settings.channel_window_entries
+        self.most_bytes = settings.channel_window_bytes
         self.losses = 0
         """How many connections that carried requests are gone."""
         self.now = host.clock.monotonic
@@ -181,6 +180,7 @@ class BookieChannel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._connecting = False
         self._closed = False
+        self._turn = turn
         self._out: list[bytes] = []
         self._flush_due = False
         self._frames = FrameBuffer(settings.frame_limit_bytes)
@@ -196,8 +196,7 @@ class BookieChannel(asyncio.Protocol):
     @property
     def has_room(self) -> bool:
         """Whether the bookie owes fewer answers than it may."""
-        settings = self._settings
-        return self.adds_outstanding < settings.channel_window_entries and self.bytes_outstanding < settings.channel_window_bytes
+        return self.adds_outstanding < self.most_adds and self.bytes_outstanding < self.most_bytes
 
     def open_lane(self, ledger_id: int, sink: AddSink) -> AddLane:
         """Make the lane for a ledger's adds; a lane opened before for the same ledger gets no more answers."""
@@ -246,8 +245,7 @@ class BookieChannel(asyncio.Protocol):
         frame = self._exchange.ask(Pending(request, callback, token, self.now(), wait_s))
         self._unanswered += 1
         if frame is not None:
-            self._out.append(frame)
-            self._schedule_flush()
+            self.write(frame)
 
     def _answer(self, pendings: Sequence[Pending], response: Response | None, error: BookieError | None) -> None:
         self._unanswered -= len(pendings)
@@ -270,27 +268,20 @@ class BookieChannel(asyncio.Protocol):
                 self._scope.spawn(self._connect(), name=f"connect {self.bookie_id}")
 
     def write(self, frames: bytes) -> None:
-        """Send bytes now if connected, else as soon as that is done."""
-        if self._transport is not None and not self._out:
-            self._transport.write(frames)
-            if self._sweep is None:
-                self._arm_sweep()
-        else:
-            self._out.append(frames)
-            self._flush()
-
-    def _schedule_flush(self) -> None:
+        """Send bytes at the end of this turn of the loop if connected by then, else as soon as that is done."""
+        self._out.append(frames)
         if not self._flush_due:
             self._flush_due = True
-            self._loop.call_soon(self._flush)
+            self._turn.write(self)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what was written in this turn (Connection)."""
         self._flush_due = False
         if self._closed or not self._out:
             return
         if self._transport is not None:
             out, self._out = self._out, []
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+            self._transport.write(self._turn.joined(out))
             if self._sweep is None:
                 self._arm_sweep()
         else:
@@ -336,7 +327,7 @@ class BookieChannel(asyncio.Protocol):
             self._backoff.reset()
             self._transport = transport
             self._received_at = self.now()
-            self._flush()
+            self.flush()
 
     def _connect_failed(self, why: str, transport: asyncio.Transport | None) -> None:
         if transport is not None:
@@ -389,65 +380,79 @@ class BookieChannel(asyncio.Protocol):
     # Answers.
 
     def data_received(self, data: bytes) -> None:
-        """Take in a chunk: all answers to adds in one loop, then every lane concerned once."""
+        """Take in a chunk: all answers to adds in one loop, then every ledger concerned once."""
         if self._handshake is not None:
             self._handshake.data_received(data)
             return
         self._received_at = self.now()
         frames = self._frames
-        touched: dict[int, AddLane] = {}
+        gathered: Gathered = {}
         try:
             buffer = frames.feed(data)
-            frames.keep(buffer, self._take_frames(buffer, touched))
+            frames.keep(buffer, self._take_frames(buffer, gathered))
         except ProtocolError as error:
             self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
             if self._transport is not None:
                 self._transport.abort()
-        for lane in touched.values():
-            lane.sink.adds_settled(lane)
+        self._tell_acknowledged(gathered)
         if self._room_waiters:
             self._tell_room()
 
-    def _take_frames(self, buffer: bytes, touched: dict[int, AddLane]) -> int:
-        """Work through the whole frames at the front of the buffer and return how many bytes they were."""
+    def _take_frames(self, buffer: bytes, gathered: Gathered) -> int:
+        """Work through the whole frames at the front of the buffer and return how many bytes they were.
+
+        Args:
+            gathered: where to note the entries that were stored, by ledger.
+        """
         position, end, limit, exchange = 0, len(buffer), self._settings.frame_limit_bytes, self._exchange
         while position < end:
             run = exchange.scan_adds(buffer, position, end)
             if run is not None:
+                self._take_adds(run.ledger_id, run.entry_ids, run.status, gathered)
                 position = run.end
-                self._take_adds(run.ledger_id, run.entry_ids, run.status, touched)
+                if position < end:
+                    position = exchange.gather_adds(buffer, position, end, gathered)
                 continue
             frame = next_frame(buffer, position, end, limit)
             if frame is None:
                 break
             position = frame[1]
-            self._take_response(*exchange.decode(buffer[frame[0] : position]), touched)
+            self._take_response(*exchange.decode(buffer[frame[0] : position]), gathered)
         return position
 
-    def _take_adds(self, ledger_id: int, entry_ids: Sequence[int], status: Status, touched: dict[int, AddLane]) -> None:
+    def _take_adds(self, ledger_id: int, entry_ids: list[int], status: Status, gathered: Gathered) -> None:
+        if status is Status.OK:
+            before = gathered.get(ledger_id, [])
+            gathered[ledger_id] = (before if isinstance(before, list) else [before]) + entry_ids
+            return
+        self._tell_acknowledged(gathered)  # It came first, and a refusal may end the writer.
         lane = self._lanes.get(ledger_id)
-        if lane is None:
-            return  # The bookie was replaced, or the writer is gone.
-        if status == Status.OK:
-            lane.sink.adds_acknowledged(self.bookie_id, entry_ids)
-            touched[ledger_id] = lane
-        else:
+        if lane is not None:
             lane.sink.add_refused(self.bookie_id, entry_ids[0], status)
 
-    def _take_response(self, number: int, response: Response, touched: dict[int, AddLane]) -> None:
+    def _tell_acknowledged(self, gathered: Gathered) -> None:
+        """Tell every ledger once which of its entries were stored, and forget them."""
+        lanes = self._lanes
+        for ledger_id, stored in gathered.items():
+            lane = lanes.get(ledger_id)
+            if lane is not None:  # Otherwise the bookie was replaced, or the writer is gone.
+                lane.sink.adds_acknowledged(lane, stored if isinstance(stored, list) else (stored,))
+        gathered.clear()
+
+    def _take_response(self, number: int, response: Response, gathered: Gathered) -> None:
         if isinstance(response, AddResponse):
             if response.ledger_id != v3.NO_ID or self.wire != "v3":
-                self._take_adds(response.ledger_id, (response.entry_id,), response.status, touched)
+                self._take_adds(response.ledger_id, [response.entry_id], response.status, gathered)
                 return
+            self._tell_acknowledged(gathered)
             # A refusal without ids: the bookie did not look at what was asked, and so it goes with all adds on the way.
             for lane in list(self._lanes.values()):
                 if lane.oldest is not None:
-                    lane.sink.add_refused(self.bookie_id, lane.oldest.mark, response.status)
+                    lane.sink.add_refused(self.bookie_id, lane.oldest[0], response.status)
             return
         pendings, frame = self._exchange.match(number, response, self.now())
         if frame is not None:
-            self._out.append(frame)
-            self._schedule_flush()
+            self.write(frame)
         self._answer(pendings, response, None)
 
     def _tell_room(self) -> None:
@@ -469,8 +474,8 @@ class BookieChannel(asyncio.Protocol):
         oldest_sent_at = now
         for lane in list(self._lanes.values()):
             flight = lane.oldest
-            if flight is not None and flight.sent_at + settings.add_timeout_s <= now:
-                oldest_sent_at = min(oldest_sent_at, flight.sent_at)
+            if flight is not None and flight[3] + settings.add_timeout_s <= now:
+                oldest_sent_at = min(oldest_sent_at, flight[3])
                 what = f"adds to ledger {lane.ledger_id}"
                 lane.sink.bookie_failed(self.bookie_id, timed_out(self.bookie_id, what, settings.add_timeout_s))
         owed_since = self._exchange.owed_since(now)

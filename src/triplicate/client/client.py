@@ -27,6 +27,8 @@ from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
 TRASH_INTERVAL_S = 60.0
 """A client that deletes looks for what is to leave the trash no more often than this."""
+WRITERS_LEAST = 16
+"""Finished writers that a client may remember whatever happens."""
 CREATE_ATTEMPTS = 16
 """How many fresh ids are tried when each turns out to be taken."""
 
@@ -85,6 +87,7 @@ class Client:
         self._rng = host.entropy.stream("placement")
         self._tokens = host.entropy.stream("metadata.creator_token")
         self._writers: dict[int, WriteHandle] = {}
+        self._writers_most = WRITERS_LEAST
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
         self._trash_due = 0.0
@@ -332,8 +335,10 @@ class Client:
         await self.aclose()
 
     def _remember(self, writer: WriteHandle) -> None:
-        """To be abandoned with the client."""
-        self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
+        """To be abandoned with the client. Those that are finished are looked for only when there may be many."""
+        if len(self._writers) >= self._writers_most:
+            self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
+            self._writers_most = 2 * len(self._writers) + WRITERS_LEAST
         self._writers[id(writer)] = writer
 
     def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:

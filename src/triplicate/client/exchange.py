@@ -34,6 +34,7 @@ from triplicate.wire import (
     WriteLacResponse,
     decode_response,
     encode_request,
+    gather_add_responses,
     scan_add_responses,
     scan_v3_add_responses,
     v3,
@@ -41,6 +42,9 @@ from triplicate.wire import (
 
 Callback = Callable[[Any, Any, BookieError | None], None]
 """Called once with the token of the request and either the answer or what went wrong."""
+
+Gathered = dict[int, int | list[int]]
+"""Ledger → the entry, or entries, that a bookie stored."""
 
 ANSWERS: dict[type, type] = {
     ReadRequest: ReadResponse,
@@ -105,6 +109,13 @@ class Exchange(Protocol):
 
     def scan_adds(self, buffer: bytes, position: int, end: int) -> AddAnswerRun | V3AddAnswerRun | None:
         """The run of answers to adds at `position`; None when something else stands there."""
+
+    def gather_adds(self, buffer: bytes, position: int, end: int, gathered: Gathered) -> int:
+        """Sort good answers to adds, of whatever ledgers in turn, and return where they end: perhaps where they began.
+
+        Args:
+            gathered: ledger → entries in the order of their answers; what is found is added.
+        """
 
     def decode(self, body: bytes) -> tuple[int, Response]:
         """(number of the request if the version has one, answer).
@@ -180,6 +191,10 @@ class V2Exchange:
         """See `Exchange`."""
         return scan_add_responses(buffer, position, end)
 
+    def gather_adds(self, buffer: bytes, position: int, end: int, gathered: Gathered) -> int:
+        """See `Exchange`."""
+        return gather_add_responses(buffer, position, end, gathered)
+
     def decode(self, body: bytes) -> tuple[int, Response]:
         """See `Exchange`."""
         response = decode_response(body)
@@ -250,6 +265,10 @@ class V3Exchange:
     def scan_adds(self, buffer: bytes, position: int, end: int) -> V3AddAnswerRun | None:
         """See `Exchange`."""
         return scan_v3_add_responses(buffer, position, end)
+
+    def gather_adds(self, buffer: bytes, position: int, end: int, gathered: Gathered) -> int:
+        """See `Exchange`. Nothing is gained here: each answer must be taken apart by itself."""
+        return position
 
     def decode(self, body: bytes) -> tuple[int, Response]:
         """See `Exchange`."""

@@ -49,17 +49,19 @@ class EnsembleLanes:
         """How often the connection of each bookie was lost; -1 for one that is absent."""
         return [-1 if lane is None else lane.losses for lane in self._lanes]
 
-    def send(self, entry_ids: Sequence[int], frames: list[bytes]) -> None:
+    def send(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
         """Send entries that were just pushed, each to its write set."""
         if self._striped:
-            self._send_stripes(entry_ids, frames)
+            self._send_stripes(entry_ids, frames, now)
             return
-        joined, mark = frames[0] if len(frames) == 1 else b"".join(frames), self._tracker.mark_of(entry_ids[-1])
+        count = len(frames)
+        joined = frames[0] if count == 1 else b"".join(frames)
+        flight = (self._tracker.mark_of(entry_ids[-1]), count, len(joined), now)
         for lane in self._lanes:
-            if lane is not None and not lane.send(joined, mark, len(frames)):
+            if lane is not None and not lane.send(joined, flight):
                 self._channel_is_full(lane)
 
-    def _send_stripes(self, entry_ids: Sequence[int], frames: list[bytes]) -> None:
+    def _send_stripes(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
         size = len(self._lanes)
         shares: list[list[bytes]] = [[] for _ in range(size)]
         lasts = [-1] * size
@@ -69,8 +71,13 @@ class EnsembleLanes:
                 shares[position].append(frame)
                 lasts[position] = entry_id
         for lane, share, last in zip(self._lanes, shares, lasts, strict=True):
-            if lane is not None and share and not lane.send(b"".join(share), self._tracker.mark_of(last), len(share)):
-                self._channel_is_full(lane)
+            if lane is not None and share:
+                self._send_all(lane, share, last, now)
+
+    def _send_all(self, lane: AddLane, frames: list[bytes], last: int, now: float) -> None:
+        joined = b"".join(frames)
+        if not lane.send(joined, (self._tracker.mark_of(last), len(frames), len(joined), now)):
+            self._channel_is_full(lane)
 
     def withdraw(self, bookie_id: str) -> None:
         """The bookie failed: forget what is on the way to it, and send it nothing more."""
@@ -106,8 +113,8 @@ class EnsembleLanes:
 
     def _open(self, position: int, entry_ids: list[int]) -> None:
         lane = self._lanes[position] = self._open_lane(self._tracker.ensemble[position])
-        if entry_ids and not lane.send(b"".join(self._frames_of(entry_ids)), self._tracker.mark_of(entry_ids[-1]), len(entry_ids)):
-            self._channel_is_full(lane)
+        if entry_ids:
+            self._send_all(lane, self._frames_of(entry_ids), entry_ids[-1], lane.now())
 
     def _close(self, position: int) -> None:
         lane, self._lanes[position] = self._lanes[position], None

@@ -9,6 +9,7 @@ from itertools import count
 from triplicate.client.authentication import Authenticator
 from triplicate.client.channel import BookieChannel
 from triplicate.client.metrics import ClientMetrics
+from triplicate.client.turn import Turn
 from triplicate.config import ClientSettings
 from triplicate.errors import HandleClosed
 from triplicate.metadata import ClusterMetadata
@@ -37,6 +38,8 @@ class ChannelPool:
         self._authenticator = authenticator
         self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
+        self.turn = Turn(host.clock)
+        """What the ledgers that use these connections send, goes out in it together."""
         self.transactions = count(1)
         """Ids of requests, each taken once: a version-3 add goes to several bookies as it is, so the pool numbers, not a channel."""
 
@@ -82,6 +85,7 @@ class ChannelPool:
                 self._scope,
                 wire,
                 self.transactions,
+                self.turn,
                 self._authenticator,
             )
             self._channels[bookie_id, purpose] = channel

@@ -255,7 +255,8 @@ class _Attempt:
             lasts[command.bookie_id] = command.entry_id
         for bookie_id, its_frames in frames.items():
             # The machine's window bounds what is on the way, so a full channel needs no waiting here.
-            self._lane(bookie_id).send(b"".join(its_frames), lasts[bookie_id], len(its_frames))
+            joined = b"".join(its_frames)
+            self._lane(bookie_id).send(joined, (lasts[bookie_id], len(its_frames), len(joined), self._now()))
 
     @fault_point("client.recovery.copied")
     async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
@@ -345,12 +346,9 @@ class _Attempt:
         entry = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, head)
         return entry + self._heads.tail
 
-    def adds_acknowledged(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
+    def adds_acknowledged(self, lane: AddLane, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""
-        self._step(machine.AddsAcknowledged(bookie_id, tuple(entry_ids)))
-
-    def adds_settled(self, lane: AddLane) -> None:
-        """A chunk of answers is through."""
+        self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
         lane.settle(self._machine.reach_of(lane.bookie_id))
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:

@@ -99,8 +99,8 @@ class AdvWriteTracker:
         """Whether so many bookies are absent that some entries find no ack quorum."""
         return bool(self._absent) and is_endangered(self._absent, self._size, self._write_quorum, self._ack_quorum)
 
-    def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
-        """Note that a bookie stored these entries durably.
+    def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> int:
+        """Note that a bookie stored these entries durably, and return what `reach_of` says of it now.
 
         Acknowledgements of absent and replaced bookies, repeated ones, and ones for entries that were never sent there are ignored.
         """
@@ -109,6 +109,7 @@ class AdvWriteTracker:
             owed = self._owed[position]
             for entry_id in entry_ids:
                 owed.pop(entry_id, None)
+        return self.reach_of(bookie_id)
 
     def advance(self) -> int:
         """Move the last-add-confirmed over ids without a gap as far as their acknowledgements allow, and return it."""

@@ -38,6 +38,7 @@ class WriteTracker:
         "_ack_quorum",
         "_ahead",
         "_positions",
+        "_rank",
         "_reaches",
         "_size",
         "_striped",
@@ -58,6 +59,8 @@ class WriteTracker:
         self._size = len(self.ensemble)
         self._write_quorum = write_quorum
         self._ack_quorum = ack_quorum
+        self._rank = write_quorum - ack_quorum
+        """In the ascending reaches of an entry's positions, the place of the one up to which an ack quorum acknowledged."""
         self._striped = write_quorum < self._size
         self._absent: dict[int, None] = {}
         # Those who may acknowledge: bookies that are absent are not among them.
@@ -86,17 +89,18 @@ class WriteTracker:
         """Whether so many bookies are absent that some entries find no ack quorum."""
         return bool(self._absent) and is_endangered(self._absent, self._size, self._write_quorum, self._ack_quorum)
 
-    def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> None:
-        """Note that a bookie stored these entries durably.
+    def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> int:
+        """Note that a bookie stored these entries durably, and return what `reach_of` says of it now.
 
         Acknowledgements of absent and replaced bookies, repeated ones, and ones for entries that were never sent there are ignored: they
         come from peers and prove nothing.
         """
-        position = self.position_of(bookie_id)
-        if position is None or not entry_ids:
-            return
-        reach = self._reaches[position]
-        count = len(entry_ids)
+        position = self._positions.get(bookie_id)
+        if position is None:
+            return self.last_add_pushed
+        reach, count = self._reaches[position], len(entry_ids)
+        if not count:
+            return reach
         if (
             not self._striped
             and entry_ids[0] == reach + 1
@@ -105,8 +109,9 @@ class WriteTracker:
             and (count == 1 or tuple(entry_ids) == tuple(range(reach + 1, reach + 1 + count)))
         ):
             self._reaches[position] = reach + count
-            return
+            return reach + count
         self._acknowledge_each(position, entry_ids)
+        return self._reaches[position]
 
     def advance(self) -> int:
         """Move the last-add-confirmed as far as the acknowledgements allow, and return it."""
@@ -211,15 +216,17 @@ class WriteTracker:
         positions is how far that residue class is confirmed by reaches alone; the first entry beyond it, over all classes, is
         where the prefix ends. Only then stragglers are looked at, entry by entry.
         """
-        size, quorum, rank = self._size, self._write_quorum, self._write_quorum - self._ack_quorum
         if self._striped:
+            size, quorum = self._size, self._write_quorum
             confirmed = self.last_add_pushed
             for residue in range(size):
-                reach = sorted(self._reaches[(residue + i) % size] for i in range(quorum))[rank]
+                reach = sorted(self._reaches[(residue + i) % size] for i in range(quorum))[self._rank]
                 first = max(reach, self.last_add_confirmed) + 1
                 confirmed = min(confirmed, first + (residue - first) % size - 1)
         else:
-            confirmed = max(sorted(self._reaches)[rank], self.last_add_confirmed)
+            confirmed = sorted(self._reaches)[self._rank]
+            if confirmed < self.last_add_confirmed:
+                confirmed = self.last_add_confirmed
         if any(self._ahead):
             while confirmed < self.last_add_pushed and self._has_ack_quorum(confirmed + 1):
                 confirmed += 1

@@ -37,9 +37,11 @@ _ANSWER_BYTES = ADD_RESPONSE.size
 _ANSWER_BODY_BYTES = _ANSWER_BYTES - LENGTH_BYTES
 _ANSWER_HEAD = Struct(">IIIq")
 _ANSWER_RECORD = Struct(">20sq")
+_ANSWER_IDS = Struct(">12sqq")
 _pack_id = Struct(">q").pack
 _pack_ids = Struct(">qq").pack
 _ANSWER_BEGINNING = Struct(">III").pack
+_GOOD_ANSWER = Struct(">III").pack(_ANSWER_BODY_BYTES, _ADD_WORD, status_to_v2(Status.OK))
 
 
 @dataclass(slots=True)
@@ -163,3 +165,26 @@ def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun |
             break
         entry_ids.append(entry_id)
     return AddAnswerRun(status_from_v2(code), ledger_id, entry_ids, position + len(entry_ids) * _ANSWER_BYTES)
+
+
+def gather_add_responses(buffer: bytes, position: int, end: int, gathered: dict[int, int | list[int]]) -> int:
+    """Sort the answers at `position` that say OK to version-2 adds, of whatever ledgers in turn, and return where they end.
+
+    Args:
+        gathered: ledger → entries in the order of their answers; what is found is added. A single entry stands there by itself, since
+            as many lists as there are ledgers would mostly keep the garbage collector busy.
+    """
+    whole = end - (end - position) % _ANSWER_BYTES
+    known = gathered.get
+    for head, ledger_id, entry_id in _ANSWER_IDS.iter_unpack(memoryview(buffer)[position:whole]):
+        if head != _GOOD_ANSWER:
+            break
+        position += _ANSWER_BYTES
+        before = known(ledger_id)
+        if before is None:
+            gathered[ledger_id] = entry_id
+        elif isinstance(before, list):
+            before.append(entry_id)
+        else:
+            gathered[ledger_id] = [before, entry_id]
+    return position

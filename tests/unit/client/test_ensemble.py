@@ -145,6 +145,7 @@ def test_a_change_in_an_unrelated_place_of_the_metadata_is_kept() -> None:
             await cluster.metadata.ledgers.update(writer.ledger_id, edited, found.version)
             await cluster[member(writer, 0)].stop()
             assert await writer.append(b"1") == 1
+            await eventually(lambda: writer.ensemble_changes == 1)
             await writer.close()
             metadata = await cluster.metadata_of(writer.ledger_id)
             assert metadata.custom["note"] == b"by somebody else"

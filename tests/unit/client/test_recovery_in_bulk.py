@@ -10,7 +10,7 @@ import pytest
 from tests.unit.client.cluster import eventually, fake_cluster, run
 from tests.unit.client.test_channel import Asked, pool_of
 from triplicate.client import Client, recovery
-from triplicate.client.channel import AddLane
+from triplicate.client.channel import AddLane, Flight
 from triplicate.errors import BookieUnavailable
 from triplicate.ledger import EntryCodec
 from triplicate.wire import AddRequest, ReadRequest
@@ -76,9 +76,9 @@ def test_all_copies_go_out_at_once_and_are_encoded_once(monkeypatch: pytest.Monk
     encoded: list[int] = []
     send, encode = AddLane.send, EntryCodec.encode
 
-    def noted(lane: AddLane, frames: bytes, mark: int, entries: int) -> bool:
-        sendings.append((lane.bookie_id, entries))
-        return send(lane, frames, mark, entries)
+    def noted(lane: AddLane, frames: bytes, flight: Flight) -> bool:
+        sendings.append((lane.bookie_id, flight[1]))
+        return send(lane, frames, flight)
 
     def counted(codec: EntryCodec, entry_id: int, *rest: Any) -> bytes:
         encoded.append(entry_id)

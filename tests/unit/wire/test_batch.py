@@ -16,6 +16,7 @@ from triplicate.wire import (
     encode_add_responses,
     encode_request,
     encode_response,
+    gather_add_responses,
     scan_add_responses,
     scan_adds,
 )
@@ -127,3 +128,23 @@ def test_answers_of_other_kinds_end_a_run() -> None:
     assert scan_add_responses(buffer, 56, len(buffer)) == AddAnswerRun(Status.OK, 5, [3], 84)
     for size in range(28):
         assert scan_add_responses(buffer, 0, size) is None
+
+
+def test_good_answers_of_several_ledgers_in_turn_are_sorted_up_to_the_first_other_frame() -> None:
+    answers = [(5, 1), (6, 1), (5, 2), (7, 9), (5, 3), (7, 10)]
+    good = b"".join(encode_add_responses(ledger_id, [entry_id]) for ledger_id, entry_id in answers)
+    others = (
+        encode_add_responses(5, [4], Status.FENCED),
+        encode_response(ReadResponse(Status.OK, 5, 4, b"x" * 40)),
+        encode_add_responses(5, [4])[:27],
+        b"",
+    )
+    for other in others:
+        buffer = b"skip" + good + other
+        gathered: dict[int, int | list[int]] = {6: 0, 8: [1]}
+        assert gather_add_responses(buffer, 4, len(buffer), gathered) == 4 + len(good)
+        assert gathered == {5: [1, 2, 3], 6: [0, 1], 7: [9, 10], 8: [1]}
+    nothing: dict[int, int | list[int]] = {}
+    assert gather_add_responses(others[0], 0, len(others[0]), nothing) == 0
+    assert gather_add_responses(good, 0, len(good), nothing) == len(good)
+    assert nothing == {5: [1, 2, 3], 6: 1, 7: [9, 10]}

@@ -1,0 +1,22 @@
+"""Of a chunk of answers that ends with a refusal, the writer ends before it hears of the entries that were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.client.channel import BookieChannel
+from triplicate.client.exchange import Gathered
+from triplicate.wire import Status
+
+TESTS = ["tests/unit/client/test_turn.py::test_what_was_stored_before_a_refusal_counts"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    take = BookieChannel._take_adds
+
+    def broken(self: BookieChannel, ledger_id: int, entry_ids: list[int], status: Status, gathered: Gathered) -> None:
+        if status is not Status.OK:
+            gathered.clear()
+        take(self, ledger_id, entry_ids, status, gathered)
+
+    patch(BookieChannel, "_take_adds", broken)

@@ -1,0 +1,197 @@
+"""Many ledgers of one client: one sending per connection and turn of the loop, and no ledger holds up another."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
+from triplicate.client import LedgerWriter
+from triplicate.client.adds import LedgerAdds
+from triplicate.client.channel import AddLane, BookieChannel
+from triplicate.client.turn import Turn
+from triplicate.errors import LedgerFenced
+from triplicate.runtime import real_host
+from triplicate.wire import AddRequest, Status, encode_add_responses
+
+LEDGERS = 20
+
+
+class Noting:
+    """A sender or a connection that notes when it was asked."""
+
+    def __init__(self, name: str, notes: list[str], turn: Turn, hands_to: list[Noting], error: Exception | None = None) -> None:
+        self.name = name
+        self.notes = notes
+        self.turn = turn
+        self.hands_to = hands_to
+        self.error = error
+
+    def send_put(self, now: float) -> None:
+        self.notes.append(f"{self.name} asked")
+        if self.error is not None:
+            raise self.error
+        for connection in self.hands_to:
+            self.turn.write(connection)
+
+    def flush(self) -> None:
+        self.notes.append(f"{self.name} writes")
+
+
+def test_all_senders_are_asked_before_any_connection_writes() -> None:
+    async def main() -> None:
+        notes: list[str] = []
+        turn = Turn(real_host("test").clock)
+        wire = Noting("wire", notes, turn, [])
+        early, late = Noting("early", notes, turn, [wire]), Noting("late", notes, turn, [])
+        turn.ask(early)
+        turn.ask(late)
+        assert notes == [], "not before the end of the turn"
+        await asyncio.sleep(0)
+        assert notes == ["early asked", "late asked", "wire writes"]
+        turn.write(wire)
+        await asyncio.sleep(0)
+        assert notes[3:] == ["wire writes"]
+
+    run(main())
+
+
+def test_a_sender_that_fails_holds_up_nobody_else() -> None:
+    async def main() -> None:
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        notes: list[str] = []
+        turn = Turn(real_host("test").clock)
+        wire = Noting("wire", notes, turn, [])
+        turn.ask(Noting("first", notes, turn, [wire]))
+        turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
+        turn.ask(Noting("last", notes, turn, [wire]))
+        await eventually(lambda: "wire writes" in notes)
+        assert notes[:3] == ["first asked", "broken asked", "last asked"]
+        assert [str(context["exception"]) for context in told] == ["a fault"]
+
+    run(main())
+
+
+def test_the_same_parts_are_joined_once() -> None:
+    async def main() -> None:
+        turn = Turn(real_host("test").clock)
+        parts = [b"a", b"b"]
+        joined = turn.joined(parts)
+        assert joined == b"ab"
+        assert turn.joined(list(parts)) is joined
+        assert turn.joined([b"a", b"c"]) == b"ac"
+        assert turn.joined(parts[:1]) is parts[0]
+
+    run(main())
+
+
+async def many(client: Any, count: int = LEDGERS) -> list[LedgerWriter]:
+    writers = [await client.create() for _ in range(count)]
+    for writer in writers:
+        await writer.append(b"first")
+    return writers
+
+
+def test_adds_of_many_ledgers_travel_in_one_write_per_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writers = await many(client)
+            await eventually(lambda: all(len(cluster[name].ledgers) == LEDGERS for name in "abc"))
+            for name in "abc":
+                cluster[name].when(AddRequest, "hold")
+            writes: list[int] = []
+            for channel in client._services.pool._channels.values():
+                transport = channel._transport
+                assert transport is not None
+                monkeypatch.setattr(channel, "_transport", Counting(transport, writes))
+            futures = [writer.append_nowait(b"second") for writer in writers for _ in range(2)]
+            await eventually(lambda: all(len(cluster[name].held) == 2 * LEDGERS for name in "abc"))
+            assert len(writes) == 3
+            for name in "abc":
+                cluster[name].obey()
+            assert await asyncio.gather(*futures) == [1, 2] * LEDGERS
+
+    run(main())
+
+
+class Counting:
+    """A transport that counts its writes."""
+
+    def __init__(self, transport: asyncio.Transport, writes: list[int]) -> None:
+        self._transport = transport
+        self._writes = writes
+
+    def write(self, data: bytes) -> None:
+        self._writes.append(len(data))
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def test_each_ledger_hears_of_its_answers_once_per_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[tuple[int, list[int]]] = []
+    acknowledged = LedgerAdds.adds_acknowledged
+
+    def noted(adds: LedgerAdds, lane: AddLane, entry_ids: Any) -> None:
+        heard.append((adds.ledger_id, list(entry_ids)))
+        acknowledged(adds, lane, entry_ids)
+
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writers = await many(client, 3)
+            ledgers = [writer.ledger_id for writer in writers]
+            for name in "abc":
+                cluster[name].when(AddRequest, "drop")
+            futures = [writer.append_nowait(b"x") for _ in range(3) for writer in writers]
+            await eventually(lambda: all(len(cluster[name].seen) == 4 * 3 for name in "abc"))
+            monkeypatch.setattr(LedgerAdds, "adds_acknowledged", noted)
+            chunk = b"".join(encode_add_responses(ledger_id, [entry_id]) for entry_id in (1, 2, 3) for ledger_id in ledgers)
+            for bookie_id in "ab":
+                channel_of(client, bookie_id).data_received(chunk)
+            assert heard == 2 * [(ledger_id, [1, 2, 3]) for ledger_id in ledgers]
+            assert await asyncio.gather(*futures) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+    run(main())
+
+
+def channel_of(client: Any, bookie_id: str) -> BookieChannel:
+    channel = client._services.pool.channel(bookie_id)
+    assert isinstance(channel, BookieChannel)
+    return channel
+
+
+def test_what_was_stored_before_a_refusal_counts() -> None:
+    """Both answers come in one chunk, and the refusal ends the writer."""
+
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client(QUICK) as client:
+            (writer,) = await many(client, 1)
+            for name in "abc":
+                cluster[name].when(AddRequest, "drop")
+            kept, lost = writer.append_nowait(b"kept"), writer.append_nowait(b"lost")
+            await eventually(lambda: all(len(cluster[name].seen) == 3 for name in "abc"))
+            stored = encode_add_responses(writer.ledger_id, [1])
+            channel_of(client, "a").data_received(stored)
+            channel_of(client, "b").data_received(stored + encode_add_responses(writer.ledger_id, [2], Status.FENCED))
+            assert await kept == 1
+            with pytest.raises(LedgerFenced):
+                await lost
+
+    run(main())
+
+
+def test_a_client_forgets_finished_writers() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            for _ in range(60):
+                writer = await client.create()
+                await writer.close()
+            assert len(client._writers) < 40
+            writers = [await client.create() for _ in range(30)]
+            assert all(id(writer) in client._writers for writer in writers)
+
+    run(main())
