@@ -281,7 +281,7 @@ class BookieChannel(asyncio.Protocol):
             return
         if self._transport is not None:
             out, self._out = self._out, []
-            self._transport.write(self._turn.joined(out))
+            self._transport.write(out[0] if len(out) == 1 else self._turn.joined(out))
             if self._sweep is None:
                 self._arm_sweep()
         else:
@@ -422,22 +422,24 @@ class BookieChannel(asyncio.Protocol):
 
     def _take_adds(self, ledger_id: int, entry_ids: list[int], status: Status, gathered: Gathered) -> None:
         if status is Status.OK:
-            before = gathered.get(ledger_id, [])
-            gathered[ledger_id] = (before if isinstance(before, list) else [before]) + entry_ids
+            if ledger_id in gathered:
+                before = gathered[ledger_id]
+                entry_ids = [*(before if isinstance(before, list) else (before,)), *entry_ids]
+            gathered[ledger_id] = entry_ids
             return
         self._tell_acknowledged(gathered)  # It came first, and a refusal may end the writer.
+        gathered.clear()
         lane = self._lanes.get(ledger_id)
         if lane is not None:
             lane.sink.add_refused(self.bookie_id, entry_ids[0], status)
 
     def _tell_acknowledged(self, gathered: Gathered) -> None:
-        """Tell every ledger once which of its entries were stored, and forget them."""
+        """Tell every ledger once which of its entries were stored."""
         lanes = self._lanes
         for ledger_id, stored in gathered.items():
             lane = lanes.get(ledger_id)
             if lane is not None:  # Otherwise the bookie was replaced, or the writer is gone.
                 lane.sink.adds_acknowledged(lane, stored if isinstance(stored, list) else (stored,))
-        gathered.clear()
 
     def _take_response(self, number: int, response: Response, gathered: Gathered) -> None:
         if isinstance(response, AddResponse):
@@ -445,6 +447,7 @@ class BookieChannel(asyncio.Protocol):
                 self._take_adds(response.ledger_id, [response.entry_id], response.status, gathered)
                 return
             self._tell_acknowledged(gathered)
+            gathered.clear()
             # A refusal without ids: the bookie did not look at what was asked, and so it goes with all adds on the way.
             for lane in list(self._lanes.values()):
                 if lane.oldest is not None:

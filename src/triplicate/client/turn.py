@@ -6,7 +6,7 @@ However many ledgers a client writes, a turn costs one callback of the loop, one
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections.abc import Iterator
 from typing import Protocol
 
 from triplicate.runtime import Clock
@@ -33,8 +33,8 @@ class Turn:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._senders: deque[Sender] = deque()
-        self._connections: deque[Connection] = deque()
+        self._senders: list[Sender] = []
+        self._connections: list[Connection] = []
         self._is_due = False
         self._parts: list[bytes] = []
         self._joined = b""
@@ -58,23 +58,25 @@ class Turn:
 
         Beside the work this saves memory: what is written stays in use until the end of the loop's turn.
         """
-        if len(parts) == 1:
-            return parts[0]
         if parts != self._parts:
             self._parts, self._joined = parts, b"".join(parts)
         return self._joined
 
     def _go(self) -> None:
-        senders, connections = self._senders, self._connections
+        senders, self._senders = iter(self._senders), []
+        connections: Iterator[Connection] = iter(())
         try:
             now = self._clock.monotonic()
-            for _ in range(len(senders)):
-                senders.popleft().send_put(now)
-            for _ in range(len(connections)):
-                connections.popleft().flush()
+            for sender in senders:
+                sender.send_put(now)
+            connections, self._connections = iter(self._connections), []
+            for connection in connections:
+                connection.flush()
         finally:
             # Something is left only where one of them failed, which is nobody else's fault.
+            self._senders += senders
+            self._connections += connections
             self._parts, self._joined = [], b""
-            self._is_due = bool(senders or connections)
+            self._is_due = bool(self._senders or self._connections)
             if self._is_due:
                 asyncio.get_running_loop().call_soon(self._go)
