@@ -59,7 +59,7 @@ async def add(storage: Storage, ledger_id: int, entry_ids: range, text: bytes = 
         handle.master_key = codec.master_key
         storage.ledgers.touch_state(handle)
     entries = [codec.encode(entry_id, entry_id - 1, (entry_id + 1) * 8, b"%s %02d" % (text, entry_id)) for entry_id in entry_ids]
-    storage.store(handle, list(entry_ids), entries, entry_ids[-1] - 1)
+    storage.store(handle, list(entry_ids), entries, entry_ids[-1] - 1, sum(map(len, entries)))
     frames = b"".join(add_prefix(len(entry), 0, codec.master_key) + entry for entry in entries)
     done = asyncio.get_running_loop().create_future()
     item = JournalItem(GroupType.ENTRIES, [frames], len(frames), len(entries), then=done.set_result)
