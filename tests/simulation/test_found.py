@@ -14,7 +14,7 @@ from tests.simulation.test_databases import play as play_databases
 from tests.simulation.test_logs import LOG, Desk
 from tests.simulation.test_logs import play as play_logs
 from triplicate.client import Client, LedgerReader
-from triplicate.errors import BookieError, LedgerFenced, SqlError
+from triplicate.errors import BookieError, LedgerClosed, LedgerFenced, SqlError
 from triplicate.log import Logs, LogSettings, PageLimits, StagingOrigin
 from triplicate.metadata import Fault
 from triplicate.runtime import TaskScope
@@ -112,6 +112,44 @@ def test_a_journal_group_whose_sync_failed_survives_a_later_loss_of_power(seed: 
 
     schedule.play(script)
     assert not schedule.cluster.failures
+
+
+def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> None:
+    """A ledger that was deleted and undeleted began at version 0 of its metadata again, which its first writer knew: its close took the end
+    back to what it had heard of, behind entries that a recovery had found (seed 262)."""
+    schedule = Schedule()
+
+    async def script() -> None:
+        hand = await schedule.writing()
+        for _ in range(3):
+            await schedule.on("writer", hand.send)
+            await hand.settled()
+        ledger_id = hand.ledger_id
+        last = await schedule.recovering(ledger_id)
+        assert last == 2
+
+        async def bring_back(client: Client) -> None:
+            schedule.shelf.books[-1].deleted = True
+            await client.delete(ledger_id)
+            await client.undelete(ledger_id)
+
+        await schedule.begin("operator", bring_back)
+
+        async def close(client: Client) -> None:
+            with suppress(LedgerClosed):
+                await hand.writer.close()
+
+        # As if it had been cut off before it heard of anything.
+        hand.writer._adds.last_add_confirmed, hand.writer._adds.length = -1, 0
+        await schedule.begin("writer", close)
+
+        async def look(client: Client) -> int:
+            async with await client.open(ledger_id, password=PASSWORD) as reader:
+                return reader.last_add_confirmed
+
+        assert await schedule.begin("reader", look) == last
+
+    schedule.play(script)
 
 
 def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:

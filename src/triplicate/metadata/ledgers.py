@@ -15,7 +15,7 @@ from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.ids import LedgerIds
 from triplicate.metadata.paths import LEDGER_ID_MAX, LedgerPaths, parent_of
 from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import ANY_VERSION, Tree, Watch
+from triplicate.metadata.tree import ANY_VERSION, Create, Operation, SetData, Tree, Watch
 from triplicate.runtime import Host
 
 
@@ -75,6 +75,44 @@ class LedgerStore:
                 await attempts.again(error)
             else:
                 return Versioned(metadata, 0)
+
+    async def restore(self, ledger_id: int, metadata: LedgerMetadata, above_version: int) -> Versioned:
+        """Store the metadata of a ledger that was deleted at version `above_version` again, at a greater one.
+
+        Whoever still knows the ledger from before its deletion, a writer that was cut off above all, knows one of those versions; on a node
+        that began anew its next change could meet the version that it names, and undo what a recovery has closed.
+
+        Raises:
+            as `create`. ArgumentError: it was changed more often than one transaction can repeat (some thousand times).
+        """
+        path, data = self._path(ledger_id), encode_metadata(metadata)
+        operations: list[Operation] = [Create(path, data), *[SetData(path, b"")] * above_version, SetData(path, data)]
+        attempts = Attempts(self._host)
+        uncertain = False
+        while True:
+            try:
+                await self._tree.multi(operations)
+            except NodeExists:
+                if uncertain and await self._holds(path, data, above_version + 1):
+                    return Versioned(metadata, above_version + 1)
+                found = await self._find(ledger_id)
+                if found is not None and metadata.creator_token is not None and found.value.creator_token == metadata.creator_token:
+                    return found  # Restored by somebody before us.
+                self._raise_exists(ledger_id)
+            except NoNode:
+                await self._make_parent(path)
+            except ConnectionLost as error:
+                uncertain = True
+                await attempts.again(error)
+            else:
+                return Versioned(metadata, above_version + 1)
+
+    async def _make_parent(self, path: str) -> None:
+        """A deletion may prune it again at once."""
+        try:
+            await retried(self._host, lambda: self._tree.create(parent_of(path), parents=True))
+        except NodeExists:
+            return
 
     async def get(self, ledger_id: int) -> Versioned:
         """Read a ledger's metadata.

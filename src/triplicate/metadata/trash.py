@@ -1,8 +1,9 @@
 """The trash: metadata of deleted ledgers, kept for a while so that they can be brought back.
 
-One node of our own for each, ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s`` and
-``metadata`` (base64 of what BookKeeper's node held). Bookies delete a ledger's entries only when it has been missing for their own
-`trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ, and copying takes time.
+One node of our own for each, ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s``,
+``metadata`` (base64 of what BookKeeper's node held) and ``version`` (that node's). Bookies delete a ledger's entries only when it has been
+missing for their own `trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ, and copying takes
+time.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class TrashedLedger:
     """Milliseconds since the epoch, by the clock of whoever deleted it."""
     period_s: float
     metadata: LedgerMetadata
+    version: int
+    """Of the node that was deleted."""
 
     def undelete_until_ms(self) -> int:
         """Until when it can be brought back."""
@@ -47,6 +50,7 @@ def encode_trashed(value: TrashedLedger) -> bytes:
         "deleted_ms": value.deleted_ms,
         "period_s": value.period_s,
         "metadata": base64.b64encode(encode_metadata(value.metadata)).decode("ascii"),
+        "version": value.version,
     }
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
@@ -58,7 +62,7 @@ def decode_trashed(ledger_id: int, data: bytes) -> TrashedLedger:
         if fields["v"] != _VERSION:
             raise FormatError(f"ledger {ledger_id} in the trash: format {fields['v']}, this release knows {_VERSION}: use a newer one")
         metadata = decode_metadata(base64.b64decode(fields["metadata"], validate=True))
-        return TrashedLedger(ledger_id, int(fields["deleted_ms"]), float(fields["period_s"]), metadata)
+        return TrashedLedger(ledger_id, int(fields["deleted_ms"]), float(fields["period_s"]), metadata, int(fields["version"]))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"ledger {ledger_id} in the trash cannot be understood: {error!r}") from error
 
@@ -96,7 +100,7 @@ class Trash:
                 # Nobody here could bring it back, and it must be possible to get rid of it.
                 await self._ledgers.delete(ledger_id)
                 return
-            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value))
+            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value, found.version))
             try:
                 await self._ledgers.delete(ledger_id, found.version)
             except BadVersion:
@@ -129,7 +133,7 @@ class Trash:
                 ledger_id,
                 f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
-        restored = await self._ledgers.create(ledger_id, trashed.metadata)
+        restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)
         await self._remove(ledger_id, stat)
         return restored
 

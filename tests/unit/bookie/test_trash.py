@@ -10,7 +10,7 @@ from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
 from tests.unit.bookie.test_crash import lose_index
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.errors import ConnectionLost, FormatError, LedgerExists, NoSuchLedger
+from triplicate.errors import BadVersion, ConnectionLost, FormatError, LedgerExists, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, LedgerState, Segment
 from triplicate.metadata import ClusterMetadata, Fault, MemoryTree, TrashedLedger
 from triplicate.metadata.trash import EXPIRED_AT_ONCE, decode_trashed, encode_trashed
@@ -267,8 +267,32 @@ def test_a_ledger_comes_back_as_it_was_last_changed() -> None:
     run_rig(body)
 
 
+def test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return() -> None:
+    """A writer that was cut off closed the ledger at what it knew, over what a recovery had found (seed 262)."""
+
+    async def body(rig: Rig) -> None:
+        metadata, writer = await open_metadata(rig), await open_metadata(rig)
+        await rig.create_ledger(5)
+        known = [await writer.ledgers.get(5)]
+        for last_entry_id in (7, 9):
+            known.append(await metadata.ledgers.update(5, known[0].value.closed(last_entry_id, 70), known[-1].version))
+        for _ in range(2):
+            await metadata.trash.delete(5, PERIOD_S)
+            restored = await metadata.trash.undelete(5)
+            assert restored == await metadata.ledgers.get(5)
+            assert restored.value == known[-1].value
+            for before in known:
+                with pytest.raises(BadVersion):
+                    await writer.ledgers.update(5, known[0].value.closed(-1, 0), before.version)
+            known.append(restored)
+        await writer.aclose()
+        await metadata.aclose()
+
+    run_rig(body)
+
+
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("operation", ["create", "delete", "get"])
+@pytest.mark.parametrize("operation", ["create", "multi", "delete", "get"])
 def test_a_lost_connection_leaves_a_ledger_or_its_trash(operation: str, after: bool) -> None:
     async def body(rig: Rig) -> None:
         metadata = await open_metadata(rig)
@@ -415,7 +439,7 @@ def test_a_client_deletes_into_the_trash_and_brings_back() -> None:
 
 def test_a_node_of_the_trash_of_another_format_is_named() -> None:
     value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, password=b"p", custom={"a": b"b"})
-    trashed = TrashedLedger(5, 123, 60.0, value)
+    trashed = TrashedLedger(5, 123, 60.0, value, 4)
     data = encode_trashed(trashed)
     assert decode_trashed(5, data) == trashed
     assert data.startswith(b'{"deleted_ms":123,"metadata":"')

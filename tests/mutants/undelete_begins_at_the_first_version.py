@@ -1,0 +1,21 @@
+"""A ledger that is brought back begins at version 0 again, so that who knew it before can change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.ledger import LedgerMetadata
+from triplicate.metadata.ledgers import LedgerStore, Versioned
+
+TESTS = [
+    "tests/unit/bookie/test_trash.py::test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return",
+    "tests/simulation/test_found.py::test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back",
+]
+
+
+async def restore(self: LedgerStore, ledger_id: int, metadata: LedgerMetadata, above_version: int) -> Versioned:
+    return await self.create(ledger_id, metadata)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(LedgerStore, "restore", restore)
