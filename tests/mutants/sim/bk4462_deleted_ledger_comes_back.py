@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.ledgers import LedgerTable
+    from triplicate.bookie.stored import StoredEntries
 
-    patch(LedgerTable, "was_fenced_and_deleted", lambda self, ledger_id: False)
+    def forget(self: LedgerTable, ledger_id: int) -> None:
+        handle = self._handles.pop(ledger_id, None)
+        self._dirty.pop(ledger_id, None)
+        if handle is not None:
+            handle.forget()
+
+    def delete_ledgers(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
+        self.index.delete_ledgers(ledger_ids, up_to_flush)
+        return False
+
+    patch(LedgerTable, "forget", forget)
+    patch(StoredEntries, "delete_ledgers", delete_ledgers)
