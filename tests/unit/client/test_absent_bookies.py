@@ -482,11 +482,11 @@ def test_failures_during_a_change_are_handled_by_the_next() -> None:
             writer = await client.create()
             await writer.append(b"0")
             first, second, third = members(writer)
-            slow = iter([Fault(delay_before_s=0.2)])
-            cluster.store.fault = lambda session, name, path: next(slow, None) if name == "set" else None
+            slow = [Fault(delay_before_s=0.2)]
+            cluster.store.fault = lambda session, name, path: slow.pop() if name == "set" and slow else None
             await cluster[first].stop()
             future = writer.append_nowait(b"1")
-            await eventually(lambda: writer.missing_bookies == (first,))
+            await eventually(lambda: writer.missing_bookies == (first,) and not slow)
             await cluster[second].stop()
             writer.append_nowait(b"2")
             await eventually(lambda: len(writer.missing_bookies) == 2)
