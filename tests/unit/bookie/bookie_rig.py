@@ -11,7 +11,7 @@ from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment, decode_availability
 from triplicate.metadata import ClusterMetadata, MemoryTree
-from triplicate.sim import ClusterOptions, SimulatedCluster, World, small_bookie_settings
+from triplicate.sim import ClusterOptions, HostCrashed, SimulatedCluster, World, small_bookie_settings
 from triplicate.wire import (
     AddRequest,
     BatchReadRequest,
@@ -226,6 +226,23 @@ class Rig:
         """Names in a directory of the bookie, as programs see them."""
         prefix = folder.rstrip("/") + "/"
         return sorted(path[len(prefix) :] for path in self.disk.names.live if path.startswith(prefix))
+
+    def kill_at(self, step: int, happened: list[str], *, keep_unsynced: bool = False) -> None:
+        """Kill the bookie at its disk's operation number `step` from now on, of which `happened` then tells.
+
+        To be ended by setting `disk.before_operation` to None. With fewer operations than that nothing happens.
+        """
+        operations = 0
+
+        def kill(kind: str, path: str) -> None:
+            nonlocal operations
+            if operations == step:
+                happened.append(f"{kind} {path}")
+                self.node.crash(keep_unsynced=keep_unsynced)
+                raise HostCrashed("test")
+            operations += 1
+
+        self.disk.before_operation = kill
 
     def facts(self, kind: str) -> list[Any]:
         return [fact for fact in self.world.recorder.facts if fact.kind == kind]

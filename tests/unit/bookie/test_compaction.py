@@ -12,7 +12,6 @@ from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, lose_index
 from triplicate.bookie import compaction, compaction_runs
 from triplicate.ledger import EntryCodec
-from triplicate.sim import HostCrashed
 from triplicate.wire import Status
 
 KEPT, FENCED, GONE = 1, 2, 3
@@ -227,17 +226,7 @@ def crash_at(step: int, *, keep_unsynced: bool, rebuild: bool) -> bool:
 
     async def body(rig: Rig) -> None:
         codecs = await fill(rig)
-        operations = 0
-
-        def kill(kind: str, path: str) -> None:
-            nonlocal operations
-            if operations == step:
-                happened.append(f"{kind} {path}")
-                rig.node.crash(keep_unsynced=keep_unsynced)
-                raise HostCrashed("test")
-            operations += 1
-
-        rig.disk.before_operation = kill
+        rig.kill_at(step, happened, keep_unsynced=keep_unsynced)
         running = asyncio.ensure_future(rig.bookie.compact(0.8))
         await asyncio.sleep(3)
         rig.disk.before_operation = None

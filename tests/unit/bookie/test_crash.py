@@ -10,7 +10,6 @@ import pytest
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from triplicate.errors import CorruptionError, EnvironmentFault, WrongCluster
 from triplicate.ledger import DigestType, EntryCodec
-from triplicate.sim import HostCrashed
 from triplicate.wire import AddRequest, Status
 
 JOURNAL = "/data/journal/current"
@@ -98,17 +97,7 @@ def crash_at_each_step_of_a_flush() -> list[tuple[int, str]]:
             client = await rig.connect()
             await add_all(client, 5, 0, 9)
             assert (await client.fence(codec(7))).status is Status.NO_ENTRY
-            operations = 0
-
-            def kill(kind: str, path: str) -> None:
-                nonlocal operations
-                if operations == step:
-                    happened.append(f"{kind} {path}")
-                    rig.node.crash()
-                    raise HostCrashed("test")
-                operations += 1
-
-            rig.disk.before_operation = kill
+            rig.kill_at(step, happened)
             await asyncio.sleep(2)
             rig.disk.before_operation = None
             if not happened:

@@ -13,7 +13,6 @@ from triplicate.bookie.core.state import LedgerState, decode_state, encode_state
 from triplicate.bookie.index import Index
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.ledger import EntryCodec
-from triplicate.sim import HostCrashed
 from triplicate.wire import Status
 
 LEDGERS = "/data/ledgers/current"
@@ -90,17 +89,7 @@ def test_a_crash_at_any_step_of_a_deletion_leaves_the_ledger_or_its_fence() -> N
             await rig.bookie.storage.flush()
             assert (await client.read(2, 0)).status is Status.OK
             await rig.delete_ledger(2)
-            operations = 0
-
-            def kill(kind: str, path: str) -> None:
-                nonlocal operations
-                if operations == step:
-                    happened.append(f"{kind} {path}")
-                    rig.node.crash()
-                    raise HostCrashed("test")
-                operations += 1
-
-            rig.disk.before_operation = kill
+            rig.kill_at(step, happened)
             deletion = asyncio.ensure_future(rig.bookie.collect_garbage())
             await asyncio.sleep(1)
             rig.disk.before_operation = None

@@ -8,7 +8,6 @@ from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
 from tests.unit.bookie.test_crash import add_all, codec
 from triplicate.bookie import Inspection
 from triplicate.metadata import ClusterMetadata, MemoryTree
-from triplicate.sim import HostCrashed
 from triplicate.wire import Status
 
 
@@ -25,21 +24,11 @@ async def killed_in_a_flush(rig: Rig, step: int) -> bool:
     await rig.flushed()
     await add_all(client, 5, 4, 9)
     assert (await client.fence(codec(7))).status is Status.NO_ENTRY
-    operations = 0
-    killed = False
-
-    def kill(kind: str, path: str) -> None:
-        nonlocal operations, killed
-        if operations == step and not killed:
-            killed = True
-            rig.node.crash()
-            raise HostCrashed("test")
-        operations += 1
-
-    rig.disk.before_operation = kill
+    happened: list[str] = []
+    rig.kill_at(step, happened)
     await asyncio.sleep(2)
     rig.disk.before_operation = None
-    return killed
+    return bool(happened)
 
 
 def test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs() -> None:

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, add_all, check_all, codec, lose_index
 from triplicate.errors import CorruptionError
-from triplicate.sim import HostCrashed
 from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import Status
 
@@ -67,17 +66,7 @@ def kill_in_a_flush(step: int, *, rebuild: bool) -> bool:
         await rig.bookie.storage.flush()
         await add_all(client, 5, 10, 19)
         assert (await client.fence(codec(7))).status is Status.NO_ENTRY
-        operations = 0
-
-        def kill(kind: str, path: str) -> None:
-            nonlocal operations
-            if operations == step:
-                happened.append(f"{kind} {path}")
-                rig.node.crash(keep_unsynced=True)
-                raise HostCrashed("test")
-            operations += 1
-
-        rig.disk.before_operation = kill
+        rig.kill_at(step, happened, keep_unsynced=True)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
         await asyncio.sleep(2)
         rig.disk.before_operation = None

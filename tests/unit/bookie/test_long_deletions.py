@@ -15,7 +15,6 @@ from triplicate.bookie import index as index_module
 from triplicate.bookie.core.state import LedgerState
 from triplicate.bookie.index import Index
 from triplicate.ledger import EntryCodec
-from triplicate.sim import HostCrashed
 from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import Status
 
@@ -57,9 +56,9 @@ def test_a_crash_at_any_step_leaves_a_ledger_that_is_found_missing_again(monkeyp
     monkeypatch.setattr(index_module, "PAGE_OF_IDS", 2)
     tried = half = 0
     for step in range(200):
-        happened: list[int] = []
+        happened: list[str] = []
 
-        async def body(rig: Rig, step: int = step, happened: list[int] = happened) -> None:
+        async def body(rig: Rig, step: int = step, happened: list[str] = happened) -> None:
             kept = await ledger_of_runs(rig, 3, 2)
             ledger = await ledger_of_runs(rig, 2, 7)
             fenced = step % 2 == 1
@@ -67,17 +66,7 @@ def test_a_crash_at_any_step_leaves_a_ledger_that_is_found_missing_again(monkeyp
                 assert (await (await rig.connect()).fence(ledger)).status is Status.OK
                 await rig.bookie.storage.flush()
             await rig.delete_ledger(2)
-            operations = 0
-
-            def kill(kind: str, path: str) -> None:
-                nonlocal operations
-                if operations == step:
-                    happened.append(step)
-                    rig.node.crash()
-                    raise HostCrashed("test")
-                operations += 1
-
-            rig.disk.before_operation = kill
+            rig.kill_at(step, happened)
             deletion = asyncio.ensure_future(rig.bookie.collect_garbage())
             await asyncio.sleep(3)
             rig.disk.before_operation = None

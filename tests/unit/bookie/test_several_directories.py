@@ -12,7 +12,6 @@ from tests.unit.bookie.bookie_rig import Rig
 from triplicate.bookie.places import LogPlaces
 from triplicate.errors import CorruptionError
 from triplicate.ledger import EntryCodec
-from triplicate.sim import HostCrashed
 from triplicate.wire import Status
 
 
@@ -201,17 +200,7 @@ def crash_in_flush(step: int, count: int) -> bool:
 
     async def body(rig: Rig) -> None:
         await fill_directories(rig, 0, 13)
-        operations = 0
-
-        def kill(kind: str, path: str) -> None:
-            nonlocal operations
-            if operations == step:
-                happened.append(f"{kind} {path}")
-                rig.node.crash()
-                raise HostCrashed("test")
-            operations += 1
-
-        rig.disk.before_operation = kill
+        rig.kill_at(step, happened)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
         await asyncio.sleep(2)
         rig.disk.before_operation = None
