@@ -14,8 +14,8 @@ from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
-from triplicate.bookie.inspection import cannot_listen, look_at_data, look_at_formats, port_problem
-from triplicate.bookie.journal import NO_SPACE, JournalItem
+from triplicate.bookie.inspection import cannot_go_on, cannot_listen, look_at_data, look_at_formats, port_problem
+from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.reads import Reads
@@ -24,7 +24,7 @@ from triplicate.bookie.requests import Requests
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.verification import DigestChecks
 from triplicate.config import BookieSettings
-from triplicate.errors import CorruptionError, EnvironmentFault
+from triplicate.errors import CorruptionError
 from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, TaskScope
 
@@ -146,12 +146,7 @@ class Bookie:
             await storage.open()
             await doubts.settle(storage.ledgers)
         except OSError as error:
-            if error.errno in NO_SPACE:
-                where = error.filename or "a directory of the bookie"
-                raise EnvironmentFault(f"{where}: the disk is full ({error.strerror}): free some space, and start it again") from error
-            raise EnvironmentFault(
-                f"{error.filename or 'the bookie'}: {error.strerror or error}: mend the disk or its permissions"
-            ) from error
+            raise cannot_go_on(error) from error
         replayed = sum(journal.groups_replayed for journal in storage.journals)
         self._host.trace("bookie.replayed", bookie_id=self._bookie_id, groups=replayed)
         for journal in storage.journals:

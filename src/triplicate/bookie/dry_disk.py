@@ -1,6 +1,7 @@
 """A disk whose changes stay in memory: what a start would do can be tried on it, and nothing is changed.
 
-Only what a start writes gathers here (footers, an index's pages); a rebuild of a large index takes as much memory as its rows.
+Only what a start writes gathers here (footers, an index's pages); a rebuild of a large index takes as much memory as its rows. Files
+grow no further than the space beneath would let them, each directory taken for a disk of its own.
 """
 
 from __future__ import annotations
@@ -72,17 +73,23 @@ class DryData:
 class DryFile:
     """`runtime.ports.File` over it. Files stay open beneath until the disk is closed."""
 
-    def __init__(self, path: str, data: DryData) -> None:
+    def __init__(self, path: str, data: DryData, take: Callable[[str, int], None]) -> None:
         self.path = path
         self._data = data
+        self._take = take
 
     def pread(self, size: int, offset: int) -> bytes:
         return self._data.read(size, offset)
 
     def pwrite(self, buffers: Sequence[Buffer], offset: int) -> int:
         data = b"".join(buffers)
+        self._grow(offset + len(data))
         self._data.write(data, offset)
         return len(data)
+
+    def _grow(self, end: int) -> None:
+        if end > self._data.size:
+            self._take(self.path, end - self._data.size)
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         offset = self._data.size
@@ -93,9 +100,11 @@ class DryFile:
         return self._data.size
 
     def truncate(self, size: int) -> None:
+        self._take(self.path, min(0, size - self._data.size))
         self._data.resize(size)
 
     def allocate(self, offset: int, length: int) -> None:
+        self._grow(offset + length)
         self._data.resize(max(self._data.size, offset + length))
 
     def advise_dontneed(self, offset: int, length: int) -> None: ...
@@ -106,10 +115,17 @@ class DryFile:
 
 
 class DryDisk:
-    """`runtime.ports.Disk` over another one, which is only read."""
+    """`runtime.ports.Disk` over another one, which is only read.
 
-    def __init__(self, below: Disk) -> None:
+    Args:
+        given_up: the name of a file whose space counts as free.
+    """
+
+    def __init__(self, below: Disk, *, given_up: str | None = None) -> None:
         self._below = below
+        self._given_up = given_up
+        self._room: dict[str, int] = {}
+        """What may still be written into a directory, bytes."""
         self._files: dict[str, DryData | None] = {}
         """Files opened or made here; None: deleted."""
 
@@ -125,7 +141,28 @@ class DryDisk:
             if readonly and below is not None:
                 return below
             data = self._files[path] = DryData(below)
-        return DryFile(path, data)
+        return DryFile(path, data, self._take)
+
+    def _take(self, path: str, growth: int) -> None:
+        """Let a file grow, or shrink. Raises OSError: there is no space for that."""
+        directory = path.rpartition("/")[0]
+        room = self._room.get(directory)
+        if room is None:
+            room, _ = self._below.free_space(directory)
+            if self._given_up is not None and self._below.exists(f"{directory}/{self._given_up}"):
+                reserve = self._below.open(f"{directory}/{self._given_up}", readonly=True)
+                room += reserve.size()
+                reserve.close()
+            self._room[directory] = room
+        if growth > room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        self._room[directory] = room - growth
+
+    def _give_back(self, path: str) -> None:
+        if self.exists(path):
+            file = self.open(path, readonly=True)
+            self._take(path, -file.size())
+            file.close()
 
     def close(self) -> None:
         """Forget everything."""
@@ -155,9 +192,11 @@ class DryDisk:
 
     def rename(self, source: str, target: str) -> None:
         self.open(source)
+        self._give_back(target)
         self._files[target], self._files[source] = self._files[source], None
 
     def delete(self, path: str) -> None:
+        self._give_back(path)
         data = self._files.get(path)
         if data is not None:
             data.close()

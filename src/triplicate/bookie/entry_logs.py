@@ -501,22 +501,28 @@ def finish_log(disk: Disk, content: LogContent, durable_bytes: int, trace: Trace
     if end != durable_bytes and _finished_size(blocks, end) != durable_bytes:
         trace("bookie.entry_log_damaged", path=content.path, good_bytes=end, durable_bytes=durable_bytes)
         return None
-    return _write_footer(disk, content.path, blocks, end, content.size)
+    return _write_footer(disk, content.path, blocks, end, content.size, max(end, durable_bytes))
 
 
 def _finished_size(blocks: list[BlockInfo], end: int) -> int:
     return end + sum(map(len, encode_footer(0, blocks, end, b"")))
 
 
-def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size: int) -> int:
+def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size: int, kept_bytes: int) -> int:
+    """Cut a log and end it with a footer. Where there is no space for that, `kept_bytes` of it are left, and nothing behind them."""
     file = disk.open(path)
     try:
         header = file.pread(HEADER_BYTES, 0)
-        if size > end:
-            file.truncate(end)
+        if size > kept_bytes:
+            file.truncate(kept_bytes)
         flush_number = max([block.flush_number for block in blocks], default=0)
-        written = file.pwrite(encode_footer(flush_number, blocks, end, header), end)
-        file.sync()
+        try:
+            written = file.pwrite(encode_footer(flush_number, blocks, end, header), end)
+            file.sync()
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                file.truncate(kept_bytes)
+            raise
         return end + written
     finally:
         file.close()
@@ -584,4 +590,4 @@ def secure_log(disk: Disk, content: LogContent) -> int:
         file.sync()
     finally:
         file.close()
-    return _write_footer(disk, content.path, content.blocks, end, content.size)
+    return _write_footer(disk, content.path, content.blocks, end, content.size, end)

@@ -5,7 +5,8 @@ record: the pages that a transaction changed gather in memory until SQLite syncs
 sync. When that file has grown, its newest pages are copied into the database file, which is synced, and it is cut. On opening the
 whole records are read again; what is torn behind them was never reported as done. Then their pages are copied, and a file of commits that
 is really new takes the old one's place: after a sync that failed in the life before, a record or the end of that file may be what only
-the operating system's memory says, and neither can be built on.
+the operating system's memory says, and neither can be built on. On a disk that takes not even that, what was read is served, and
+the first commit does it, or fails.
 
 ``<name>-commits``, big-endian, records one after another: magic "TPIX", number of pages u32, commit number u64, CRC32C of these 16
 bytes and all that follows u32; then per page its number u32 (0 is the first) and its 4096 bytes. Commit numbers count up by one.
@@ -100,8 +101,18 @@ class IndexFile:
         """The last commit failed, so SQLite writes what was there before and syncs that, be it to read only."""
         self._commit_number = 0
         self._commits_end = 0
+        self._commits: File | None = None
+        """None: on a full disk nothing could be done yet about what the lives before have left."""
         self._load_commits()
         self._pages = max([self._file.size() // PAGE_BYTES, *(number + 1 for number in self._committed)])
+        try:
+            self._settle()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+
+    def _settle(self) -> File:
+        """Make sure of what the lives before have committed; returns the file for further commits. May be tried again."""
         try:
             self._copy_pages()
             self._commits = self._new_commits()
@@ -109,6 +120,7 @@ class IndexFile:
             if error.errno not in NO_SPACE:
                 raise
             self._commits = self._old_commits()
+        return self._commits
 
     def _load_commits(self) -> None:
         """Take over what the lives before have committed."""
@@ -141,14 +153,18 @@ class IndexFile:
     def _old_commits(self) -> File:
         """The file of commits that is there, on a disk without space for another: what it holds is written again in its place."""
         commits = self._disk.open(self._path + COMMITS_SUFFIX, create=True)
-        if commits.size() < self._commits_end:
-            # The new one took its place, and only the sync of the names found no space; the pages of the old one have been copied.
-            self._commit_number = self._commits_end = 0
-        if self._commits_end:
-            commits.pwrite([commits.pread(self._commits_end, 0)], 0)
-        commits.truncate(self._commits_end)
-        commits.sync()
-        self._sync_names()
+        try:
+            if commits.size() < self._commits_end:
+                # The new one took its place, and only the sync of the names found no space; the pages of the old one have been copied.
+                self._commit_number = self._commits_end = 0
+            if self._commits_end:
+                commits.pwrite([commits.pread(self._commits_end, 0)], 0)
+            commits.truncate(self._commits_end)
+            commits.sync()
+            self._sync_names()
+        except OSError:
+            commits.close()
+            raise
         return commits
 
     def _sync_names(self) -> None:
@@ -196,41 +212,42 @@ class IndexFile:
             if not self._changed:
                 return
             self._refused = True
-            self._commit()
+            commits = self._commits or self._settle()
+            self._commit(commits)
             self._refused = False
             if self._commits_end > COMMITS_BYTES_MAX:
-                self._empty_commits()
+                self._empty_commits(commits)
         except BaseException as error:
             raise self._vfs.fail(error) from error
 
-    def _commit(self) -> None:
+    def _commit(self, commits: File) -> None:
         parts: list[bytes] = []
         for number, page in self._changed.items():
             parts.append(_PAGE_NUMBER.pack(number))
             parts.append(page)
         head = _RECORD.pack(_MAGIC, len(self._changed), self._commit_number + 1)
         try:
-            size = self._commits.pwrite([head, _RECORD_CRC.pack(crc32c(head, *parts)), *parts], self._commits_end)
-            self._commits.sync()
+            size = commits.pwrite([head, _RECORD_CRC.pack(crc32c(head, *parts)), *parts], self._commits_end)
+            commits.sync()
         except OSError as error:
             if error.errno in NO_SPACE:
-                self._take_back()
+                self._take_back(commits)
             raise
         self._commit_number += 1
         self._commits_end += size
         self._committed.update(self._changed)
         self._changed = {}
 
-    def _take_back(self) -> None:
+    def _take_back(self, commits: File) -> None:
         """Leave nothing of a commit that found no space: it was reported as not done, and might be found whole after a crash."""
         try:
-            self._commits.truncate(self._commits_end)
-            self._commits.sync()
+            commits.truncate(self._commits_end)
+            commits.sync()
         except OSError:
             # The next commit takes its place.
             return
 
-    def _empty_commits(self) -> None:
+    def _empty_commits(self, commits: File) -> None:
         try:
             self._copy_pages()
         except OSError as error:
@@ -239,8 +256,8 @@ class IndexFile:
             # The commit itself is durable and must not be taken back; the next one tries again.
             return
         # Only now may the commits go. Were they still there after a crash, they would be copied again, which changes nothing.
-        self._commits.truncate(0)
-        self._commits.sync()
+        commits.truncate(0)
+        commits.sync()
         self._commits_end = 0
 
     def _copy_pages(self) -> None:
@@ -275,7 +292,8 @@ class IndexFile:
 
     def xClose(self) -> None:
         self._file.close()
-        self._commits.close()
+        if self._commits is not None:
+            self._commits.close()
 
 
 def _read_commit(file: File, offset: int, size: int) -> tuple[int, dict[int, bytes], int] | None:

@@ -18,7 +18,7 @@ from triplicate.bookie.entry_logs import existing_logs, read_log
 from triplicate.bookie.files import join, numbered_files, read_file
 from triplicate.bookie.index import Index
 from triplicate.bookie.index_file import COMMITS_SUFFIX
-from triplicate.bookie.journal import MARK_NAME, Journal
+from triplicate.bookie.journal import MARK_NAME, NO_SPACE, Journal
 from triplicate.bookie.journal import SUFFIX as JOURNAL_SUFFIX
 from triplicate.bookie.journal_files import SPARE_SUFFIX
 from triplicate.bookie.stored import INDEX_NAME, StoredEntries
@@ -105,6 +105,8 @@ class Inspection:
         self.directories = Directories(host.disk, settings)
         self.remarks: list[str] = []
         """What a start would mend by itself."""
+        self.lacks_space = False
+        """Whether a start is refused because a disk is full."""
         self._host = host
         self._settings = settings
         self._identity = FileIdentity(bookie_id, instance_id, 0)
@@ -183,14 +185,14 @@ class Inspection:
 
     def problems(self) -> Iterator[TriplicateError]:
         """What would keep the bookie from starting on its data, or from telling what it holds. Goes through all of it."""
-        disk = DryDisk(self._host.disk)
+        disk = DryDisk(self._host.disk, given_up=RESERVE_NAME)
         try:
             marked_flush = 0
             for directory in self._settings.journal_directories:
                 try:
-                    marked_flush = max(marked_flush, self._try_journal(disk, join(directory, CURRENT)))
+                    marked_flush = max(marked_flush, self._try_journal(disk, join(directory, CURRENT), opens=True))
                 except _FAILURES as error:
-                    yield _as_ours(error)
+                    yield self._told(error)
             try:
                 unreadable = list(self._log_problems(disk))
                 yield from unreadable
@@ -198,9 +200,16 @@ class Inspection:
                     yield from self._index_problems(disk)
                     self._try_stored(disk, marked_flush)
             except _FAILURES as error:
-                yield _as_ours(error)
+                yield self._told(error)
         finally:
             disk.close()
+
+    def _told(self, error: Exception) -> TriplicateError:
+        if isinstance(error, TriplicateError):
+            return error
+        assert isinstance(error, OSError)
+        self.lacks_space = self.lacks_space or error.errno in NO_SPACE
+        return cannot_go_on(error)
 
     def look(self) -> None:
         """What a start must not find out only once it has changed something. Reads all journals behind their marks, and no entry log.
@@ -245,10 +254,12 @@ class Inspection:
             group_bytes=settings.journal_group_bytes,
             on_group=lambda items: None,
             on_failure=lambda error: None,
+            on_full=lambda error: None,
+            spare_files=settings.journal_spare_files,
         )
 
-    def _try_journal(self, disk: Disk, current: str) -> int:
-        """Replay a journal into nothing; returns the flush that its mark relies on."""
+    def _try_journal(self, disk: Disk, current: str, *, opens: bool = False) -> int:
+        """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
         for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
             # Before the mark too: a start deletes these files, and should not those of a newer release.
             _look_at_header(disk, path, JOURNAL_MAGIC)
@@ -260,6 +271,8 @@ class Inspection:
             self.remarks.append(
                 f"{journal.torn.path}: a torn write at byte {journal.torn.offset}, which was never acknowledged; a start passes over it"
             )
+        if opens:
+            journal.open()
         return mark.flush_number if mark is not None else 0
 
     def _try_stored(self, disk: Disk, marked_flush: int) -> None:
@@ -400,10 +413,11 @@ def _size_of(disk: Disk, path: str) -> int:
         file.close()
 
 
-def _as_ours(error: Exception) -> TriplicateError:
-    if isinstance(error, TriplicateError):
-        return error
-    assert isinstance(error, OSError)
+def cannot_go_on(error: OSError) -> EnvironmentFault:
+    """What a start says of an error of a disk."""
+    if error.errno in NO_SPACE:
+        where = error.filename or "a directory of the bookie"
+        return EnvironmentFault(f"{where}: the disk is full ({error.strerror}): free some space, and start it again")
     return EnvironmentFault(f"{error.filename or 'a file of the bookie'}: {error.strerror or error}: mend the disk or its permissions")
 
 

@@ -6,7 +6,7 @@ added to, and files are deleted by the reader's worker, so no reader loses a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
@@ -31,7 +31,7 @@ from triplicate.bookie.entry_logs import (
 from triplicate.bookie.files import join
 from triplicate.bookie.index import Index, delete_index
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, lac_of_entry
-from triplicate.bookie.places import LogPlaces
+from triplicate.bookie.places import NO_SPACE, LogPlaces
 from triplicate.bookie.run_windows import RunWindows
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
@@ -268,11 +268,25 @@ class StoredEntries:
                 self._trace("bookie.entry_log_discarded", path=path)
             elif self._size_of(path) != durable or not self._ends_with_footer(path):
                 content = self._read_log(number, path, with_states=False)
-                size = finish_log(self._disk, content, durable, self._trace) if content is not None else None
+                size = self._finish_log(content, durable) if content is not None else None
                 if size is not None:
                     finished.append((number, size))
         if finished:
-            self.index.set_sizes(finished)
+            self._unless_full(lambda: self.index.set_sizes(finished))
+
+    def _finish_log(self, content: LogContent, durable: int) -> int | None:
+        found: list[int | None] = []
+        self._unless_full(lambda: found.append(finish_log(self._disk, content, durable, self._trace)))
+        return found[0] if found else None
+
+    def _unless_full(self, act: Callable[[], None]) -> None:
+        """What a start does for later ones is left to the next where there is no space: until then all is as the last life left it."""
+        try:
+            act()
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._trace("bookie.left_for_lack_of_space", path=error.filename, error=str(error))
 
     def _ends_with_footer(self, path: str) -> bool:
         file = self._disk.open(path, readonly=True)

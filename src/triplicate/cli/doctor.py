@@ -109,8 +109,13 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
             known = cookie[0] if cookie is not None else None
             problems = _problems(inspection, cluster, bookie_id, known, incarnation)
             findings += [Finding("directories", WRONG, one_line(error)) for error in problems]
+    data: list[Finding] = []
+    if cluster is not None and not running and not any(finding.check == "directories" for finding in findings):
+        data += [Finding("data", WRONG, one_line(error)) for error in inspection.problems()]
+        data += [Finding("data", REMARK, text) for text in inspection.remarks]
+        data += [Finding("data", REMARK, text) for text in _trash(inspection)]
     seen = {finding.text for finding in findings}
-    for each in machine_findings(settings):
+    for each in machine_findings(settings, starts=not inspection.lacks_space):
         if one_line(each) not in seen:
             findings.append(Finding("machine", REMARK if isinstance(each, Remark) else WRONG, one_line(each)))
     if running:
@@ -119,11 +124,7 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
     port = await port_problem(host, settings)
     if port is not None:
         findings.append(Finding("port", WRONG, one_line(port)))
-    if cluster is not None and not any(finding.check == "directories" for finding in findings):
-        findings += [Finding("data", WRONG, one_line(error)) for error in inspection.problems()]
-        findings += [Finding("data", REMARK, text) for text in inspection.remarks]
-        findings += [Finding("data", REMARK, text) for text in _trash(inspection)]
-    return findings
+    return findings + data
 
 
 def _problems(

@@ -27,14 +27,18 @@ class Remark(EnvironmentFault):
     """Worth knowing, and no reason not to start."""
 
 
-def machine_findings(settings: BookieSettings) -> Iterator[EnvironmentFault]:
-    """Everything that is wrong or worth knowing."""
+def machine_findings(settings: BookieSettings, *, starts: bool = True) -> Iterator[EnvironmentFault]:
+    """Everything that is wrong or worth knowing.
+
+    Args:
+        starts: whether a bookie starts on a disk as full as it is.
+    """
     yield from _open_files(settings)
     directories = [path for path in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)) if os.path.isdir(path)]
     yield from _clock(directories)
     for directory in directories:
-        yield from _space(directory, settings)
-        yield from _writing(directory)
+        yield from _space(directory, settings, starts=starts)
+        yield from _writing(directory, starts=starts)
     yield from _one_disk(settings)
 
 
@@ -59,17 +63,18 @@ def _clock(directories: list[str]) -> Iterator[EnvironmentFault]:
             yield Remark(f"{directory}: files from {newest - now:.0f} s in the future: the clock was set back, or is wrong: set it")
 
 
-def _space(directory: str, settings: BookieSettings) -> Iterator[EnvironmentFault]:
+def _space(directory: str, settings: BookieSettings, *, starts: bool) -> Iterator[EnvironmentFault]:
     facts = os.statvfs(directory)
     total, free = facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize
     used = 1.0 - free / total if total else 1.0
     for limit, what in ((settings.disk_usage_threshold, "starts read-only"), (settings.disk_usage_warn_threshold, "warns")):
         if used > limit:
-            yield Remark(f"{directory}: {used:.1%} of the disk are in use, over {limit:.0%}: the bookie {what}; free some space")
+            told = f"the bookie {what}; " if starts else ""
+            yield Remark(f"{directory}: {used:.1%} of the disk are in use, over {limit:.0%}: {told}free some space")
             return
 
 
-def _writing(directory: str) -> Iterator[EnvironmentFault]:
+def _writing(directory: str, *, starts: bool) -> Iterator[EnvironmentFault]:
     """Whether a file can be written and synced."""
     current = os.path.join(directory, "current")
     where = current if os.path.isdir(current) else directory
@@ -88,7 +93,7 @@ def _writing(directory: str) -> Iterator[EnvironmentFault]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             yield EnvironmentFault(f"{directory}: writing and syncing fails ({error.strerror}): replace the disk")
         else:
-            yield Remark(f"{directory}: the disk is full: the bookie starts read-only; free some space")
+            yield Remark(f"{directory}: the disk is full: {'the bookie starts read-only; ' if starts else ''}free some space")
     finally:
         os.close(descriptor)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
 import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from triplicate.bookie import Bookie
 from triplicate.bookie.core import file_header
 from triplicate.bookie.core.file_header import FileIdentity, encode_file_header
 from triplicate.bookie.index import Index
+from triplicate.cli import doctor_machine
 from triplicate.cli.doctor import Finding, examine
 from triplicate.cli.main import cli, one_line
 from triplicate.cli.options import load_configuration
@@ -30,10 +32,11 @@ from triplicate.client import Client
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, to_toml
 from triplicate.errors import TriplicateError
 from triplicate.metadata import open_cluster
-from triplicate.runtime import real_host
-from triplicate.runtime.real_disk import RealDisk
+from triplicate.runtime import Buffer, real_host
+from triplicate.runtime.real_disk import RealDisk, RealFile
 
 NOBODY = 65534
+ROOM_WANTED = "free some space, and start it again"
 
 
 def known_lines() -> list[re.Pattern[str]]:
@@ -102,7 +105,11 @@ class SetUp:
 
     def start(self) -> str:
         """The line with which a start is refused."""
+        with pytest.raises(TriplicateError) as raised:
+            self.start_and_stop()
+        return one_line(raised.value)
 
+    def start_and_stop(self) -> None:
         async def body() -> None:
             host = real_host("start")
             configuration = load_configuration((BookieSettings, MetadataSettings, ProcessSettings), str(self.config), {})
@@ -114,9 +121,7 @@ class SetUp:
             finally:
                 await cluster.aclose()
 
-        with pytest.raises(TriplicateError) as raised:
-            asyncio.run(body())
-        return one_line(raised.value)
+        asyncio.run(body())
 
     def picture(self) -> dict[str, str]:
         """Every file and directory of the bookie, with its content."""
@@ -420,3 +425,62 @@ def test_format_replaces_only_when_told_so_twice(setup: SetUp) -> None:
     assert [finding.text for finding in said if finding.level == "wrong"] == []
     assert any("is in incarnation 2 and not visited" in finding.text for finding in said)
     assert '"changed": true' in runner.invoke(cli, [*base, "--visited", "--yes", "--json"]).output
+
+
+@contextlib.contextmanager
+def full_disks() -> Iterator[None]:
+    """Disks on which no file can grow."""
+
+    def pwrite(file: RealFile, buffers: Sequence[Buffer], offset: int) -> int:
+        if offset + sum(map(len, buffers)) > file.size():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        return write(file, buffers, offset)
+
+    def allocate(file: RealFile, offset: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+
+    def free_space(disk: RealDisk, path: str) -> tuple[int, int]:
+        return 0, 1 << 30
+
+    write = RealFile.pwrite
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RealFile, "pwrite", pwrite)
+        patch.setattr(RealFile, "allocate", allocate)
+        patch.setattr(RealDisk, "free_space", free_space)
+        patch.setattr(doctor_machine, "PROBE", b"")
+        yield
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_a_start_on_a_full_disk_goes_as_the_doctor_says(setup: SetUp, index: bool) -> None:
+    for path in (setup.ledgers / "current").glob("none" if index else "index.db*"):
+        path.unlink()
+    for directory in (setup.journal, setup.ledgers):
+        (directory / "current" / "RESERVE").unlink()
+    before = setup.picture()
+    with full_disks():
+        wrong = setup.wrong()
+        assert setup.picture() == before
+        if index:
+            assert wrong == []
+            setup.start_and_stop()
+        else:
+            assert wrong == [f"{setup.ledgers}/current/index.db-commits: the disk is full (No space left on device): {ROOM_WANTED}"]
+            assert setup.start() == wrong[0]
+            assert any(line.fullmatch(wrong[0]) for line in KNOWN)
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_the_doctor_says_that_a_bookie_starts_read_only_only_where_it_does(
+    setup: SetUp, monkeypatch: pytest.MonkeyPatch, starts: bool
+) -> None:
+    def refuse(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", refuse)
+    said = [str(each) for each in doctor_machine.machine_findings(setup.settings, starts=starts)]
+    full = [text for text in said if ": the disk is full" in text]
+    assert full == [
+        f"{directory}: the disk is full: {'the bookie starts read-only; ' * starts}free some space"
+        for directory in (setup.journal, setup.ledgers)
+    ]
