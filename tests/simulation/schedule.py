@@ -11,10 +11,12 @@ from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.metadata import Fault
 from triplicate.sim import CHECKERS, ClusterOptions, History, Plan, SimulatedCluster, Stage, World, judge
+from triplicate.sim.plan import PLAIN, Storage
 from triplicate.sim.plays import LedgerLoad
 from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
 from triplicate.sim.plays.ledger_readers import FinalReader
 from triplicate.sim.plays.ledger_writers import Pen
+from triplicate.sim.storage import bookie_settings
 
 Result = TypeVar("Result")
 
@@ -58,18 +60,23 @@ class Schedule:
     """See the module's text.
 
     Args:
+        storage: of the bookies; clients keep what they delete as long as these, or for a day where they keep nothing.
         settings: of the clients; a bookie that is silent is waited for unless they say otherwise.
     """
 
-    def __init__(self, seed: int = 1, *, bookies: int = 3, **settings: Any) -> None:
+    def __init__(self, seed: int = 1, *, bookies: int = 3, storage: Storage = PLAIN, **settings: Any) -> None:
         patient = {"add_timeout_s": PATIENCE_S, "read_timeout_s": 1.0, "connect_timeout_s": 1.0}
-        options = ClusterOptions(bookies=bookies, client_settings=ClientSettings(**{**patient, **settings}))
+        if storage.trash_period_s > 0:
+            patient["trash_period_s"] = storage.trash_period_s
+        options = ClusterOptions(
+            bookies=bookies, bookie_settings=bookie_settings(storage), client_settings=ClientSettings(**{**patient, **settings})
+        )
         self.world = World(seed, time_max_s=2000.0)
         self.cluster = SimulatedCluster(self.world, options)
         self.network = self.world.network
         self.points = self.world.points
         load = LedgerLoad()
-        self.stage = Stage(self.world, self.cluster, Plan("ledgers", load))
+        self.stage = Stage(self.world, self.cluster, Plan("ledgers", load, storage=storage))
         self.shelf = Shelf(self.stage, load)
         assert self.cluster.store.fault is not None
         self._usual_fault = self.cluster.store.fault
@@ -146,6 +153,19 @@ class Schedule:
             return fault
 
         store.fault = slow
+
+    async def delete(self, hand: Hand) -> None:
+        """An operator deletes a ledger."""
+        self._book(hand).deleted = True
+        await self.begin("operator", lambda client: client.delete(hand.ledger_id))
+
+    async def bring_back(self, hand: Hand) -> None:
+        """An operator wants it back."""
+        self._book(hand).wanted_back = True
+        await self.begin("operator", lambda client: client.undelete(hand.ledger_id))
+
+    def _book(self, hand: Hand) -> Book:
+        return next(book for book in self.shelf.books if book.ledger_id == hand.ledger_id)
 
     async def on(self, name: str, action: Callable[[], object]) -> None:
         """Do something as a node that runs."""

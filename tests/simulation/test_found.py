@@ -20,9 +20,14 @@ from triplicate.metadata import Fault
 from triplicate.runtime import TaskScope
 from triplicate.sim import Plan, Strike, run_seed
 from triplicate.sim.cluster import JOURNAL_DIRECTORY
+from triplicate.sim.faults.storage import wipe
+from triplicate.sim.plan import Storage
 from triplicate.sim.plays import DatabasePlay, LedgerLoad
 from triplicate.sim.plays.ledger_books import PASSWORD
 from triplicate.sql import SqlDatabase
+
+TRASH = Storage(trash_period_s=1000.0)
+"""Bookies with which nothing that is deleted is lost before a schedule has ended."""
 
 
 def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
@@ -150,6 +155,48 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
         assert await schedule.begin("reader", look) == last
 
     schedule.play(script)
+
+
+def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since() -> None:
+    """Whatever was in the trash counted as older than the replacement, and what a bookie has heard once stays: when the ledger was there
+    again, its bookie said for good that it may have lost what it had never lost (seed 20021)."""
+    schedule = Schedule(storage=TRASH)
+
+    async def script() -> None:
+        await wipe(schedule.stage, Strike("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        while not [fact for fact in schedule.world.recorder.facts if (fact.node, fact.kind) == ("bookie-1", "bookie.registered")][1:]:
+            await asyncio.sleep(0.01)
+        hand = await schedule.writing()
+        assert "bookie-1" in hand.ensemble
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        assert await schedule.recovering(hand.ledger_id) == 2
+        await schedule.delete(hand)
+        schedule.cluster.bookies["bookie-1"].crash(keep_unsynced=False)
+        await schedule.cluster.bookies["bookie-1"].restart()
+        await schedule.bring_back(hand)
+
+    schedule.play(script)
+    assert schedule.shelf.counts["undeletions"] == 1
+    assert "doubtful_copies" not in schedule.shelf.counts
+
+
+def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one() -> None:
+    """Its node was made anew, after the replacement, and where its id was chosen nothing else told its age: the bookie denied what it had
+    lost (found by reading, on the way from seed 20021)."""
+    schedule = Schedule(storage=TRASH)
+
+    async def script() -> None:
+        hand = await schedule.writing(ledger_id=1_000_000)
+        await schedule.on("writer", lambda: hand.send(3))
+        await hand.settled()
+        assert await schedule.recovering(hand.ledger_id) == 2
+        await wipe(schedule.stage, Strike("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await schedule.delete(hand)
+        await schedule.bring_back(hand)
+
+    schedule.play(script)
+    assert schedule.shelf.counts["doubtful_copies"] > 0, "it was asked, and said that it cannot know"
 
 
 def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import errno
 
 from triplicate.bookie.ledgers import LedgerTable
-from triplicate.errors import FormatError, MetadataError, NoNode, NoSuchLedger
-from triplicate.metadata import ClusterMetadata, Incarnation, own
+from triplicate.errors import FormatError, MetadataError, NoSuchLedger
+from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Versioned
 from triplicate.runtime import Host, sleep, timeout_at
 
 ASK_TIMEOUT_S = 10.0
@@ -68,21 +68,29 @@ class Doubts:
             raise OSError(errno.EIO, f"whether ledger {ledger_id} lost entries here cannot be found out: {error}") from error
 
     async def _named_before(self, ledger_id: int) -> bool:
-        try:
-            found = await self.metadata.ledgers.get(ledger_id)
-        except NoSuchLedger:
-            # One that was deleted may be brought back.
-            return await self._is_in_trash(ledger_id)
-        # Neither a clock that was wrong nor an id of somebody's choice alone makes an old ledger look new.
-        is_new = ledger_id >= self.incarnation.ledger_id_bound and found.created_ms > self.incarnation.changed_ms
-        return not is_new and any(self._bookie_id in segment.ensemble for segment in found.value.segments)
+        for _ in range(2):
+            found: Versioned | TrashedLedger | None
+            try:
+                found = await self.metadata.ledgers.get(ledger_id)
+            except NoSuchLedger:
+                # One that was deleted may be brought back, and nothing else may then be true of it than now.
+                try:
+                    found = await self.metadata.trash.get(ledger_id)
+                except FormatError as error:
+                    self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
+                    return True  # Of a newer release perhaps, which can bring the ledger back.
+            if found is not None:
+                return await self._may_have_held(ledger_id, found)
+            # An undelete since may have emptied the trash.
+        return False
 
-    async def _is_in_trash(self, ledger_id: int) -> bool:
-        try:
-            await self.metadata.tree.get(own.trash_path(self.metadata.own_root, ledger_id))
-        except NoNode:
+    async def _may_have_held(self, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
+        metadata = found.value if isinstance(found, Versioned) else found.metadata
+        if not any(self._bookie_id in segment.ensemble for segment in metadata.segments):
             return False
-        return True
+        # Neither a clock that was wrong nor an id of somebody's choice nor a return from the trash alone makes an old ledger look new.
+        is_new = ledger_id >= self.incarnation.ledger_id_bound
+        return not is_new or await self.metadata.trash.made_ms(ledger_id, found) <= self.incarnation.changed_ms
 
     async def settle(self, ledgers: LedgerTable) -> None:
         """Ask about every ledger that replay has brought into memory: the journal keeps what was added, not what is missing before it.

@@ -108,3 +108,8 @@ def incarnation_path(root: str, bookie_id: str) -> str:
 def trash_path(root: str, ledger_id: int) -> str:
     """Metadata of a deleted ledger, kept for undelete."""
     return f"{root}/trash/{ledger_id:019d}"
+
+
+def returned_path(root: str, ledger_id: int) -> str:
+    """When a ledger was first made that was deleted and came back."""
+    return f"{root}/returned/{ledger_id:019d}"

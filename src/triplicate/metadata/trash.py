@@ -1,9 +1,13 @@
 """The trash: metadata of deleted ledgers, kept for a while so that they can be brought back.
 
 One node of our own for each, ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s``,
-``metadata`` (base64 of what BookKeeper's node held) and ``version`` (that node's). Bookies delete a ledger's entries only when it has been
-missing for their own `trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ, and copying takes
-time.
+``metadata`` (base64 of what BookKeeper's node held), ``version`` and ``created_ms`` (that node's). Bookies delete a ledger's entries only
+when it has been missing for their own `trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ,
+and copying takes time.
+
+The node of a ledger that comes back is as young as its return, and must not make the ledger look so: a bookie whose disks were replaced
+before that may have held its entries. So an undelete leaves ``/triplicate/<INSTANCEID>/returned/<ledger id>``, JSON with ``v`` (1) and
+``created_ms`` of the first node. It stays with the ledger, and goes when the ledger leaves the trash for good.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from dataclasses import dataclass
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.ledgers import LedgerStore, Versioned
-from triplicate.metadata.own import trash_path
+from triplicate.metadata.own import returned_path, trash_path
 from triplicate.metadata.retrying import Attempts, retried
 from triplicate.metadata.tree import Stat, Tree
 from triplicate.runtime import Host
@@ -37,6 +41,8 @@ class TrashedLedger:
     metadata: LedgerMetadata
     version: int
     """Of the node that was deleted."""
+    created_ms: int = 0
+    """When that node was made, by the store's clock; 0: a release deleted it that did not write this."""
 
     def undelete_until_ms(self) -> int:
         """Until when it can be brought back."""
@@ -51,6 +57,7 @@ def encode_trashed(value: TrashedLedger) -> bytes:
         "period_s": value.period_s,
         "metadata": base64.b64encode(encode_metadata(value.metadata)).decode("ascii"),
         "version": value.version,
+        "created_ms": value.created_ms,
     }
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
@@ -62,7 +69,8 @@ def decode_trashed(ledger_id: int, data: bytes) -> TrashedLedger:
         if fields["v"] != _VERSION:
             raise FormatError(f"ledger {ledger_id} in the trash: format {fields['v']}, this release knows {_VERSION}: use a newer one")
         metadata = decode_metadata(base64.b64decode(fields["metadata"], validate=True))
-        return TrashedLedger(ledger_id, int(fields["deleted_ms"]), float(fields["period_s"]), metadata, int(fields["version"]))
+        created_ms = int(fields.get("created_ms", 0))
+        return TrashedLedger(ledger_id, int(fields["deleted_ms"]), float(fields["period_s"]), metadata, int(fields["version"]), created_ms)
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"ledger {ledger_id} in the trash cannot be understood: {error!r}") from error
 
@@ -100,7 +108,7 @@ class Trash:
                 # Nobody here could bring it back, and it must be possible to get rid of it.
                 await self._ledgers.delete(ledger_id)
                 return
-            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value, found.version))
+            await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value, found.version, found.created_ms))
             try:
                 await self._ledgers.delete(ledger_id, found.version)
             except BadVersion:
@@ -133,9 +141,27 @@ class Trash:
                 ledger_id,
                 f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
+        await self._note_making(trashed)
         restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)
         await self._remove(ledger_id, stat)
         return restored
+
+    async def made_ms(self, ledger_id: int, found: Versioned | TrashedLedger) -> int:
+        """When a ledger was first made, however often it was deleted and came back since, by the store's clock.
+
+        Args:
+            found: the ledger, as it was read.
+
+        Returns:
+            milliseconds since the epoch; 0 where it cannot be told, and the ledger may be as old as can be.
+        """
+        if found.version == 0:
+            return found.created_ms  # Nothing comes back at this version.
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(returned_path(self._root, ledger_id)))
+        except NoNode:
+            return found.created_ms
+        return min(found.created_ms, _decode_returned(data))
 
     async def expire(self, limit: int = EXPIRED_AT_ONCE, pages: int = 1) -> int:
         """Remove nodes whose period is over, going on where the call before left off; returns how many.
@@ -160,6 +186,7 @@ class Trash:
                 trashed, stat = found
                 if self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
                     removed += await self._remove(trashed.ledger_id, stat)
+                    await self._forget_making(trashed)
                 else:
                     all_due = False
             if not all_due:
@@ -191,6 +218,27 @@ class Trash:
                 continue  # Removed between the two.
             return
 
+    async def _note_making(self, trashed: TrashedLedger) -> None:
+        """Before the ledger is there again, since whoever finds it must find this."""
+        path, data = returned_path(self._root, trashed.ledger_id), _encode_returned(trashed.created_ms)
+        try:
+            await retried(self._host, lambda: self._tree.create(path, data, parents=True))
+        except NodeExists:
+            return  # Ours whose answer got lost, or that of an earlier return, which knows better.
+
+    async def _forget_making(self, trashed: TrashedLedger) -> None:
+        """A ledger has left the trash for good. One that came back, or was deleted again since, has not."""
+        path = returned_path(self._root, trashed.ledger_id)
+        if trashed.version == 0 or await retried(self._host, lambda: self._tree.exists(path)) is None:
+            return
+        await self._ledgers.refresh()
+        if await self._read(trashed.ledger_id) is not None or await self._ledgers.exists(trashed.ledger_id):
+            return
+        try:
+            await retried(self._host, lambda: self._tree.delete(path))
+        except NoNode:
+            return  # Another's round was here before.
+
     async def _remove(self, ledger_id: int, read: Stat) -> bool:
         """Remove the node that was read. False: it is gone, or the ledger was deleted again since, which is another's to remove."""
         path, attempts = self._path(ledger_id), Attempts(self._host)
@@ -219,6 +267,19 @@ class Trash:
 
     def _now_ms(self) -> int:
         return self._host.clock.wall_us() // 1000
+
+
+def _encode_returned(created_ms: int) -> bytes:
+    return json.dumps({"v": _VERSION, "created_ms": created_ms}, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _decode_returned(data: bytes) -> int:
+    """0 where it cannot be understood."""
+    try:
+        fields = json.loads(data)
+        return int(fields["created_ms"]) if fields["v"] == _VERSION else 0
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def _no_such(ledger_id: int, text: str) -> NoSuchLedger:

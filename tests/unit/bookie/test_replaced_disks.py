@@ -19,6 +19,7 @@ from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.wire import ListEntriesRequest, ReadLacRequest, ReadRequest, Status
 
 UNKNOWN = Status.UNKNOWN_LEDGER_STATE
+TRASH_PERIOD_S = 1000.0
 
 
 @asynccontextmanager
@@ -309,3 +310,74 @@ def test_a_ledger_that_is_loaded_while_the_visit_ends_is_in_limbo_no_more() -> N
         assert await client.add(EntryCodec(5, DigestType.CRC32C, b""), 0) is Status.OK
 
     run_rig(body)
+
+
+@pytest.mark.parametrize("loaded", ["in the trash", "when it is back"])
+def test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie(loaded: str) -> None:
+    async def body(rig: Rig) -> None:
+        await lost_and_replaced(rig)
+        async with metadata_of(rig) as metadata:
+            since = await metadata.ledgers.new_id()
+            codec = await rig.create_ledger(since)
+            client = await rig.connect_v3()
+            assert await client.add(codec, 0) is Status.OK
+            for _ in range(2):
+                await metadata.trash.delete(since, TRASH_PERIOD_S)
+                if loaded == "in the trash":
+                    await rig.restart()
+                    client = await rig.connect_v3()
+                    assert (await client.read(since, 1)).status is Status.NO_ENTRY
+                await metadata.trash.undelete(since)
+                if loaded == "when it is back":
+                    await rig.restart()
+                    client = await rig.connect_v3()
+                assert (await client.read(since, 1)).status is Status.NO_ENTRY
+                assert (await client.ask(ListEntriesRequest(since))).status is Status.OK
+            assert await client.add(codec, 1) is Status.OK
+
+    run_rig(body, trash_period_s=TRASH_PERIOD_S)
+
+
+def test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new() -> None:
+    async def body(rig: Rig) -> None:
+        async with metadata_of(rig) as metadata:
+            chosen = await metadata.ledgers.new_id() + 1_000_000
+            codec = await rig.create_ledger(chosen)
+            assert await (await rig.connect()).add(codec, 0) is Status.OK
+            await lost_and_replaced(rig)
+            for _ in range(2):
+                await metadata.trash.delete(chosen, TRASH_PERIOD_S)
+                await asyncio.sleep(1)
+                await metadata.trash.undelete(chosen)
+                assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN
+                await rig.restart()
+            # Its node, made anew, is changed again, as by a recovery.
+            found = await metadata.ledgers.get(chosen)
+            await metadata.ledgers.update(chosen, found.value, found.version)
+            assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN
+            assert await (await rig.connect()).add(codec, 1) is Status.READ_ONLY
+
+    run_rig(body, trash_period_s=TRASH_PERIOD_S)
+
+
+def test_a_ledger_that_comes_back_while_it_is_asked_about_stays_unknown() -> None:
+    async def body(rig: Rig) -> None:
+        await rig.create_ledger(5)
+        await lost_and_replaced(rig)
+        async with metadata_of(rig) as metadata:
+            await metadata.trash.delete(5, TRASH_PERIOD_S)
+            assert rig.bookie._doubts is not None
+            theirs = rig.bookie._doubts.metadata
+            get = theirs.ledgers.get
+
+            async def get_and_bring_back(ledger_id: int) -> Any:
+                theirs.ledgers.get = get  # type: ignore[method-assign]
+                try:
+                    return await get(ledger_id)
+                finally:
+                    await metadata.trash.undelete(ledger_id)
+
+            theirs.ledgers.get = get_and_bring_back  # type: ignore[method-assign]
+            assert (await (await rig.connect_v3()).read(5, 0)).status is UNKNOWN
+
+    run_rig(body, trash_period_s=TRASH_PERIOD_S)

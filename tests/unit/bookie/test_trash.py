@@ -10,11 +10,11 @@ from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
 from tests.unit.bookie.test_crash import lose_index
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.errors import BadVersion, ConnectionLost, FormatError, LedgerExists, NoSuchLedger
+from triplicate.errors import BadVersion, ConnectionLost, FormatError, LedgerExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, LedgerState, Segment
 from triplicate.metadata import ClusterMetadata, Fault, MemoryTree, TrashedLedger
 from triplicate.metadata.trash import EXPIRED_AT_ONCE, decode_trashed, encode_trashed
-from triplicate.metadata.tree import ANY_VERSION
+from triplicate.metadata.tree import ANY_VERSION, Stat
 from triplicate.wire import Status
 
 PERIOD_S = 20.0
@@ -439,10 +439,10 @@ def test_a_client_deletes_into_the_trash_and_brings_back() -> None:
 
 def test_a_node_of_the_trash_of_another_format_is_named() -> None:
     value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, password=b"p", custom={"a": b"b"})
-    trashed = TrashedLedger(5, 123, 60.0, value, 4)
+    trashed = TrashedLedger(5, 123, 60.0, value, 4, 99)
     data = encode_trashed(trashed)
     assert decode_trashed(5, data) == trashed
-    assert data.startswith(b'{"deleted_ms":123,"metadata":"')
+    assert data.startswith(b'{"created_ms":99,"deleted_ms":123,"metadata":"')
     for broken, said in (
         (data.replace(b'"v":1', b'"v":2'), "format 2"),
         (b"{}", "cannot be understood"),
@@ -450,3 +450,90 @@ def test_a_node_of_the_trash_of_another_format_is_named() -> None:
     ):
         with pytest.raises(FormatError, match=said):
             decode_trashed(5, broken)
+
+
+async def notes(metadata: ClusterMetadata) -> list[str]:
+    try:
+        return (await metadata.tree.children(f"{metadata.own_root}/returned"))[0]
+    except NoNode:
+        return []
+
+
+def test_when_a_ledger_was_made_is_known_over_all_its_returns_and_forgotten_with_it() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await rig.create_ledger(5)
+        found = await metadata.ledgers.get(5)
+        first_ms = await metadata.trash.made_ms(5, found)
+        assert first_ms == found.created_ms > 0
+        left = b""
+        for _ in range(2):
+            await asyncio.sleep(1)
+            await metadata.trash.delete(5, PERIOD_S)
+            trashed = await metadata.trash.get(5)
+            assert trashed is not None
+            left = encode_trashed(trashed)
+            assert await metadata.trash.made_ms(5, trashed) == first_ms
+            await metadata.trash.undelete(5)
+            found = await metadata.ledgers.get(5)
+            assert found.created_ms > first_ms
+            assert await metadata.trash.made_ms(5, found) == first_ms
+        # As an undelete that was cut off before its end leaves it.
+        await metadata.tree.create(f"{metadata.own_root}/trash/{5:019d}", left)
+        await asyncio.sleep(PERIOD_S + 1)
+        assert await metadata.trash.expire() == 1
+        assert await metadata.trash.made_ms(5, found) == first_ms
+        await metadata.trash.delete(5, PERIOD_S)
+        await asyncio.sleep(PERIOD_S + 1)
+        assert len(await notes(metadata)) == 1
+        assert await metadata.trash.expire() == 1
+        assert await notes(metadata) == []
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_when_a_ledger_was_made_is_kept_while_it_waits_in_the_trash_again() -> None:
+    async def body(rig: Rig) -> None:
+        metadata, other = await open_metadata(rig), await open_metadata(rig)
+        await rig.create_ledger(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        await metadata.trash.undelete(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        await asyncio.sleep(PERIOD_S + 1)
+        remove = metadata.trash._remove
+
+        async def removed_and_deleted_again(ledger_id: int, read: Stat) -> bool:
+            removed = await remove(ledger_id, read)
+            await rig.create_ledger(ledger_id)
+            await other.trash.delete(ledger_id, PERIOD_S)
+            return removed
+
+        metadata.trash._remove = removed_and_deleted_again  # type: ignore[method-assign]
+        assert await metadata.trash.expire() == 1
+        assert len(await notes(metadata)) == 1
+        await other.aclose()
+        await metadata.aclose()
+
+    run_rig(body)
+
+
+def test_a_ledger_whose_making_nobody_knows_may_be_as_old_as_can_be() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await open_metadata(rig)
+        await rig.create_ledger(5)
+        await metadata.trash.delete(5, PERIOD_S)
+        trashed = await metadata.trash.get(5)
+        assert trashed is not None
+        # As a release wrote it that did not keep the time.
+        data = encode_trashed(trashed).replace(b'"created_ms":%d,' % trashed.created_ms, b"")
+        await metadata.tree.set(f"{metadata.own_root}/trash/{5:019d}", data)
+        await metadata.trash.undelete(5)
+        found = await metadata.ledgers.get(5)
+        assert await metadata.trash.made_ms(5, found) == 0
+        for unreadable in (b"", b'{"created_ms":9000,"v":2}'):
+            await metadata.tree.set(f"{metadata.own_root}/returned/{5:019d}", unreadable)
+            assert await metadata.trash.made_ms(5, found) == 0
+        await metadata.aclose()
+
+    run_rig(body)

@@ -1,0 +1,20 @@
+"""A ledger that came back from the trash counts as made when it came back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata import Trash, TrashedLedger, Versioned
+
+TESTS = [
+    "tests/unit/bookie/test_replaced_disks.py::test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new",
+    "tests/simulation/test_found.py::test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one",
+]
+
+
+async def made_ms(self: Trash, ledger_id: int, found: Versioned | TrashedLedger) -> int:
+    return found.created_ms
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(Trash, "made_ms", made_ms)

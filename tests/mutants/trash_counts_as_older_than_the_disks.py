@@ -1,0 +1,22 @@
+"""For a bookie whose disks were replaced every ledger in the trash is one that it may have held before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.doubts import Doubts
+from triplicate.metadata import TrashedLedger, Versioned
+
+TESTS = [
+    "tests/unit/bookie/test_replaced_disks.py::test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie",
+    "tests/simulation/test_found.py::test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    right = Doubts._may_have_held
+
+    async def may_have_held(self: Doubts, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
+        return isinstance(found, TrashedLedger) or await right(self, ledger_id, found)
+
+    patch(Doubts, "_may_have_held", may_have_held)
