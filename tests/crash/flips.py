@@ -22,6 +22,7 @@ NOTICED = (
     "bookie.torn_tail",
     "bookie.entry_log_damaged",
     "bookie.entry_log_unreadable",
+    "bookie.entry_log_header_damaged",
     "bookie.entry_log_ends_early",
     "bookie.last_entry_unreadable",
     "bookie.entry_logs_missing",

@@ -27,7 +27,7 @@ from triplicate.bookie.core.entry_log import (
     encode_states_block,
     split_entry,
 )
-from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, FileIdentity, decode_file_header, encode_file_header
+from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, FileIdentity, encode_file_header
 from triplicate.bookie.core.state import LedgerState, decode_states
 from triplicate.bookie.files import join, numbered_files, numbered_name
 from triplicate.bookie.places import NO_SPACE, LogPlaces
@@ -438,19 +438,15 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
         pass_torn_runs: go on behind broken runs whose headers lead to a whole block.
 
     Raises:
-        CorruptionError: not even the header can be read. FormatError: from a newer release.
+        CorruptionError: neither the header can be read nor a footer. FormatError: from a newer release.
     """
     file = disk.open(path, readonly=True)
     try:
         size = file.size()
-        header = file.pread(HEADER_BYTES, 0)
-        decode_file_header(header, ENTRY_LOG_MAGIC, path)
         reader = LogReader(file.pread, size, path)
-        try:
-            blocks = reader.footer(header)
-        except CorruptionError as error:
-            trace("bookie.footer_damaged", path=path, error=str(error))
-            blocks = None
+        blocks, damaged = reader.listed(file.pread(HEADER_BYTES, 0))
+        for what, error in damaged.items():
+            trace(f"bookie.{what}_damaged", path=path, error=str(error))
         finished = blocks is not None
         states: list[tuple[int, LedgerState]] = []
         damaged_at = broken = None

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from triplicate.bookie.core.entry_log import BlockInfo, BlockType
+from triplicate.bookie.core.entry_log import BlockInfo, BlockType, LogReader
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header
 from triplicate.bookie.core.mark import Mark, decode_mark
 from triplicate.bookie.directories import CURRENT, LOCK_NAME, NO_DATA, REPLACE, RESERVE_NAME, Directories
@@ -212,13 +212,13 @@ class Inspection:
         return cannot_go_on(error)
 
     def look(self) -> None:
-        """What a start must not find out only once it has changed something. Reads all journals behind their marks, and no entry log.
+        """What a start must not find out only once it has changed something. Reads all journals behind their marks, of entry logs headers.
 
         Raises:
-            CorruptionError: a journal is damaged, or an entry log is missing or shorter than the index knows. FormatError, WrongCluster.
-            OSError.
+            CorruptionError: a journal is damaged, or an entry log is missing, shorter than the index knows, or not to be told what it is.
+            FormatError, WrongCluster. OSError.
         """
-        for problem in self._lost_logs(self.look_at_journals()):
+        for problem in self._bad_logs(self.look_at_journals()):
             raise problem
 
     def look_at_journals(self) -> int:
@@ -229,8 +229,8 @@ class Inspection:
         finally:
             disk.close()
 
-    def _lost_logs(self, marked_flush: int) -> Iterator[TriplicateError]:
-        """Entry logs that an index from which a start would work says more of than there is."""
+    def _bad_logs(self, marked_flush: int) -> Iterator[TriplicateError]:
+        """Entry logs that an index from which a start would work says more of than there is, or that nothing tells of."""
         disk, path = self._host.disk, join(self._ledger_currents[0], INDEX_NAME)
         if not disk.exists(path):
             return
@@ -240,7 +240,32 @@ class Inspection:
                 sizes = index.log_sizes() if usable else {}
         except CorruptionError:
             return  # A start makes it anew.
-        yield from _shorter_than_known(disk, path, existing_logs(disk, self._ledger_currents), sizes)
+        logs = existing_logs(disk, self._ledger_currents)
+        yield from _shorter_than_known(disk, path, logs, sizes)
+        yield from self._nameless_logs(disk, logs, sizes)
+
+    def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
+        """Entry logs whose file header is damaged and that tell nothing else; others with such a header are remarked on."""
+        for number, path in logs.items():
+            if number in sizes and not _look_at_header(disk, path, ENTRY_LOG_MAGIC):
+                file = disk.open(path, readonly=True)
+                try:
+                    told = LogReader(file.pread, file.size(), path).tells_what_it_is(sizes[number])
+                finally:
+                    file.close()
+                if told:
+                    self._host.trace("bookie.entry_log_header_damaged", path=path)
+                    self._remark_on_header(path)
+                else:
+                    yield CorruptionError(
+                        f"{path}: the file header is damaged, and the footer too, so nothing tells what the file is: restore it from a "
+                        f"backup; if there is none, move all data of this bookie away, run {REPLACE}, and let its peers copy the entries"
+                    )
+
+    def _remark_on_header(self, path: object) -> None:
+        text = f"{path}: the file header is damaged, and the rest is whole, so it is read: restore the file, if there is a copy"
+        if text not in self.remarks:
+            self.remarks.append(text)
 
     def _journal(self, disk: Disk, current: str) -> Journal:
         settings = self._settings
@@ -277,6 +302,8 @@ class Inspection:
 
     def _try_stored(self, disk: Disk, marked_flush: int) -> None:
         def note(kind: str, /, **facts: object) -> None:
+            if kind == "bookie.entry_log_header_damaged":
+                self._remark_on_header(facts["path"])
             if kind == "bookie.index_rebuild":
                 self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: a start makes the index anew: {facts['reason']}")
 
@@ -308,6 +335,7 @@ class Inspection:
     def _disagreements(self, disk: Disk, index_path: str, index: Index) -> Iterator[TriplicateError]:
         logs = existing_logs(disk, self._ledger_currents)
         yield from _shorter_than_known(disk, index_path, logs, index.log_sizes())
+        yield from self._nameless_logs(disk, logs, index.log_sizes())
         named: dict[int, list[BlockInfo]] = {}
         for ledger_id in _ledgers(index):
             for log, run in index.runs_of(ledger_id):
@@ -318,9 +346,8 @@ class Inspection:
     def _row_problems(self, disk: Disk, number: int, path: str, index: Index, named: list[BlockInfo]) -> Iterator[TriplicateError]:
         try:
             content = read_log(disk, number, path, with_states=False, trace=_nothing)
-        except CorruptionError as error:
-            yield error
-            return
+        except CorruptionError:
+            return  # Its header has been judged.
         runs = {block.offset: block for block in content.blocks if block.type is BlockType.RUN}
         for run in named:
             if content.damaged_at is None and runs.get(run.offset) != run and run.end <= content.size:
@@ -390,13 +417,14 @@ def _ledgers(index: Index) -> Iterator[int]:
         after = page[-1]
 
 
-def _look_at_header(disk: Disk, path: str, magic: bytes) -> None:
-    """Raises FormatError: of a newer release. Other damage is judged by who knows what stands behind the header."""
+def _look_at_header(disk: Disk, path: str, magic: bytes) -> bool:
+    """Whether it can be read; if not, who knows what stands behind it judges. Raises FormatError: of a newer release."""
     file = disk.open(path, readonly=True)
     try:
         decode_file_header(file.pread(HEADER_BYTES, 0), magic, path)
+        return True
     except CorruptionError:
-        return
+        return False
     finally:
         file.close()
 

@@ -36,6 +36,9 @@ from triplicate.runtime import Buffer, real_host
 from triplicate.runtime.real_disk import RealDisk, RealFile
 
 NOBODY = 65534
+MOVED_AWAY = (
+    "if there is none, move all data of this bookie away, run `triplicate bookie format --replace`, and let its peers copy the entries"
+)
 ROOM_WANTED = "free some space, and start it again"
 
 
@@ -298,6 +301,56 @@ def test_an_index_that_disagrees_with_the_logs_is_found(setup: SetUp, damage: Ca
     assert expected in said[0]
     assert all(any(line.fullmatch(text) for line in KNOWN) for text in said)
     assert setup.picture() == before
+
+
+def damage_header(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+
+
+def damage_footer(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-21] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_an_entry_log_whose_header_alone_is_damaged_is_read(setup: SetUp, index: bool) -> None:
+    path = setup.logs()[0]
+    damage_header(path)
+    for each in (setup.ledgers / "current").glob("none" if index else "index.db*"):
+        each.unlink()
+    before = setup.picture()
+    said = setup.said()
+    assert [finding for finding in said if finding.level == "wrong"] == []
+    expected = f"{path}: the file header is damaged, and the rest is whole, so it is read: restore the file, if there is a copy"
+    assert expected in [finding.text for finding in said]
+    assert any(line.fullmatch(expected) for line in KNOWN)
+    assert setup.picture() == before
+    setup.start_and_stop()
+    done = CliRunner().invoke(cli, ["bookie", "rebuild-index", "--config", str(setup.config), "--json"])
+    assert '"ledgers": 2' in done.output, done.output
+    assert setup.wrong() == []
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_an_entry_log_that_nothing_tells_of_is_refused_by_start_and_doctor(setup: SetUp, index: bool) -> None:
+    path = setup.logs()[0]
+    damage_header(path)
+    damage_footer(path)
+    for each in (setup.ledgers / "current").glob("none" if index else "index.db*"):
+        each.unlink()
+    before = setup.picture()
+    what = "the file header is damaged, and the footer too, so nothing tells what the file is: restore it"
+    if not index:
+        what = "damaged at byte 0, and the index that knew the rest is gone: restore the file"
+    expected = f"{path}: {what} from a backup; {MOVED_AWAY}"
+    assert setup.wrong() == [expected]
+    assert any(line.fullmatch(expected) for line in KNOWN)
+    assert setup.start() == expected
+    if index:
+        assert setup.picture() == before
 
 
 def test_all_is_well_behind_compaction_and_deletions(setup: SetUp) -> None:

@@ -33,7 +33,7 @@ from enum import IntEnum
 from itertools import accumulate
 
 from triplicate.bookie.core.checksum import Buffer, crc32c
-from triplicate.bookie.core.file_header import HEADER_BYTES
+from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, decode_file_header
 from triplicate.bookie.core.state import LedgerState, encode_states
 from triplicate.errors import CorruptionError, FormatError
 
@@ -297,8 +297,46 @@ class LogReader:
                     return before
         return head
 
-    def footer(self, header_block: bytes) -> list[BlockInfo] | None:
+    def listed(self, header_block: bytes) -> tuple[list[BlockInfo] | None, dict[str, CorruptionError]]:
+        """What a good footer lists, else None; and what is damaged of ``entry_log_header`` and ``footer``.
+
+        Raises:
+            CorruptionError: the file header is damaged, and no footer tells what the file is. FormatError: from a newer release.
+        """
+        damaged: dict[str, CorruptionError] = {}
+        blocks = None
+        try:
+            decode_file_header(header_block, ENTRY_LOG_MAGIC, self._path)
+        except CorruptionError as error:
+            damaged["entry_log_header"] = error
+        try:
+            blocks = self.footer(None if damaged else header_block)
+        except CorruptionError as error:
+            damaged["footer"] = error
+        if blocks is None and "entry_log_header" in damaged:
+            raise damaged["entry_log_header"]
+        return blocks, damaged
+
+    def tells_what_it_is(self, known_bytes: int) -> bool:
+        """Whether a log does so without its file header: by its footer, or where all blocks are whole that fill it so far."""
+        try:
+            if self.footer(None) is not None:
+                return True
+        except CorruptionError:
+            return False
+        offset = HEADER_BYTES
+        try:
+            while offset < known_bytes:
+                offset = self.block(offset)[0].end
+        except CorruptionError:
+            return False
+        return offset == known_bytes
+
+    def footer(self, header_block: bytes | None) -> list[BlockInfo] | None:
         """The blocks that a finished log's footer lists, or None when the log has no trailer (it was not finished).
+
+        Args:
+            header_block: the file header, with which the trailer must belong together; None: it is damaged.
 
         Raises:
             CorruptionError: there is a trailer, but it or the footer is damaged.
@@ -311,7 +349,7 @@ class LogReader:
             if magic == TRAILER_MAGIC:
                 raise CorruptionError(f"{self._path}: the trailer fails its checksum")
             return None
-        if header_crc != crc32c(header_block):
+        if header_block is not None and header_crc != crc32c(header_block):
             raise CorruptionError(f"{self._path}: header and trailer of the log do not belong together")
         info, table = self.block(offset)
         if info.type is not BlockType.FOOTER or info.count * FOOTER_ROW.size != len(table) or info.end + TRAILER.size != self._size:
