@@ -6,9 +6,9 @@ All methods block and belong on a worker. A lock of our own makes them take turn
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -18,8 +18,12 @@ from triplicate.bookie.index_file import COMMITS_SUFFIX, PAGE_BYTES, RESERVED_BY
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk
 
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
 INDEX_VERSION = 2
 PAGE_OF_IDS = 1000
+ROWS_AT_ONCE = 64
+"""A flush adds so many rows, in 0.2 ms, before other threads have their turn."""
 TOMBSTONES_MAX = 100_000
 """So many deleted ledgers are remembered as fenced; beyond it those deleted first are forgotten."""
 TOMBSTONES_SLACK = 1000
@@ -259,23 +263,25 @@ class Index:
         states: Iterable[tuple[int, LedgerState]],
         runs: Iterable[tuple[int, BlockInfo]],
         sizes: Iterable[tuple[int, int]],
+        step_aside: Callable[[], None] | None = None,
     ) -> None:
         """Rows of one flush.
 
         Args:
             states: (log, state); one of a deleted ledger takes the place of everything else about it. runs: (log, run).
             sizes: (log, bytes durable).
+            step_aside: called between portions of them (`Host.step_aside`).
         """
         states = list(states)
         buried = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states if state.deleted]
         run_rows = [(b.ledger_id, b.last, b.flush_number, log, b.offset, b.first, b.count, b.table_bytes, b.body_bytes) for log, b in runs]
         state_rows = [(state.ledger_id, encode_state(state), flush_number, log) for log, state in states if not state.deleted]
         with self._transaction() as database:
-            database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", run_rows)
+            database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _in_portions(run_rows, step_aside))
             database.executemany(
                 "INSERT INTO ledgers VALUES (?, ?, ?, ?) ON CONFLICT (ledger) DO UPDATE "
                 "SET state = excluded.state, flush = excluded.flush, log = excluded.log WHERE excluded.flush >= flush",
-                state_rows,
+                _in_portions(state_rows, step_aside),
             )
             if buried:
                 self._bury(database, buried)
@@ -385,6 +391,14 @@ class Index:
     def _change(self, sql: str, rows: Sequence[tuple[int, ...]]) -> None:
         with self._transaction() as database:
             database.executemany(sql, rows)
+
+
+def _in_portions(rows: Sequence[Row], step_aside: Callable[[], None] | None) -> Iterator[Row]:
+    """All of them, with a step aside before each portion but the first."""
+    for number, row in enumerate(rows):
+        if step_aside is not None and number and not number % ROWS_AT_ONCE:
+            step_aside()
+        yield row
 
 
 def _flush_and_ledger(found: tuple[int, LedgerState]) -> tuple[int, int]:

@@ -15,6 +15,7 @@ ENTRY_OVERHEAD_BYTES = 160
 """Memory that an entry in the cache takes beside its bytes: object headers, its id, its place in a dict."""
 LEDGER_OVERHEAD_BYTES = 400
 DROPPED_AT_ONCE = 4096
+TABLES_AT_ONCE = 64
 BUSY_TIMES = 2
 """Where ledgers are busy, which those are whose state no flush has written, memory takes so many times as many as are kept idle."""
 LOOK_AGAIN = 100
@@ -120,9 +121,11 @@ class Frozen:
     dropped: dict[int, LedgerState | None] = field(default_factory=dict)
     """Ledgers deleted since, with what is kept of them: the loop adds to it, a try to write the flush goes by what it finds at first."""
 
-    def drop(self) -> None:
+    def drop(self, step_aside: Callable[[], None]) -> None:
         """Free the entries, some at a time. On a worker, after the release: all at once, it would hold up the loop for long."""
-        for table in self.tables.values():
+        for number, table in enumerate(self.tables.values(), 1):
+            if not number % TABLES_AT_ONCE:
+                step_aside()
             entry_ids = list(table)
             for start in range(0, len(entry_ids), DROPPED_AT_ONCE):
                 deque(map(table.pop, entry_ids[start : start + DROPPED_AT_ONCE]), maxlen=0)

@@ -70,7 +70,7 @@ class Storage:
         self._on_journal_full = on_journal_full
         self._in_limbo = in_limbo
         directories = [join(directory, "current") for directory in settings.ledger_directories]
-        self.stored = StoredEntries(host.disk, directories, identity, settings, host.trace)
+        self.stored = StoredEntries(host.disk, directories, identity, settings, host.trace, host.step_aside)
         self.journals = [
             Journal(
                 host.disk,
@@ -408,7 +408,7 @@ class Storage:
         if self._without_space:
             self._without_space = False
             self._on_full_disk(False)
-        await self._writer.run(frozen.drop)
+        await self._writer.run(frozen.drop, self._host.step_aside)
 
     def _lack_space(self) -> None:
         self._without_space = True

@@ -38,6 +38,8 @@ from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
 
 INDEX_NAME = "index.db"
+LEDGERS_AT_ONCE = 8
+"""A flush writes so many ledgers, small ones in less than 0.3 ms, before other threads have their turn."""
 
 
 @dataclass(slots=True)
@@ -61,12 +63,22 @@ class StoredEntries:
 
     Args:
         directories: the ``current`` directories of the ledger directories.
+        step_aside: called between pieces of a flush (`Host.step_aside`).
     """
 
-    def __init__(self, disk: Disk, directories: Sequence[str], identity: FileIdentity, settings: BookieSettings, trace: Trace) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directories: Sequence[str],
+        identity: FileIdentity,
+        settings: BookieSettings,
+        trace: Trace,
+        step_aside: Callable[[], None] | None = None,
+    ) -> None:
         self._disk = disk
         self._directories = directories
         self._trace = trace
+        self._step_aside = step_aside
         self._settings = settings
         self._paths: dict[int, str] = {}
         self._identity = identity
@@ -330,9 +342,11 @@ class StoredEntries:
         writer = self.writer
         dropped = frozen.dropped.copy()
         runs: list[tuple[int, BlockInfo]] = []
-        for ledger_id, table in frozen.tables.items():
+        for number, (ledger_id, table) in enumerate(frozen.tables.items(), 1):
             if ledger_id not in dropped:
                 runs += writer.runs(flush_number, ledger_id, table)
+            if self._step_aside is not None and not number % LEDGERS_AT_ONCE:
+                self._step_aside()
         left = [state for state in frozen.states if state.ledger_id not in dropped]
         left += [state for state in dropped.values() if state is not None]
         states: list[tuple[int, LedgerState]] = []
@@ -344,7 +358,7 @@ class StoredEntries:
 
     def tell_index(self, written: WrittenFlush) -> None:
         """The rows of a flush into the index, durably. May be tried again."""
-        self.index.add(written.flush_number, written.states, written.runs, written.sizes.items())
+        self.index.add(written.flush_number, written.states, written.runs, written.sizes.items(), self._step_aside)
         written.indexed = True
         self._unheard = []
 

@@ -196,6 +196,10 @@ class Trace(Protocol):
         """Record one structured fact: `kind` is ``room.event``. Never on the per-entry path."""
 
 
+def _stay() -> None:
+    """Where nobody else waits for the interpreter."""
+
+
 @dataclass(frozen=True)
 class Host:
     """Everything a node may touch. Passed to constructors, never global."""
@@ -208,3 +212,5 @@ class Host:
     trace: Trace
     new_worker: Callable[[str], Worker]
     """Make a worker of its own (one thread) with a name; the maker closes it."""
+    step_aside: Callable[[], None] = _stay
+    """For functions on workers, between two pieces of long work: the loop and the other threads of the process go first. Returns soon."""

@@ -21,6 +21,8 @@ Result = TypeVar("Result")
 
 BACKLOG = 1024
 """Connections that may wait to be accepted."""
+STEP_ASIDE_S = 0.00005
+"""Long enough for a thread that waits for the interpreter's lock to be woken and to take it."""
 
 
 def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None) -> Host:
@@ -41,7 +43,17 @@ def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None)
         entropy=RealEntropy(name, seed),
         trace=trace if trace is not None else no_trace,
         new_worker=lambda worker_name: RealWorker(f"{name}/{worker_name}", loop),
+        step_aside=step_aside,
     )
+
+
+def step_aside() -> None:
+    """See `Host.step_aside`.
+
+    A thread that only calculates keeps the interpreter's lock for 5 ms (`sys.getswitchinterval`) while others wait for it, and an append
+    that needs it four times, on the loop and in the journal's thread, waits four times.
+    """
+    time.sleep(STEP_ASIDE_S)
 
 
 class RealClock:
