@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tests.crash.caller import ConnectionClosed
 from tests.crash.counts import Counts
 from tests.crash.lives import Lives, settings_of
-from tests.crash.medium import Medium, NameChange
+from tests.crash.medium import Medium, NameChange, Operation
 from tests.crash.play import play, small_commits
 from tests.crash.points import machine_of, nodes_at
 from tests.crash.trial import Expected, ask_everything, try_start
@@ -23,15 +25,26 @@ PATIENCE_S = 120.0
 TAKES_SPACE = ("create", "write", "allocate")
 
 
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """An operation that was made to fail."""
+
+    kind: str
+    path: str
+    place: int
+    """So many operations are on record before it."""
+    stopping: bool
+    """Whether the bookie had been asked to stop."""
+
+
 class NthFails:
     """Lets the n-th operation of some kinds fail, and with `lasting` all of them from then on for `FULL_S`."""
 
     def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool, path: str = "") -> None:
         self.seen = 0
         self._path = path
-        self.struck = ""
-        """Where it did."""
-        self.place = 0
+        self.strikes: list[Strike] = []
+        """Where it did, the n-th first."""
         self._lives, self._kinds, self._number, self._code = lives, kinds, number, code
         self._until = -1.0
         self._lasting = lasting
@@ -44,13 +57,19 @@ class NthFails:
             self.seen += 1
         elif now >= self._until:
             return None
-        if self.seen == self._number and not self.struck:
+        first = self.seen == self._number and not self.strikes
+        if first:
             self._until = now + FULL_S
-            self.struck, self.place = f"{kind} of {path}", len(self._lives.machine.disk.record)
-            return OSError(self._code, os.strerror(self._code), path)
-        if self._lasting and now < self._until:
+        if first or (self._lasting and now < self._until):
+            bookie = self._lives.bookie
+            self.strikes.append(Strike(kind, path, len(self._lives.machine.disk.record), bookie is not None and bookie._stopping))
             return OSError(self._code, os.strerror(self._code), path)
         return None
+
+    @property
+    def struck(self) -> str:
+        """Where the first did; empty where none has."""
+        return f"{self.strikes[0].kind} of {self.strikes[0].path}" if self.strikes else ""
 
 
 def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str = "") -> int:
@@ -123,8 +142,9 @@ def _try_failure(
 async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str], *, sync: bool) -> None:
     """Play until the fault is over; then look in the same life, in the next, in a further one that wrote more, and after power cuts."""
     ended = await _play_or_fail(lives, seed, problems)
-    if sync and fault.struck and not ended and not _of_what_holds_nothing(lives, fault):
-        problems.append("a sync failed, and the bookie went on")
+    if sync and not ended:
+        missed = [strike for strike in fault.strikes if not may_go_unheard(strike, lives.machine.disk.record)]
+        problems += [f"a sync failed, of {strike.path}, and the bookie went on" for strike in missed[:1]]
     lives.machine.disk.fault = None
     if lives.bookie is not None and lives.bookie._long_polls is not None and not ended:
         await _hold(lives, "in the same life", problems)
@@ -175,13 +195,16 @@ async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
     return ""
 
 
-def _of_what_holds_nothing(lives: Lives, fault: NthFails) -> bool:
-    """Whether the sync was for the reserve, which is made again: its own, or its directory's behind the rename; or for a file on its way to
-    become a journal's spare, which no start keeps: the failure is not heard by a bookie that is stopping.
+def may_go_unheard(strike: Strike, record: Sequence[Operation]) -> bool:
+    """Whether a bookie may go on after the failed sync, since nobody relies on what it was for.
+
+    That is the reserve, which is made again: its own sync, or its directory's behind the rename. And it is a file on its way to become a
+    journal's spare, which no start keeps, while the bookie stops: whoever waited for it has been cancelled. One that runs must end.
     """
-    before = lives.machine.disk.record[fault.place - 1]
+    before = record[strike.place - 1] if strike.place else None
     moved = isinstance(before, NameChange) and any("RESERVE" in path for path, _ in before.moves)
-    return "RESERVE" in fault.struck or PREPARED_NAME in fault.struck or moved
+    name = strike.path.rpartition("/")[2]
+    return "RESERVE" in name or moved or (name == PREPARED_NAME and strike.stopping)
 
 
 def _has_failed(lives: Lives) -> bool:

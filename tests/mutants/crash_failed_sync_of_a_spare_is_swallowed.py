@@ -1,0 +1,18 @@
+"""A running bookie takes the failed sync of a spare in the making for want of space, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/crash/test_failures.py::test_only_a_bookie_that_stops_goes_on_after_the_failed_sync_of_a_spare_in_the_making"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.files import join
+    from triplicate.bookie.journal_files import PREPARED_NAME, JournalFiles
+
+    def give_up(self: JournalFiles, error: OSError) -> bool:
+        self._delete([join(self.directory, PREPARED_NAME)])
+        return False
+
+    patch(JournalFiles, "_give_up", give_up)
