@@ -231,18 +231,40 @@ class Inspection:
 
     def _bad_logs(self, marked_flush: int) -> Iterator[TriplicateError]:
         """Entry logs that an index from which a start would work says more of than there is, or that nothing tells of."""
+        disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
+        usable, sizes = self._known_logs(marked_flush)
+        if usable:
+            yield from _shorter_than_known(disk, join(self._ledger_currents[0], INDEX_NAME), logs, sizes)
+            yield from self._nameless_logs(disk, logs, sizes)
+
+    def _known_logs(self, marked_flush: int) -> tuple[bool, dict[int, int]]:
+        """Whether a start would work from the index, and the lengths of entry logs that it knows; nothing where it cannot be read."""
         disk, path = self._host.disk, join(self._ledger_currents[0], INDEX_NAME)
         if not disk.exists(path):
-            return
+            return False, {}
         try:
             with _DryIndex(disk, path, self._settings.index_cache_bytes) as index:
-                usable = index.fact("complete") and (index.fact("flush") or 0) >= marked_flush
-                sizes = index.log_sizes() if usable else {}
+                return bool(index.fact("complete")) and (index.fact("flush") or 0) >= marked_flush, index.log_sizes()
         except CorruptionError:
-            return  # A start makes it anew.
-        logs = existing_logs(disk, self._ledger_currents)
-        yield from _shorter_than_known(disk, path, logs, sizes)
-        yield from self._nameless_logs(disk, logs, sizes)
+            return False, {}  # A start makes it anew.
+
+    def look_before_rebuild(self) -> tuple[int, ...]:
+        """What the old index can tell of entry logs before another takes its place. Reads all journals behind their marks.
+
+        Returns:
+            numbers of logs that an index which a start would not use names, and that are not there: deleted since, or lost.
+
+        Raises:
+            CorruptionError: by an index that a start would use, a log is missing or too short: a new index would let the bookie deny what
+            it held. FormatError, WrongCluster, OSError: as `look`.
+        """
+        marked_flush = self.look_at_journals()
+        disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
+        usable, sizes = self._known_logs(marked_flush)
+        if usable:
+            for problem in _shorter_than_known(disk, join(self._ledger_currents[0], INDEX_NAME), logs, sizes):
+                raise problem
+        return tuple(number for number in sizes if number not in logs)
 
     def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
         """Entry logs whose file header is damaged and that tell nothing else; others with such a header are remarked on."""

@@ -30,6 +30,8 @@ class RebuildReport:
     runs: int
     replayed_groups: int
     """Groups of the journals that were not in the entry logs yet; they are now."""
+    missing_logs: tuple[int, ...] = ()
+    """Numbers of entry logs that the old index named and that are not there: deleted since it was written, or lost."""
 
 
 async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterMetadata) -> RebuildReport:
@@ -37,8 +39,8 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
 
     Raises:
         ConfigError: the cluster knows no such bookie, or the settings are wrong. WrongCluster: a directory is not its own.
-        EnvironmentFault: the bookie runs, or a disk cannot be used. CorruptionError, FormatError: a log or journal cannot be read; the
-        old index is put back.
+        EnvironmentFault: the bookie runs, or a disk cannot be used. CorruptionError, FormatError: a log or journal cannot be read, and
+        the old index is put back; or a log is missing that the old index knows.
     """
     bookie_id = bookie_id_of(settings)
     if await metadata.cookies.get(bookie_id) is None:
@@ -61,7 +63,8 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity)
     storage = Storage(host, settings, identity, on_group=lambda items: None, on_failure=failures.append, on_full_disk=lambda full: None)
     is_aside = False
     try:
-        await storage.on_writer(Inspection(host, settings, identity.bookie_id, identity.instance_id).look_at_journals)
+        inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)
+        missing = await storage.on_writer(inspection.look_before_rebuild)
         is_aside = True
         _set_aside(host.disk, path)
         await storage.open()
@@ -77,7 +80,7 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity)
         raise failures[0]
     index = Index(host.disk, path, settings.index_cache_bytes)
     try:
-        report = RebuildReport(len(index.log_sizes()), index.count("ledgers"), index.count("runs"), replayed)
+        report = RebuildReport(len(index.log_sizes()), index.count("ledgers"), index.count("runs"), replayed, missing)
     finally:
         index.close()
     _delete_aside(host.disk, path)

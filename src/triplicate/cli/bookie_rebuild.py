@@ -22,15 +22,28 @@ from triplicate.runtime import Host
 def rebuild(context: click.Context, config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
     """Make a stopped bookie's index anew from its entry logs and journals, fences included.
 
-    The old index stays until the new one is complete, and is put back where a log or journal cannot be read.
+    The old index stays until the new one is complete, and is put back where a log or journal cannot be read. Where it can be read itself,
+    an entry log that it names must be there.
     """
     configuration = configuration_of(context, config, flags)
 
     async def work(host: Host, cluster: ClusterMetadata) -> RebuildReport:
         return await rebuild_index(host, configuration.get(BookieSettings), cluster)
 
-    facts = dataclasses.asdict(with_cluster("bookie-rebuild", metadata_uri(configuration), work))
+    report = with_cluster("bookie-rebuild", metadata_uri(configuration), work)
+    facts = dataclasses.asdict(report)
+    for number in report.missing_logs:
+        click.echo(missing_log(number), err=True)
     if as_json:
         print_json(facts)
     else:
-        print_table(("the new index was made from", ""), [(name.replace("_", " "), value) for name, value in facts.items()])
+        counts = [(name.replace("_", " "), value) for name, value in facts.items() if name != "missing_logs"]
+        print_table(("the new index was made from", ""), counts)
+
+
+def missing_log(number: int) -> str:
+    return (
+        f"warning: entry log {number}, which the old index named, is in none of the ledger directories: it was deleted after that index "
+        f"was written, or it is lost, and the bookie denies what it held: if it is lost, move the rest of the data away and run "
+        "`triplicate bookie format --replace`"
+    )

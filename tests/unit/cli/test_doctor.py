@@ -537,3 +537,28 @@ def test_the_doctor_says_that_a_bookie_starts_read_only_only_where_it_does(
         f"{directory}: the disk is full: {'the bookie starts read-only; ' * starts}free some space"
         for directory in (setup.journal, setup.ledgers)
     ]
+
+
+def test_a_rebuild_is_refused_where_the_old_index_knows_of_a_lost_log(setup: SetUp) -> None:
+    expected = lose_a_log(setup)
+    before = setup.picture()
+    done = CliRunner().invoke(cli, ["bookie", "rebuild-index", "--config", str(setup.config)])
+    assert isinstance(done.exception, TriplicateError)
+    told = one_line(done.exception)
+    assert expected in told
+    assert told == setup.start()
+    assert setup.picture() == before
+
+
+def test_a_rebuild_names_a_log_that_an_unfinished_index_knows_and_that_is_not_there(setup: SetUp) -> None:
+    index = Index(RealDisk(), str(setup.ledgers / "current" / "index.db"), 1 << 20)
+    index._change("UPDATE facts SET value = 0 WHERE name = 'complete'", [()])
+    index._change("INSERT INTO logs VALUES (?, ?)", [(77, 5000)])
+    index.close()
+    done = CliRunner().invoke(cli, ["bookie", "rebuild-index", "--config", str(setup.config)])
+    assert done.exit_code == 0, done.output
+    assert "missing" not in done.stdout
+    (warning,) = done.stderr.splitlines()
+    assert "entry log 77, which the old index named, is in none of the ledger directories" in warning
+    assert any(line.fullmatch(warning) for line in KNOWN)
+    assert setup.wrong() == []
