@@ -1,7 +1,7 @@
 """A disk whose changes stay in memory: what a start would do can be tried on it, and nothing is changed.
 
-Only what a start writes gathers here (footers, an index's pages); a rebuild of a large index takes as much memory as its rows. Files
-grow no further than the space beneath would let them, each directory taken for a disk of its own.
+Only what a start writes gathers here (footers, an index's pages); a rebuild of a large index takes as much memory as its rows. Where it
+is asked for, files grow no further than the space beneath would let them, each directory taken for a disk of its own.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class DryDisk:
     """`runtime.ports.Disk` over another one, which is only read.
 
     Args:
-        given_up: the name of a file whose space counts as free.
+        given_up: the name of a file whose space counts as free; None: there is space for everything.
     """
 
     def __init__(self, below: Disk, *, given_up: str | None = None) -> None:
@@ -145,11 +145,13 @@ class DryDisk:
 
     def _take(self, path: str, growth: int) -> None:
         """Let a file grow, or shrink. Raises OSError: there is no space for that."""
+        if self._given_up is None:
+            return
         directory = path.rpartition("/")[0]
         room = self._room.get(directory)
         if room is None:
             room, _ = self._below.free_space(directory)
-            if self._given_up is not None and self._below.exists(f"{directory}/{self._given_up}"):
+            if self._below.exists(f"{directory}/{self._given_up}"):
                 reserve = self._below.open(f"{directory}/{self._given_up}", readonly=True)
                 room += reserve.size()
                 reserve.close()

@@ -248,11 +248,14 @@ class Inspection:
         except CorruptionError:
             return False, {}  # A start makes it anew.
 
-    def look_before_rebuild(self) -> tuple[int, ...]:
+    def look_before_rebuild(self, *, lost_accepted: bool) -> tuple[int, ...]:
         """What the old index can tell of entry logs before another takes its place. Reads all journals behind their marks.
 
+        Args:
+            lost_accepted: a log may be missing, or too short, by whatever index.
+
         Returns:
-            numbers of logs that an index which a start would not use names, and that are not there: deleted since, or lost.
+            numbers of logs that the index names and that are not there: lost, or deleted since, where a start would not use the index.
 
         Raises:
             CorruptionError: by an index that a start would use, a log is missing or too short: a new index would let the bookie deny what
@@ -261,7 +264,7 @@ class Inspection:
         marked_flush = self.look_at_journals()
         disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
         usable, sizes = self._known_logs(marked_flush)
-        if usable:
+        if usable and not lost_accepted:
             for problem in _shorter_than_known(disk, join(self._ledger_currents[0], INDEX_NAME), logs, sizes):
                 raise problem
         return tuple(number for number in sizes if number not in logs)

@@ -34,8 +34,11 @@ class RebuildReport:
     """Numbers of entry logs that the old index named and that are not there: deleted since it was written, or lost."""
 
 
-async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterMetadata) -> RebuildReport:
+async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterMetadata, *, lost_accepted: bool = False) -> RebuildReport:
     """Remove the index and make it from what the logs hold. The old one stays until the new one is complete.
+
+    Args:
+        lost_accepted: go on where a log is missing, or too short, of which the old index knows: the bookie denies what it held.
 
     Raises:
         ConfigError: the cluster knows no such bookie, or the settings are wrong. WrongCluster: a directory is not its own.
@@ -50,21 +53,22 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
     directories = Directories(host.disk, settings)
     await directories.open(metadata, bookie_id, incarnation)
     try:
-        return await _rebuild(host, settings, FileIdentity(bookie_id, metadata.instance_id, 0, incarnation.number))
+        identity = FileIdentity(bookie_id, metadata.instance_id, 0, incarnation.number)
+        return await _rebuild(host, settings, identity, lost_accepted=lost_accepted)
     except OSError as error:
         raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: mend the disk or its permissions") from error
     finally:
         directories.close()
 
 
-async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity) -> RebuildReport:
+async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity, *, lost_accepted: bool) -> RebuildReport:
     path = join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME)
     failures: list[OSError] = []
     storage = Storage(host, settings, identity, on_group=lambda items: None, on_failure=failures.append, on_full_disk=lambda full: None)
     is_aside = False
     try:
         inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)
-        missing = await storage.on_writer(inspection.look_before_rebuild)
+        missing = await storage.on_writer(lambda: inspection.look_before_rebuild(lost_accepted=lost_accepted))
         is_aside = True
         _set_aside(host.disk, path)
         await storage.open()

@@ -17,9 +17,10 @@ from triplicate.runtime import Host
 
 @bookie.command("rebuild-index")
 @bookie_options
+@click.option("--accept-lost-logs", is_flag=True, help="Go on without entry logs that the old index knows: what they held is denied.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def rebuild(context: click.Context, config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
+def rebuild(context: click.Context, config: str | None, flags: Mapping[str, object], accept_lost_logs: bool, as_json: bool) -> None:
     """Make a stopped bookie's index anew from its entry logs and journals, fences included.
 
     The old index stays until the new one is complete, and is put back where a log or journal cannot be read. Where it can be read itself,
@@ -28,7 +29,7 @@ def rebuild(context: click.Context, config: str | None, flags: Mapping[str, obje
     configuration = configuration_of(context, config, flags)
 
     async def work(host: Host, cluster: ClusterMetadata) -> RebuildReport:
-        return await rebuild_index(host, configuration.get(BookieSettings), cluster)
+        return await rebuild_index(host, configuration.get(BookieSettings), cluster, lost_accepted=accept_lost_logs)
 
     report = with_cluster("bookie-rebuild", metadata_uri(configuration), work)
     facts = dataclasses.asdict(report)

@@ -15,13 +15,13 @@ from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.wire import Status
 
 
-async def rebuild(rig: Rig, **changes: object) -> RebuildReport:
+async def rebuild(rig: Rig, *, lost_accepted: bool = False, **changes: object) -> RebuildReport:
     """On a host of its own, over the bookie's disk, as a command would."""
     settings = dataclasses.replace(rig.cluster.options.bookie_settings("bookie-1"), **changes)  # type: ignore[arg-type]
     host = rig.world.start_host("bookie-1")
     metadata = await ClusterMetadata.open(MemoryTree(rig.cluster.store), host.port)
     try:
-        return await host.call(rebuild_index(host.port, settings, metadata))
+        return await host.call(rebuild_index(host.port, settings, metadata, lost_accepted=lost_accepted))
     finally:
         await metadata.aclose()
         host.crash(keep_unsynced=True)

@@ -37,6 +37,7 @@ def test_a_log_that_the_old_index_knows_is_missed_and_nothing_changes() -> None:
         with pytest.raises(CorruptionError, match=r"index\.db: the index names entry log 1, which is in none of the ledger directories"):
             await rebuild(rig)
         assert contents(rig) == before
+        assert (await rebuild(rig, lost_accepted=True)).missing_logs == (1,)
 
     run_rig(body, flush_interval_s=3600.0)
 

@@ -120,3 +120,20 @@ def test_a_footer_that_finds_room_only_in_part_is_cut_off() -> None:
         await goes_on(rig, 20)
 
     run_rig(body, **SETTINGS)
+
+
+def test_what_a_start_looks_at_first_needs_no_room_where_there_is_a_reserve() -> None:
+    """An index that was emptied is made anew on the reserve."""
+
+    async def body(rig: Rig) -> None:
+        await write(rig, flushed=20, behind=0)
+        rig.node.crash()
+        for name in ("index.db", "index.db-commits"):
+            file = rig.world.start_host("bookie-1").port.disk.open(f"{LEDGER_DIRECTORY}/current/{name}")
+            file.truncate(0)
+            file.sync()
+        rig.disk.fill()
+        await rig.node.start()
+        await check(rig, 20)
+
+    run_rig(body, **{**SETTINGS, "reserve_bytes": 256 * KIB})

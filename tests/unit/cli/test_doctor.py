@@ -548,6 +548,8 @@ def test_a_rebuild_is_refused_where_the_old_index_knows_of_a_lost_log(setup: Set
     assert expected in told
     assert told == setup.start()
     assert setup.picture() == before
+    accepted = CliRunner().invoke(cli, ["bookie", "rebuild-index", "--config", str(setup.config), "--accept-lost-logs"])
+    assert "the entry logs end with flush 0" in str(accepted.exception), "where the newest flush is lost nothing helps"
 
 
 def test_a_rebuild_names_a_log_that_an_unfinished_index_knows_and_that_is_not_there(setup: SetUp) -> None:
