@@ -85,8 +85,12 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
                 entry_ids = own[: data.draw(st.integers(0, 6))]
             else:
                 entry_ids = data.draw(st.lists(st.integers(-2, tracker.last_add_pushed + 3), max_size=6))
-            tracker.acknowledge(bookie_id, entry_ids)
+            is_due = tracker.acknowledge_next(bookie_id, entry_ids[0]) if len(entry_ids) == 1 else None
+            if is_due is None:
+                tracker.acknowledge(bookie_id, entry_ids)
             model.acknowledge(bookie_id, entry_ids)
+            if is_due is False:
+                assert model.advance() == tracker.last_add_confirmed, "nobody would advance now"
         elif kind == "begin" and not tracker.changing:
             tracker.begin_change()
             model.changing = True

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
 from triplicate.client.answers import error_of
-from triplicate.client.channel import AddLane
+from triplicate.client.channel import AddLane, Flight
 from triplicate.client.ensemble import EnsembleChanger
 from triplicate.client.explicit_lac import ExplicitLac
 from triplicate.client.force import Force
@@ -60,9 +60,6 @@ class Owner(Protocol):
     def admit(self) -> None:
         """There may be room for those who wait."""
 
-    def take_unsent(self, count: int) -> Sequence[int]:
-        """Ids of the `count` entries that were put since this was last asked, in that order."""
-
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """The frames of entries that are not confirmed."""
 
@@ -97,8 +94,10 @@ class LedgerAdds:
         "_heads",
         "_idle",
         "_lanes",
+        "_last_put",
         "_loop",
         "_losses",
+        "_metrics",
         "_out",
         "_overhead",
         "_owner",
@@ -108,6 +107,7 @@ class LedgerAdds:
         "_sizes",
         "_tracker",
         "_turn",
+        "_unsent",
         "_window_bytes",
         "_window_entries",
         "closed",
@@ -138,6 +138,7 @@ class LedgerAdds:
         self.metadata = metadata
         """As the writer found it, for what never changes; `current` is what was last written."""
         self._services = services
+        self._metrics = services.metrics
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._frames = frames
@@ -163,16 +164,19 @@ class LedgerAdds:
         """Payload bytes of the entries up to the one that the tracker confirmed."""
         self._put_bytes = 0
         self._out: list[bytes] = []
+        self._last_put = -1
         self._flush_due = False
         self._turn = services.pool.turn
-        self._sent_at: list[tuple[int, float]] = []
-        """(last entry id, when) of each sending that is not confirmed; a heap, since ids of the caller's need not ascend."""
+        self._sent_at: list[Flight] = []
+        """Each sending that is not confirmed, with the last entry's id for its mark; a heap, since ids of the caller's need not ascend."""
         self._idle: asyncio.Future[None] | None = None
         self._forces: dict[int, Force] = {}
         self._losses: list[int] | None = None
         """How often the connection of each bookie was lost when the first entry that is not forced was sent to it."""
         self._changer = EnsembleChanger(services, self, tracker, created)
-        self._lanes = EnsembleLanes(tracker, metadata.write_quorum, self._open_lane, owner.frames_of)
+        self._lanes = EnsembleLanes(tracker, metadata.write_quorum, self._open_lane, owner.frames_of, self._turn)
+        self._unsent: list[int] | None = [] if self._lanes.striped else None
+        """Ids of what was put and not sent, where each entry goes to bookies of its own."""
         self._explicit = ExplicitLac(services, self._codec, self) if services.settings.explicit_lac_interval_s else None
 
     @property
@@ -270,6 +274,9 @@ class LedgerAdds:
         frame = encode(entry_id, self.last_add_confirmed, self._put_bytes, payload, self._head)
         self.pending_bytes += len(frame)
         self._out.append(frame)
+        self._last_put = entry_id
+        if self._unsent is not None:
+            self._unsent.append(entry_id)
         if not self._flush_due:
             self._flush_due = True
             self._turn.ask(self)
@@ -285,6 +292,7 @@ class LedgerAdds:
     def flush(self) -> None:
         """Send what was put, and do not wait for the end of this turn of the loop."""
         self.send_put(self._services.host.clock.monotonic())
+        self._turn.hand_over()
 
     def send_put(self, now: float) -> None:
         """Send what was put since the last turn of the loop (Sender)."""
@@ -292,12 +300,24 @@ class LedgerAdds:
         out = self._out
         if not out:
             return
-        self._out = []
-        entry_ids = self._owner.take_unsent(len(out))
-        heappush(self._sent_at, (entry_ids[-1], now))
+        last = self._last_put
         if self.deferred_sync and self._losses is None:
             self._losses = self._lanes.losses()
-        self._lanes.send(entry_ids, out, now)
+        if self._unsent is None:
+            count = len(out)
+            if count == 1:
+                frames = out.pop()
+            else:
+                frames = b"".join(out)
+                out.clear()
+            flight = (self._tracker.mark_of(last), count, len(frames), now)
+            self._lanes.send(frames, flight)
+        else:
+            self._out = []
+            flight = (last, len(out), 0, now)
+            entry_ids, self._unsent = self._unsent, []
+            self._lanes.send_stripes(entry_ids, out, now)
+        heappush(self._sent_at, flight if flight[0] == last else (last, *flight[1:]))
 
     def _open_lane(self, bookie_id: str) -> AddLane:
         pool = self._services.pool
@@ -310,6 +330,16 @@ class LedgerAdds:
         """A bookie stored these entries."""
         lane.settle(self._tracker.acknowledge(lane.bookie_id, entry_ids))
         if self._frames:  # Otherwise these were the last copies of entries that are confirmed already.
+            self.confirm()
+
+    def add_acknowledged(self, lane: AddLane, entry_id: int) -> None:
+        """A bookie stored this entry."""
+        is_quorate = self._tracker.acknowledge_next(lane.bookie_id, entry_id)
+        if is_quorate is None:
+            self.adds_acknowledged(lane, (entry_id,))
+            return
+        lane.settle(entry_id)
+        if is_quorate:
             self.confirm()
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
@@ -364,13 +394,13 @@ class LedgerAdds:
             self._explicit.moved(before)
 
     def _measure(self, confirmed: int, entries: int, size_bytes: int) -> None:
-        metrics, sent_at = self._services.metrics, self._sent_at
-        metrics.added.inc(entries)
-        metrics.added_bytes.inc(size_bytes)
+        metrics, sent_at = self._metrics, self._sent_at
+        metrics.added.value += entries
+        metrics.added_bytes.value += size_bytes
         if sent_at and sent_at[0][0] <= confirmed:
-            now = self._services.host.clock.monotonic()
+            now = self._turn.received_at or self._services.host.clock.monotonic()
             while sent_at and sent_at[0][0] <= confirmed:
-                metrics.add_seconds.observe(now - heappop(sent_at)[1])
+                metrics.add_seconds.observe(now - heappop(sent_at)[3])
 
     # Ensembles (for EnsembleChanger).
 

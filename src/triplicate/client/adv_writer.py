@@ -35,7 +35,6 @@ class AdvLedgerWriter(WriteHandle):
         self._waiting: dict[int, asyncio.Future[int]] = {}
         self._queue: OrderedDict[int, tuple[bytes, asyncio.Future[int]]] = OrderedDict()
         """Entries that wait for room in the window."""
-        self._unsent: list[int] = []
         super().__init__(LedgerAdds(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync))
 
     async def append(self, entry_id: int, payload: Payload) -> int:
@@ -86,7 +85,6 @@ class AdvLedgerWriter(WriteHandle):
 
     def _push(self, entry_id: int, payload: bytes, future: asyncio.Future[int] | None = None) -> asyncio.Future[int]:
         self._tracker.push(entry_id)
-        self._unsent.append(entry_id)
         self._frames[entry_id] = self._adds.put(entry_id, payload)
         waiting = self._waiting[entry_id] = self._loop.create_future() if future is None else future
         return waiting
@@ -118,11 +116,6 @@ class AdvLedgerWriter(WriteHandle):
                     return
                 self._push(entry_id, payload, future)
             del queue[entry_id]
-
-    def take_unsent(self, count: int) -> Sequence[int]:
-        """Ids in the order of appending."""
-        unsent, self._unsent = self._unsent, []
-        return unsent
 
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """Frames of entries that are not confirmed."""

@@ -50,6 +50,9 @@ class AddSink(Protocol):
     def adds_acknowledged(self, lane: AddLane, entry_ids: Sequence[int]) -> None:
         """These entries are stored durably at the lane's bookie: all that a chunk of answers says of the ledger, mostly."""
 
+    def add_acknowledged(self, lane: AddLane, entry_id: int) -> None:
+        """`adds_acknowledged` where that is one entry, as it mostly is with many ledgers at once."""
+
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
         """The bookie answered, and not with OK."""
 
@@ -67,33 +70,31 @@ Flight = tuple[int, int, int, float]
 class AddLane:
     """The adds of one ledger on their way to one bookie. Made by `BookieChannel.open_lane`."""
 
-    __slots__ = ("_channel", "_flights", "bookie_id", "ledger_id", "sink")
+    __slots__ = ("_later", "bookie_id", "channel", "ledger_id", "oldest", "sink")
 
     def __init__(self, channel: BookieChannel, ledger_id: int, sink: AddSink) -> None:
         self.ledger_id = ledger_id
         self.bookie_id = channel.bookie_id
         self.sink = sink
-        self._channel = channel
-        self._flights: deque[Flight] = deque()
-
-    @property
-    def oldest(self) -> Flight | None:
+        self.channel = channel
+        self.oldest: Flight | None = None
         """The flight that has waited longest for its answer."""
-        return self._flights[0] if self._flights else None
+        self._later: deque[Flight] | None = None
+        """Those behind it. Made when there is one: of many ledgers most have one flight at most, and each deque takes 600 bytes."""
 
     @property
     def has_room(self) -> bool:
         """Whether the bookie owes fewer answers than it may, over all ledgers."""
-        return self._channel.has_room
+        return self.channel.has_room
 
     @property
     def losses(self) -> int:
         """How many connections to the bookie are gone that carried requests: it may have been started anew as often."""
-        return self._channel.losses
+        return self.channel.losses
 
     def now(self) -> float:
         """What the clock says, for a flight."""
-        return self._channel.now()
+        return self.channel.now()
 
     def send(self, frames: bytes, flight: Flight) -> bool:
         """Send whole add frames at the end of this turn of the loop; False when the channel is now full (they are sent all the same).
@@ -103,12 +104,21 @@ class AddLane:
         Args:
             flight: what the frames are. Its mark is greater than those of all that was sent before: the last entry's id, where ids ascend.
         """
-        channel = self._channel
-        self._flights.append(flight)
+        channel = self.channel
+        self.await_answers(flight)
         channel.adds_outstanding += flight[1]
         channel.bytes_outstanding += flight[2]
         channel.write(frames)
         return channel.adds_outstanding < channel.most_adds and channel.bytes_outstanding < channel.most_bytes
+
+    def await_answers(self, flight: Flight) -> None:
+        """Note what is sent; for `send`, and for who sends to several lanes in one go and has the channel count it."""
+        if self.oldest is None:
+            self.oldest = flight
+        elif self._later is None:
+            self._later = deque((flight,))
+        else:
+            self._later.append(flight)
 
     def settle(self, reach: int) -> None:
         """Forget the flights that are answered in full.
@@ -116,21 +126,22 @@ class AddLane:
         Args:
             reach: the bookie has acknowledged everything it was sent up to this mark.
         """
-        flights, channel = self._flights, self._channel
-        while flights and flights[0][0] <= reach:
-            _, entries, size, _ = flights.popleft()
+        flight, channel, later = self.oldest, self.channel, self._later
+        while flight is not None and flight[0] <= reach:
+            _, entries, size, _ = flight
             channel.adds_outstanding -= entries
             channel.bytes_outstanding -= size
+            flight = self.oldest = later.popleft() if later else None
 
     def wait_for_room(self) -> None:
         """Have `room_again` called when the channel is no longer full."""
-        self._channel.wait_for_room(self.sink)
+        self.channel.wait_for_room(self.sink)
 
     def close(self) -> None:
         """Forget everything on the way; what is still answered is ignored."""
-        if self._flights:
-            self.settle(self._flights[-1][0])
-        self._channel.close_lane(self)
+        if self.oldest is not None:
+            self.settle((self._later or (self.oldest,))[-1][0])
+        self.channel.close_lane(self)
 
 
 class BookieChannel(asyncio.Protocol):
@@ -274,6 +285,16 @@ class BookieChannel(asyncio.Protocol):
             self._flush_due = True
             self._turn.write(self)
 
+    def take_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
+        """See `turn.Channel`."""
+        self.adds_outstanding += adds
+        self.bytes_outstanding += size_bytes
+        self._out += parts
+        if not self._flush_due:
+            self._flush_due = True
+            self._turn.write(self)
+        return self.adds_outstanding < self.most_adds and self.bytes_outstanding < self.most_bytes
+
     def flush(self) -> None:
         """Send what was written in this turn (Connection)."""
         self._flush_due = False
@@ -384,17 +405,20 @@ class BookieChannel(asyncio.Protocol):
         if self._handshake is not None:
             self._handshake.data_received(data)
             return
-        self._received_at = self.now()
+        self._turn.received_at = self._received_at = self.now()
         frames = self._frames
         gathered: Gathered = {}
         try:
-            buffer = frames.feed(data)
-            frames.keep(buffer, self._take_frames(buffer, gathered))
-        except ProtocolError as error:
-            self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
-            if self._transport is not None:
-                self._transport.abort()
-        self._tell_acknowledged(gathered)
+            try:
+                buffer = frames.feed(data)
+                frames.keep(buffer, self._take_frames(buffer, gathered))
+            except ProtocolError as error:
+                self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
+                if self._transport is not None:
+                    self._transport.abort()
+            self._tell_acknowledged(gathered)
+        finally:
+            self._turn.received_at = 0.0
         if self._room_waiters:
             self._tell_room()
 
@@ -435,11 +459,15 @@ class BookieChannel(asyncio.Protocol):
 
     def _tell_acknowledged(self, gathered: Gathered) -> None:
         """Tell every ledger once which of its entries were stored."""
-        lanes = self._lanes
+        lane_of = self._lanes.get
         for ledger_id, stored in gathered.items():
-            lane = lanes.get(ledger_id)
-            if lane is not None:  # Otherwise the bookie was replaced, or the writer is gone.
-                lane.sink.adds_acknowledged(lane, stored if isinstance(stored, list) else (stored,))
+            lane = lane_of(ledger_id)
+            if lane is None:
+                continue  # The bookie was replaced, or the writer is gone.
+            if isinstance(stored, list):
+                lane.sink.adds_acknowledged(lane, stored)
+            else:
+                lane.sink.add_acknowledged(lane, stored)
 
     def _take_response(self, number: int, response: Response, gathered: Gathered) -> None:
         if isinstance(response, AddResponse):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.client.channel import AddLane
+from triplicate.client.channel import AddLane, Flight
+from triplicate.client.turn import Channel, Route, Turn
 from triplicate.ledger import AdvWriteTracker, WriteTracker, write_sets
 
 Tracker = WriteTracker | AdvWriteTracker
@@ -20,9 +21,10 @@ class EnsembleLanes:
         write_quorum: copies of each entry.
         open_lane: makes the lane to a bookie.
         frames_of: the frames of entries that are not confirmed.
+        turn: of the pool that the lanes' channels belong to.
     """
 
-    __slots__ = ("_frames_of", "_lanes", "_open_lane", "_striped", "_tracker", "_write_quorum", "full")
+    __slots__ = ("_frames_of", "_lanes", "_open", "_open_lane", "_route", "_tracker", "_turn", "_write_quorum", "full", "striped")
 
     def __init__(
         self,
@@ -30,15 +32,21 @@ class EnsembleLanes:
         write_quorum: int,
         open_lane: Callable[[str], AddLane],
         frames_of: Callable[[Sequence[int]], list[bytes]],
+        turn: Turn,
     ) -> None:
         self.full = False
         """Whether a bookie owes as many answers as it may, so that nothing more is let in for now."""
         self._tracker = tracker
         self._write_quorum = write_quorum
-        self._striped = write_quorum < len(tracker.ensemble)
+        self.striped = write_quorum < len(tracker.ensemble)
+        """Whether entries go to different bookies, and not all to all."""
         self._open_lane = open_lane
         self._frames_of = frames_of
+        self._turn = turn
         self._lanes: list[AddLane | None] = [open_lane(bookie_id) for bookie_id in tracker.ensemble]
+        self._open: tuple[AddLane, ...] = ()
+        self._route: Route | None = None
+        self._find_route()
 
     def lane_of(self, bookie_id: str) -> AddLane | None:
         """The open lane to a bookie that takes entries now."""
@@ -49,19 +57,18 @@ class EnsembleLanes:
         """How often the connection of each bookie was lost; -1 for one that is absent."""
         return [-1 if lane is None else lane.losses for lane in self._lanes]
 
-    def send(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
-        """Send entries that were just pushed, each to its write set."""
-        if self._striped:
-            self._send_stripes(entry_ids, frames, now)
-            return
-        count = len(frames)
-        joined = frames[0] if count == 1 else b"".join(frames)
-        flight = (self._tracker.mark_of(entry_ids[-1]), count, len(joined), now)
-        for lane in self._lanes:
-            if lane is not None and not lane.send(joined, flight):
-                self._channel_is_full(lane)
+    def send(self, frames: bytes, flight: Flight) -> None:
+        """Send entries that were just pushed to all bookies, at the end of this turn of the loop."""
+        for lane in self._open:
+            if lane.oldest is None:
+                lane.oldest = flight
+            else:
+                lane.await_answers(flight)
+        if self._route is not None:
+            self._route.send(self, frames, flight)
 
-    def _send_stripes(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
+    def send_stripes(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
+        """Send entries that were just pushed, each to its write set."""
         size = len(self._lanes)
         shares: list[list[bytes]] = [[] for _ in range(size)]
         lasts = [-1] * size
@@ -77,7 +84,7 @@ class EnsembleLanes:
     def _send_all(self, lane: AddLane, frames: list[bytes], last: int, now: float) -> None:
         joined = b"".join(frames)
         if not lane.send(joined, (self._tracker.mark_of(last), len(frames), len(joined), now)):
-            self._channel_is_full(lane)
+            self.channel_is_full(lane.channel)
 
     def withdraw(self, bookie_id: str) -> None:
         """The bookie failed: forget what is on the way to it, and send it nothing more."""
@@ -90,13 +97,13 @@ class EnsembleLanes:
     def readmit(self, position: int) -> None:
         """The bookie of an absent position is back: send it what is not confirmed."""
         entry_ids = self._tracker.readmit(position)
-        self._open(position, entry_ids)
+        self._open_at(position, entry_ids)
 
     def take_ensemble(self, changed: Sequence[int]) -> None:
         """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
         for position in changed:
             self._close(position)
-            self._open(position, self._tracker.pending_of(position))
+            self._open_at(position, self._tracker.pending_of(position))
 
     def close(self) -> None:
         """Forget everything on the way. Idempotent."""
@@ -111,8 +118,9 @@ class EnsembleLanes:
                 self.full = True
                 lane.wait_for_room()
 
-    def _open(self, position: int, entry_ids: list[int]) -> None:
+    def _open_at(self, position: int, entry_ids: list[int]) -> None:
         lane = self._lanes[position] = self._open_lane(self._tracker.ensemble[position])
+        self._find_route()
         if entry_ids:
             self._send_all(lane, self._frames_of(entry_ids), entry_ids[-1], lane.now())
 
@@ -120,7 +128,17 @@ class EnsembleLanes:
         lane, self._lanes[position] = self._lanes[position], None
         if lane is not None:
             lane.close()
+            self._find_route()
 
-    def _channel_is_full(self, lane: AddLane) -> None:
-        self.full = True
-        lane.wait_for_room()
+    def _find_route(self) -> None:
+        self._open = tuple([lane for lane in self._lanes if lane is not None])
+        # Sorted, so that ledgers whose ensembles are the same bookies in another order go the same way.
+        channels = sorted([lane.channel for lane in self._open], key=lambda channel: channel.bookie_id)
+        self._route = self._turn.route(tuple(channels)) if channels else None
+
+    def channel_is_full(self, channel: Channel) -> None:
+        """A channel took adds, and shall be given no more for now (Sending)."""
+        for lane in self._open:
+            if lane.channel is channel:
+                self.full = True
+                lane.wait_for_room()

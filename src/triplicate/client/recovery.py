@@ -351,6 +351,10 @@ class _Attempt:
         self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
         lane.settle(self._machine.reach_of(lane.bookie_id))
 
+    def add_acknowledged(self, lane: AddLane, entry_id: int) -> None:
+        """A bookie stored this entry."""
+        self.adds_acknowledged(lane, (entry_id,))
+
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
         """A wrong key ends the recovery, anything else is that bookie's failure."""
         error = error_of(status, bookie_id, self.ledger_id, f"recovery add of entry {entry_id}")

@@ -157,11 +157,6 @@ class LedgerWriter(WriteHandle):
                     self._await_confirmation(queued.future, range(first, first + len(payloads)))
             queue.popleft()
 
-    def take_unsent(self, count: int) -> Sequence[int]:
-        """The last `count` ids."""
-        last = self._tracker.last_add_pushed
-        return range(last - count + 1, last + 1)
-
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """Frames of entries that are not confirmed."""
         frames, first = tuple(self._frames), self._tracker.last_add_confirmed + 1
@@ -169,9 +164,10 @@ class LedgerWriter(WriteHandle):
 
     def release(self, before: int, confirmed: int) -> int:
         """Tell those whose entries are confirmed."""
-        frames, size = self._frames, 0
-        for _ in range(confirmed - before):
-            size += len(frames.popleft())
+        popleft = self._frames.popleft
+        size = len(popleft())
+        for _ in range(confirmed - before - 1):
+            size += len(popleft())
         waiting = self._waiting
         while waiting and waiting[0][0] <= confirmed:
             _, future, result = waiting.popleft()

@@ -41,6 +41,7 @@ class WriteTracker:
         "_rank",
         "_reaches",
         "_size",
+        "_stragglers",
         "_striped",
         "_write_quorum",
         "changing",
@@ -69,6 +70,8 @@ class WriteTracker:
         # A position that a bookie took later, or again, is sent what was not confirmed at that moment and what came after.
         self._reaches = [first_entry_id - 1] * self._size
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
+        self._stragglers = False
+        """Whether there may be stragglers anywhere; kept so that nobody looks at all the sets while there never were any."""
 
     def push(self, count: int = 1) -> int:
         """Number `count` new entries and return the id of the last."""
@@ -113,11 +116,36 @@ class WriteTracker:
         self._acknowledge_each(position, entry_ids)
         return self._reaches[position]
 
+    def acknowledge_next(self, bookie_id: str, entry_id: int) -> bool | None:
+        """As `acknowledge` for one entry, where nothing is unusual: every bookie holds every entry, and acknowledges them in turn.
+
+        Returns:
+            Whether the entry has an ack quorum and is not confirmed, so that `advance` is due. None when it is unusual; nothing was
+            noted then, and it is for `acknowledge`.
+        """
+        position = self._positions.get(bookie_id)
+        if position is None or self._striped or self._stragglers:
+            return None
+        reaches = self._reaches
+        if entry_id != reaches[position] + 1 or entry_id > self.last_add_pushed:
+            return None
+        reaches[position] = entry_id
+        if entry_id <= self.last_add_confirmed:
+            return False
+        missing = self._ack_quorum
+        for reach in reaches:
+            if reach >= entry_id:
+                missing -= 1
+        return missing <= 0
+
     def advance(self) -> int:
         """Move the last-add-confirmed as far as the acknowledgements allow, and return it."""
         if self.changing:
             return self.last_add_confirmed
-        confirmed = self._confirmed_prefix()
+        if self._striped or self._stragglers:
+            confirmed = self._confirmed_prefix()
+        else:
+            confirmed = max(sorted(self._reaches)[self._rank], self.last_add_confirmed)
         assert self.last_add_confirmed <= confirmed <= self.last_add_pushed, "the confirmed prefix may only grow"
         self.last_add_confirmed = confirmed
         return confirmed
@@ -201,6 +229,7 @@ class WriteTracker:
                     expected = self._next_of(position, reach)
             elif expected < entry_id <= self.last_add_pushed and self.holds(position, entry_id):
                 ahead.add(entry_id)
+                self._stragglers = True
         self._reaches[position] = reach
 
     def _next_of(self, position: int, entry_id: int) -> int:
@@ -227,7 +256,8 @@ class WriteTracker:
             confirmed = sorted(self._reaches)[self._rank]
             if confirmed < self.last_add_confirmed:
                 confirmed = self.last_add_confirmed
-        if any(self._ahead):
+        if self._stragglers:
+            self._stragglers = any(self._ahead)
             while confirmed < self.last_add_pushed and self._has_ack_quorum(confirmed + 1):
                 confirmed += 1
         return confirmed

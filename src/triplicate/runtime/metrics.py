@@ -23,18 +23,19 @@ SECONDS_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 class Tally(Collector):
     """A counter for data paths: no lock, so only one thread may count."""
 
-    __slots__ = ("_help", "_name", "_value")
+    __slots__ = ("_help", "_name", "value")
 
     def __init__(self, name: str, help: str) -> None:
         self._name = name
         self._help = help
-        self._value = 0
+        self.value = 0
+        """May be added to where even a call is felt."""
 
     def inc(self, amount: int = 1) -> None:
-        self._value += amount
+        self.value += amount
 
     def collect(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(self._name, self._help, value=self._value)
+        yield CounterMetricFamily(self._name, self._help, value=self.value)
 
 
 class Distribution(Collector):

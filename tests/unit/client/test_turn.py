@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
 from triplicate.client import LedgerWriter
 from triplicate.client.adds import LedgerAdds
 from triplicate.client.channel import AddLane, BookieChannel
-from triplicate.client.turn import Turn
+from triplicate.client.turn import Route, Turn
 from triplicate.errors import LedgerFenced
 from triplicate.runtime import real_host
 from triplicate.wire import AddRequest, Status, encode_add_responses
@@ -83,6 +84,75 @@ def test_the_same_parts_are_joined_once() -> None:
         assert joined == b"ab"
         assert turn.joined(list(parts)) is joined
         assert turn.joined([b"a", b"c"]) == b"ac"
+
+    run(main())
+
+
+class Taking:
+    """A channel that notes what it takes, and a ledger's lanes that note when they are told that it is full."""
+
+    def __init__(self, name: str, notes: list[str], turn: Turn, room: int = 99) -> None:
+        self.name = name
+        self.notes = notes
+        self.turn = turn
+        self.room = room
+        self.frames: list[bytes] = []
+
+    def take_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
+        assert size_bytes == sum(map(len, parts))
+        self.room -= adds
+        self.frames += parts
+        self.turn.write(self)
+        return self.room > 0
+
+    def flush(self) -> None:
+        self.notes.append(f"{self.name} writes {b''.join(self.frames)!r}")
+
+    def channel_is_full(self, channel: object) -> None:
+        assert isinstance(channel, Taking)
+        self.notes.append(f"{channel.name} is full for {self.name}")
+
+
+class Sending:
+    """A ledger that sends one frame of two adds by a route."""
+
+    def __init__(self, lanes: Taking, route: Route, frames: bytes) -> None:
+        self.lanes = lanes
+        self.route = route
+        self.frames = frames
+
+    def send_put(self, now: float) -> None:
+        self.route.send(self.lanes, self.frames, (0, 2, len(self.frames), now))
+
+
+def test_ledgers_with_the_same_bookies_share_a_route_and_all_hear_of_a_full_channel() -> None:
+    async def main() -> None:
+        notes: list[str] = []
+        turn = Turn(real_host("test").clock)
+        wide, narrow = Taking("wide", notes, turn), Taking("narrow", notes, turn, room=3)
+        first, second = Taking("first", notes, turn), Taking("second", notes, turn)
+        route = turn.route((wide, narrow))
+        assert turn.route((wide, narrow)) is route is not turn.route((wide,))
+        turn.ask(Sending(first, route, b"1"))
+        turn.ask(Sending(second, turn.route((wide, narrow)), b"2"))
+        await asyncio.sleep(0)
+        assert notes == ["narrow is full for first", "narrow is full for second", "wide writes b'12'", "narrow writes b'12'"]
+        assert (wide.room, narrow.room) == (95, -1)
+        assert not turn.routes
+
+    run(main())
+
+
+def test_what_was_sent_before_a_sender_failed_goes_out_all_the_same() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: None)
+        notes: list[str] = []
+        turn = Turn(real_host("test").clock)
+        wire = Taking("wire", notes, turn)
+        turn.ask(Sending(wire, turn.route((wire,)), b"1"))
+        turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
+        await eventually(lambda: len(notes) == 2)
+        assert notes == ["broken asked", "wire writes b'1'"]
 
     run(main())
 
