@@ -26,8 +26,9 @@ LIMIT_S = 120.0
 """For a command, beside the time that it is told to take."""
 LIMIT_PER_LEDGER_S = 0.05
 REGISTER_LIMIT_S = 30.0
-FLUSH_WAIT_S = 11.0
-"""A little longer than either side's interval between flushes."""
+FLUSH_INTERVAL_S = 10.0
+"""Of either side's bookies. Where two latencies are compared each is measured for so long: one flush of each bookie falls into either."""
+FLUSH_WAIT_S = FLUSH_INTERVAL_S + 1.0
 COLD_SHARE = 0.02
 COLD_SHARE_BESIDE_WRITERS = 0.1
 """Of what a reader reads over and over; writers use the same files meanwhile."""
@@ -59,8 +60,6 @@ class Sizes:
     recoveries: int
     journal_entries: int
     stall_s: float
-    settle_s: float
-    """Rest before memory is looked at; in full the time of a flush."""
     limit_s: float
     """For the whole run."""
 
@@ -83,7 +82,6 @@ FULL = Sizes(
     recoveries=3,
     journal_entries=1 << 20,
     stall_s=30.0,
-    settle_s=FLUSH_WAIT_S,
     limit_s=45 * 60.0,
 )
 QUICK = Sizes(
@@ -104,8 +102,7 @@ QUICK = Sizes(
     recoveries=2,
     journal_entries=1 << 17,
     stall_s=8.0,
-    settle_s=3.0,
-    limit_s=10 * 60.0,
+    limit_s=12 * 60.0,
 )
 
 
@@ -205,14 +202,14 @@ def window_1(turn: Turn) -> Figures:
     return figures
 
 
-def rate(per_s: float) -> Case:
-    """Open loop."""
+def rate(per_s: float, seconds: float | None = None) -> Case:
+    """Open loop. `seconds`: measured; None: as the sizes say."""
 
     def case(turn: Turn) -> Figures:
         driver = turn.side.client()
         ledgers = created(driver)
         append_at(driver, ledgers, per_s, turn.sizes.warm_s)
-        figures = append_at(driver, ledgers, per_s, turn.sizes.rate_s)
+        figures = append_at(driver, ledgers, per_s, seconds if seconds is not None else turn.sizes.rate_s)
         close(driver)
         return figures
 
@@ -285,11 +282,11 @@ def index_mib(ledgers: Path) -> float:
 def with_ledgers(turn: Turn) -> Figures:
     """Latency at a rate, memory, and size of what is not entries, with the ledgers that are there; then a restart."""
     driver, side, sizes = turn.side.client(), turn.side, turn.sizes
-    time.sleep(sizes.settle_s)
+    time.sleep(FLUSH_WAIT_S)
     ledgers = created(driver)
     append_at(driver, ledgers, RATE_FOR_READERS, sizes.warm_s)
     with MemorySampler(side.pids) as sampler:
-        figures = append_at(driver, ledgers, RATE_FOR_READERS, sizes.rate_s)
+        figures = append_at(driver, ledgers, RATE_FOR_READERS, FLUSH_INTERVAL_S)
     close(driver)
     memory = sampler.of_bookies(statistics.median)
     side.bookies["bookie-1"].stop()
@@ -361,7 +358,7 @@ def cold_share(turn: Turn) -> float:
 
 def without_readers(turn: Turn) -> Figures:
     turn.left("ledger")
-    return rate(RATE_FOR_READERS)(turn)
+    return rate(RATE_FOR_READERS, FLUSH_INTERVAL_S)(turn)
 
 
 def under_readers(turn: Turn) -> Figures:
@@ -385,7 +382,7 @@ def under_readers(turn: Turn) -> Figures:
     thread = threading.Thread(target=keep_reading, name="reader", daemon=True)
     thread.start()
     try:
-        figures = rate(RATE_FOR_READERS)(turn)
+        figures = rate(RATE_FOR_READERS, FLUSH_INTERVAL_S)(turn)
     finally:
         over.set()
         thread.join()

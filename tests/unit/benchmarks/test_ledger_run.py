@@ -17,6 +17,7 @@ from benchmarks.ledger.processes import CaseFailed, Driver
 from benchmarks.ledger.ratios import Run, Runs, ratios
 from benchmarks.ledger.run import Comparison, Planned, plan, planned_runs
 from benchmarks.ledger.table import CASES
+from triplicate.config import BookieSettings
 
 ANSWERING = """
 import json, sys, time
@@ -99,6 +100,46 @@ def test_the_plan_measures_every_target_and_every_line_of_the_table(sizes: Sizes
 def done(planned: Planned, case: str) -> Run:
     names = ("per_s", "cpu_s_per_million", "p50_ms", "p99_ms", "append_p50_ms", "memory_mib", "start_s", "recovery_s")
     return Run(planned.side, case, planned.round, dict.fromkeys(names, 1.0), memory_mib={"bookie-1": 50.0})
+
+
+def test_a_flush_of_each_bookie_falls_into_either_of_two_latencies_that_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[float] = []
+    rested: list[float] = []
+
+    def append_at(driver: object, ledgers: list[int], rate: float, seconds: float) -> Figures:
+        measured.append(seconds)
+        return {"p50_ms": 1.0, "p99_ms": 1.0}
+
+    for name, instead in {"append_at": append_at, "created": lambda *_: [7], "close": lambda *_: None, "index_mib": lambda _: 1.0}.items():
+        monkeypatch.setattr(cases, name, instead)
+    monkeypatch.setattr("benchmarks.ledger.cases.time.sleep", rested.append)
+    turn = Turn(Unmoved(), QUICK, MemorySampler(dict), {"ledger": 7})  # type: ignore[arg-type]
+    for case in (cases.without_readers, cases.with_ledgers):
+        measured.clear()
+        case(turn)
+        assert measured == [QUICK.warm_s, cases.FLUSH_INTERVAL_S]
+    # What was written just before is flushed by then, of few ledgers as of many.
+    assert rested[0] > cases.FLUSH_INTERVAL_S
+    assert BookieSettings().flush_interval_s == cases.FLUSH_INTERVAL_S
+
+
+class Unmoved:
+    """A side of which nothing is asked."""
+
+    folder = Path()
+
+    def __init__(self) -> None:
+        self.bookies = {"bookie-1": self}
+
+    def client(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def pids(self) -> dict[str, int]:
+        return {"bookie-1": os.getpid()}
+
+    def start_bookie(self, name: str) -> float:
+        return 1.0
 
 
 def test_sides_take_turns() -> None:
