@@ -53,7 +53,7 @@ crash-test: $(READY) ## Cut the power behind every write of a bookie, flip bits,
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)
 
-bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1: 12); table and build/bench/ledger.json
+bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1: 10); table and build/bench/ledger.json
 	@$(BIN)/python -m benchmarks.ledger.run $(if $(QUICK),--quick)
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
