@@ -72,8 +72,9 @@ def test_failures_of_several_bookies_are_one_or_two_changes() -> None:
             for name in gone:
                 await cluster[name].stop()
             assert [await future for future in futures] == [0, 1, 2]
+            # One of them in its place is enough for an ack quorum.
+            await eventually(lambda: not set(gone) & set(writer.metadata.last_segment.ensemble))
             assert writer.ensemble_changes in (1, 2)
-            assert not set(gone) & set(writer.metadata.last_segment.ensemble)
             assert await writer.close() == 2
 
     run(main())

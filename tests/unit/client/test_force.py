@@ -178,6 +178,7 @@ def test_a_ledger_without_deferred_sync_can_be_forced_too(wire: str) -> None:
         async with fake_cluster() as cluster, cluster.client(replace(QUICK, wire=wire)) as client, await client.create() as writer:
             await writer.append(b"0")
             assert writer.last_add_confirmed == 0
+            await eventually(lambda: len(cluster.holders(writer.ledger_id, 0)) == 3)
             assert await writer.force() == 0
             assert [sum(isinstance(request, ForceRequest) for request in cluster[name].seen) for name in "abc"] == [1, 1, 1]
 

@@ -30,6 +30,8 @@ def test_bookies_are_connected_before_the_metadata_says_so_and_asked_only_then(m
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client() as other:
             ledger_id = await left_open(client, 1)
             mark = recovery._mark
+            # The third bookie may be connected after the append is done.
+            await eventually(lambda: len(cluster.holders(ledger_id, 0)) == 3)
             connected = {name: len(cluster[name].connections) for name in "abc"}
 
             async def late(*arguments: Any) -> Any:
