@@ -2,7 +2,8 @@
 
 A ledger is deleted only when two questions agree: it is missing from a complete listing that began after the bookie made its own list
 (metadata exists before any entry is written, so a new ledger cannot be missing), and asked for by name it does not exist. Whenever the
-metadata cannot answer, nothing is deleted. Source: BookKeeper `ScanAndCompareGarbageCollector`.
+metadata cannot answer, nothing is deleted. Questions about many ledgers are asked at once, so that a round, and with it the time after
+which space comes back, does not grow by an answer of the metadata for each. Source: BookKeeper `ScanAndCompareGarbageCollector`.
 
 Until it has been missing for `trash_period_s` by both questions of every round, a ledger is only noted, since it may be undeleted.
 One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the deletion of which the
@@ -12,15 +13,20 @@ trash tells.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.storage import Storage
 from triplicate.errors import CorruptionError, FormatError, MetadataError
 from triplicate.metadata import ClusterMetadata
-from triplicate.runtime import Host, sleep
+from triplicate.runtime import Host, TaskScope, sleep
+
+Answer = TypeVar("Answer")
 
 DELETED_AT_ONCE = 100
+QUESTIONS_AT_ONCE = 50
+"""So many ledgers the metadata is asked about at a time: one after another would take a round as long as its answers together."""
 EXPIRED_PAGES = 50
 """So many pages of the trash one round empties where all that stands on them is due."""
 
@@ -121,13 +127,16 @@ class GarbageCollector:
 
         However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
         """
-        again: dict[int, int] = {}
-        for ledger_id in due:
+
+        async def deleted(ledger_id: int) -> int | None:
             try:
-                deleted_ms = await self._deleted_ms(ledger_id, now_ms)
+                return await self._deleted_ms(ledger_id, now_ms)
             except FormatError as error:
                 self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
-                deleted_ms = now_ms  # Of a newer release perhaps, which can bring the ledger back.
+                return now_ms  # Of a newer release perhaps, which can bring the ledger back.
+
+        again: dict[int, int] = {}
+        for ledger_id, deleted_ms in zip(due, await _about_each(due, deleted), strict=True):
             if deleted_ms is None or self._waited_for.get(ledger_id) == deleted_ms:
                 continue
             if deleted_ms + self._trash_period_s * 1000 > now_ms:
@@ -161,11 +170,22 @@ class GarbageCollector:
         if unlisted:
             # A ZooKeeper server may be behind the one that took the ledger's creation.
             await self.metadata.ledgers.refresh()
-        missing = [ledger_id for ledger_id in unlisted if not await self.metadata.ledgers.exists(ledger_id)]
+        there = await _about_each(unlisted, self.metadata.ledgers.exists)
+        missing = [ledger_id for ledger_id, exists in zip(unlisted, there, strict=True) if not exists]
         if missing:
             # Another cluster under the same root says nothing about ours.
             await self.metadata.check_same()
         return missing
+
+
+async def _about_each(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """The answers in the order of the ids, `QUESTIONS_AT_ONCE` asked at a time. One that fails ends it: what it raised is raised."""
+    answers: list[Answer] = []
+    for start in range(0, len(ledger_ids), QUESTIONS_AT_ONCE):
+        async with TaskScope("garbage") as scope:
+            asked = [scope.spawn(ask(ledger_id), name="question") for ledger_id in ledger_ids[start : start + QUESTIONS_AT_ONCE]]
+        answers += [task.result() for task in asked]
+    return answers
 
 
 def _since(noted: dict[int, int], ledger_id: int, now_ms: int) -> int:
