@@ -9,14 +9,18 @@ from triplicate.errors import MetadataError, TriplicateError
 from triplicate.sim.cluster import BookieNode
 from triplicate.sim.host import NodeDied
 from triplicate.sim.image import Inode
+from triplicate.sim.plan import Plan
 from triplicate.sim.plays.ledger_books import Shelf
 from triplicate.sim.storage import LEDGER_DIRECTORY
 
 LOOK_S = 1.0
 ROUNDS = 3
-"""A bookie must have dropped what is deleted after the trash period and so many of its rounds,"""
+"""A bookie must have dropped what is deleted after the trash period and so many of its rounds, each with the answers it waits for,"""
 SPARE_S = 12.0
 """and this time beside, in which a round that could not be finished is made again, and what has no room waits."""
+QUESTIONS = 4
+"""A round asks the metadata so often about a ledger that is due and not in the trash: whether it is there, whether it is in the trash, and
+both again. About any other it asks less."""
 LOGS_LEFT = 4
 """Entry logs that may stay although nothing lives: those that are being filled, by flushes and by compaction, the one with which the newest
 flush ends, and one that holds fences of what was deleted."""
@@ -32,14 +36,14 @@ class Clearance:
 
     async def carry_out(self) -> None:
         """See the class."""
-        shelf, stage, storage = self._shelf, self._stage, self._stage.plan.storage
+        shelf, stage = self._shelf, self._stage
         if shelf.load.clears:
             # What is deleted from here on is no loss.
             stage.cluster.store.observer = None
             await stage.by_deadline([stage.keep("clearance", self._delete_all)])
         elif not shelf.gone_s:
             return
-        bound_s = storage.trash_period_s + ROUNDS * storage.gc_interval_s + SPARE_S
+        bound_s = allowed_s(stage.plan, len(shelf.gone_s))
         began_s = stage.time()
         left = [node for node in stage.cluster.bookies.values() if not node.lost and not node.rotten]
         why: dict[str, str] = {}
@@ -81,6 +85,17 @@ class Clearance:
         logs = [entry for path, entry in self._stage.world.disk(node.name).names.live.items() if is_entry_log(path)]
         size = sum(entry.live.size for entry in logs if isinstance(entry, Inode))
         return f"still has {len(logs)} entry logs with {size} bytes, and no ledger" if len(logs) > LOGS_LEFT else ""
+
+
+def allowed_s(plan: Plan, ledgers: int) -> float:
+    """How long bookies may still hold some of so many ledgers after these were deleted.
+
+    A session's questions are answered one after another here, each after a delay there and a delay back, of which either lasts half of the
+    longest on average. Where the metadata is slow, a round takes longer for its answers than it waits for its time.
+    """
+    storage = plan.storage
+    answers_s = QUESTIONS * ledgers * plan.metadata_high_s
+    return storage.trash_period_s + ROUNDS * (storage.gc_interval_s + answers_s) + SPARE_S
 
 
 def is_entry_log(path: str) -> bool:

@@ -1,0 +1,17 @@
+"""No round of garbage collection comes to an end: bookies hold every deleted ledger for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "ledgers"
+CHECKERS = ("space",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.garbage import GarbageCollector
+
+    async def collect_nothing(self: GarbageCollector) -> int:
+        return 0
+
+    patch(GarbageCollector, "collect", collect_nothing)
