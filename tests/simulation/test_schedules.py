@@ -185,7 +185,8 @@ def test_a_recovery_proposes_no_segment_before_the_last() -> None:
 
 def test_fence_and_adds_that_arrive_together_leave_no_acknowledgement_unseen() -> None:
     """BookKeeper issue 4701: a bookie checked for the fence, was fenced and read, and then stored the add and acknowledged it. Here the
-    fence leaves a little later in each round than adds that are on their way, and the writer says nothing more until all is over."""
+    adds leave a little later in each round than the recovery goes on, whose fence takes as long to leave as the last rounds wait; and the
+    writer says nothing more until all is over."""
     acknowledged = 0
     for step in range(24):
         schedule = Schedule(seed=step)
@@ -197,9 +198,9 @@ def test_fence_and_adds_that_arrive_together_leave_no_acknowledgement_unseen() -
             barrier = schedule.points.hold("client.recovery.marked", node="recoverer")
             recovery = schedule.recovering(hand.ledger_id)
             await barrier.reached
-            await schedule.on("writer", lambda: hand.send(3))
-            await asyncio.sleep(0.0002 * (step % 8))
             barrier.release()
+            await asyncio.sleep(0.0005 * step)
+            await schedule.on("writer", lambda: hand.send(3))
             await recovery
             await asyncio.sleep(0.3)
 
