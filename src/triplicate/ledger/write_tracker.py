@@ -142,10 +142,7 @@ class WriteTracker:
         """Move the last-add-confirmed as far as the acknowledgements allow, and return it."""
         if self.changing:
             return self.last_add_confirmed
-        if self._striped or self._stragglers:
-            confirmed = self._confirmed_prefix()
-        else:
-            confirmed = max(sorted(self._reaches)[self._rank], self.last_add_confirmed)
+        confirmed = self._confirmed_prefix()
         assert self.last_add_confirmed <= confirmed <= self.last_add_pushed, "the confirmed prefix may only grow"
         self.last_add_confirmed = confirmed
         return confirmed
