@@ -14,7 +14,7 @@ from triplicate.bookie.disk_guard import DiskGuard
 from triplicate.bookie.doubts import Doubts
 from triplicate.bookie.formatting import bookie_id_of
 from triplicate.bookie.garbage import GarbageCollector
-from triplicate.bookie.inspection import cannot_go_on, cannot_listen, look_at_data, look_at_formats, port_problem
+from triplicate.bookie.inspection import cannot_go_on, cannot_listen, look_at_data, look_at_files, port_problem
 from triplicate.bookie.journal import JournalItem
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
@@ -140,7 +140,7 @@ class Bookie:
         self._show_memory(storage)
         try:
             self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics, storage.give_back_spares)
-            look_at_formats(self._host.disk, self.settings)
+            look_at_files(self._host.disk, self.settings, identity)
             await storage.on_writer(look_at_data, self._host, self.settings, identity)
             self._guard.before_start()
             await storage.open()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from triplicate.bookie.core.entry_log import BlockInfo, BlockType, LogReader
-from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header
+from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, check_owner, decode_file_header
 from triplicate.bookie.core.mark import Mark, decode_mark
 from triplicate.bookie.directories import CURRENT, LOCK_NAME, NO_DATA, REPLACE, RESERVE_NAME, Directories
 from triplicate.bookie.dry_disk import DryDisk
@@ -259,8 +259,10 @@ class Inspection:
 
         Raises:
             CorruptionError: by an index that a start would use, a log is missing or too short: a new index would let the bookie deny what
-            it held. FormatError, WrongCluster, OSError: as `look`.
+            it held; or a log was renamed. FormatError, WrongCluster, OSError: as `look`.
         """
+        for problem in self._log_problems(self._host.disk):
+            raise problem
         marked_flush = self.look_at_journals()
         disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
         usable, sizes = self._known_logs(marked_flush)
@@ -272,7 +274,7 @@ class Inspection:
     def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
         """Entry logs whose file header is damaged and that tell nothing else; others with such a header are remarked on."""
         for number, path in logs.items():
-            if number in sizes and not _look_at_header(disk, path, ENTRY_LOG_MAGIC):
+            if number in sizes and not _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
                 file = disk.open(path, readonly=True)
                 try:
                     told = LogReader(file.pread, file.size(), path).tells_what_it_is(sizes[number])
@@ -310,9 +312,9 @@ class Inspection:
 
     def _try_journal(self, disk: Disk, current: str, *, opens: bool = False) -> int:
         """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
-        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
-            # Before the mark too: a start deletes these files, and should not those of a newer release.
-            _look_at_header(disk, path, JOURNAL_MAGIC)
+        for number, path in numbered_files(disk, current, JOURNAL_SUFFIX).items():
+            # Before the mark too: a start deletes these files, and should not those of a newer release, or of another bookie.
+            _look_at_header(disk, path, JOURNAL_MAGIC, number, self._identity)
         journal = self._journal(disk, current)
         mark = journal.read_mark()
         for _ in journal.replay(mark):
@@ -339,10 +341,10 @@ class Inspection:
             stored.close(finish=False)
 
     def _log_problems(self, disk: Disk) -> Iterator[TriplicateError]:
-        for path in existing_logs(disk, self._ledger_currents).values():
+        for number, path in existing_logs(disk, self._ledger_currents).items():
             try:
-                _look_at_header(disk, path, ENTRY_LOG_MAGIC)
-            except FormatError as error:
+                _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity)
+            except (CorruptionError, FormatError, WrongCluster) as error:
                 yield error
 
     def _index_problems(self, disk: Disk) -> Iterator[TriplicateError]:
@@ -442,16 +444,21 @@ def _ledgers(index: Index) -> Iterator[int]:
         after = page[-1]
 
 
-def _look_at_header(disk: Disk, path: str, magic: bytes) -> bool:
-    """Whether it can be read; if not, who knows what stands behind it judges. Raises FormatError: of a newer release."""
+def _look_at_header(disk: Disk, path: str, magic: bytes, number: int, ours: FileIdentity) -> bool:
+    """Whether it can be read; if not, who knows what stands behind it judges.
+
+    Raises:
+        FormatError: of a newer release. WrongCluster: another bookie's file. CorruptionError: its name says another number.
+    """
     file = disk.open(path, readonly=True)
     try:
-        decode_file_header(file.pread(HEADER_BYTES, 0), magic, path)
-        return True
+        found = decode_file_header(file.pread(HEADER_BYTES, 0), magic, path)
     except CorruptionError:
         return False
     finally:
         file.close()
+    check_owner(found, ours, number, magic, path)
+    return True
 
 
 def _size_of(disk: Disk, path: str) -> int:
@@ -478,21 +485,22 @@ def _nothing(kind: str, /, **facts: object) -> None:
     """Nobody is told."""
 
 
-def look_at_formats(disk: Disk, settings: BookieSettings) -> None:
-    """See that this release knows every file, before a start changes one. Blocks; reads headers only.
+def look_at_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) -> None:
+    """See that every file is of this bookie and of a format known here, before a start changes one. Blocks; reads headers only.
 
     Raises:
-        FormatError: one is of a newer release. CorruptionError: a journal's mark is damaged. OSError.
+        FormatError: one is of a newer release. WrongCluster: another bookie wrote it. CorruptionError: it was renamed, or a journal's
+        mark is damaged. OSError.
     """
     for directory in settings.journal_directories:
         current = join(directory, CURRENT)
         mark = join(current, MARK_NAME)
         if disk.exists(mark):
             decode_mark(read_file(disk, mark), mark)
-        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
-            _look_at_header(disk, path, JOURNAL_MAGIC)
-    for path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).values():
-        _look_at_header(disk, path, ENTRY_LOG_MAGIC)
+        for number, path in numbered_files(disk, current, JOURNAL_SUFFIX).items():
+            _look_at_header(disk, path, JOURNAL_MAGIC, number, identity)
+    for number, path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).items():
+        _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, identity)
 
 
 def look_at_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from triplicate.bookie.core.checksum import Buffer
-from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header
+from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, check_owner, decode_file_header
 from triplicate.bookie.core.journal import (
     ALIGNMENT,
     END_BLOCK,
@@ -31,7 +31,7 @@ from triplicate.bookie.core.journal import (
 from triplicate.bookie.core.mark import Mark, decode_mark, encode_mark
 from triplicate.bookie.files import join, read_file, replace_file
 from triplicate.bookie.journal_files import NO_SPACE, PIECE_BYTES, SUFFIX, JournalFiles, NextFile
-from triplicate.errors import CorruptionError, WrongCluster
+from triplicate.errors import CorruptionError
 from triplicate.runtime import Clock, Disk, File, Group, LogDevice, Worker, fault_point, sleep
 
 __all__ = ["MARK_NAME", "NO_SPACE", "SUFFIX", "Answered", "Journal", "JournalItem", "JournalTotals"]
@@ -208,7 +208,7 @@ class Journal:
                 # The crash came before the header's sync; no group is written before that.
                 self.torn = TornTail(path, 0)
                 return
-            self._check_identity(identity, number, path)
+            check_owner(identity, self._identity, number, JOURNAL_MAGIC, path)
             scanner = GroupScanner(file.pread, size, path, number, after=after, reused=identity.extra.get(REUSED_KEY) is True)
             yield from scanner.groups(sequence, start)
             if scanner.torn is not None:
@@ -236,16 +236,6 @@ class Journal:
             file.pread(len(GROUP_MAGIC), offset) == GROUP_MAGIC and scanner.is_group(offset)
             for offset in range(HEADER_BYTES, size, ALIGNMENT)
         )
-
-    def _check_identity(self, found: FileIdentity, number: int, path: str) -> None:
-        ours = self._identity
-        if found.instance_id != ours.instance_id or found.bookie_id != ours.bookie_id:
-            raise WrongCluster(
-                f"{path}: a journal of bookie {found.bookie_id} in cluster {found.instance_id}, not of {ours.bookie_id} in "
-                f"{ours.instance_id}: give this bookie the directory that is its own"
-            )
-        if found.number != number:
-            raise CorruptionError(f"{path}: the file says that it is number {found.number}: it was renamed; give it its name back")
 
     def open(self) -> bool:
         """Make a new file behind all that exist. Blocks.

@@ -216,7 +216,26 @@ def without_a_mark(setup: SetUp) -> str:
     return f"{path}: the journal mark fails its checksum: delete the file, and everything that the journal still holds is replayed"
 
 
-BREAKS = [read_only_directory, missing_directory, wiped_disk, foreign_cookie, newer_journal, without_a_mark]
+def foreign_log(setup: SetUp) -> str:
+    data = setup.logs()[0].read_bytes()
+    instance_id = re.search(rb'"instance_id":"([^"]+)"', data)
+    assert instance_id is not None
+    path = setup.ledgers / "current" / "0000000000000099.entries"
+    path.write_bytes(encode_file_header(file_header.ENTRY_LOG_MAGIC, FileIdentity("bookie-2", instance_id[1].decode(), 99, 1)))
+    cluster = instance_id[1].decode()
+    return (
+        f"{path}: an entry log of bookie bookie-2 in cluster {cluster}, not of bookie-1 in {cluster}: move the file to the bookie that "
+        "wrote it, or give this bookie the directory that is its own"
+    )
+
+
+def renamed_log(setup: SetUp) -> str:
+    path = setup.ledgers / "current" / "0000000000000099.entries"
+    path.write_bytes(setup.logs()[0].read_bytes())
+    return f"{path}: the file says that it is number 1: it was renamed; give it its name back"
+
+
+BREAKS = [read_only_directory, missing_directory, wiped_disk, foreign_cookie, newer_journal, without_a_mark, foreign_log, renamed_log]
 
 
 @pytest.mark.parametrize("damage", BREAKS, ids=lambda damage: damage.__name__)

@@ -20,12 +20,13 @@ import struct
 from dataclasses import dataclass, field
 
 from triplicate.bookie.core.checksum import crc32c
-from triplicate.errors import CorruptionError, FormatError
+from triplicate.errors import CorruptionError, FormatError, WrongCluster
 
 HEADER_BYTES = 4096
 FORMAT_VERSION = 1
 JOURNAL_MAGIC = b"TPJRNL\r\n"
 ENTRY_LOG_MAGIC = b"TPENTR\r\n"
+_KINDS = {JOURNAL_MAGIC: "a journal file", ENTRY_LOG_MAGIC: "an entry log"}
 
 _PREFIX = struct.Struct(">8sII")
 _CRC = struct.Struct(">I")
@@ -86,3 +87,23 @@ def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
     fields = json.loads(body)
     known = {key: fields.pop(key) for key in ("bookie_id", "instance_id", "number", "incarnation")}
     return FileIdentity(known["bookie_id"], known["instance_id"], known["number"], known["incarnation"], fields)
+
+
+def check_owner(found: FileIdentity, ours: FileIdentity, number: int, magic: bytes, path: str) -> None:
+    """See that a file is this bookie's own, and has the name that it was given.
+
+    Args:
+        ours: the bookie's own identity, whatever its number.
+        number: as the file's name says.
+        magic: what the file is, and its path: for messages.
+
+    Raises:
+        WrongCluster: another bookie wrote it. CorruptionError: it was renamed.
+    """
+    if found.instance_id != ours.instance_id or found.bookie_id != ours.bookie_id:
+        raise WrongCluster(
+            f"{path}: {_KINDS[magic]} of bookie {found.bookie_id} in cluster {found.instance_id}, not of {ours.bookie_id} in "
+            f"{ours.instance_id}: move the file to the bookie that wrote it, or give this bookie the directory that is its own"
+        )
+    if found.number != number:
+        raise CorruptionError(f"{path}: the file says that it is number {found.number}: it was renamed; give it its name back")
