@@ -146,12 +146,19 @@ def created(driver: Driver, count: int = 1, quorums: dict[str, int] | None = Non
 
 
 def append_for(driver: Driver, ledgers: list[int], size: int, window: int, seconds: float) -> Figures:
-    return driver.ask("append", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=size, window=window, seconds=seconds)
+    return counted(driver.ask("append", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=size, window=window, seconds=seconds))
 
 
 def append_at(driver: Driver, ledgers: list[int], rate: float, seconds: float) -> Figures:
-    count = int(rate * seconds)
-    return driver.ask("append_rate", limit_s=seconds + LIMIT_S, ledgers=ledgers, size=PAYLOAD_BYTES, rate=rate, count=count)
+    limit_s, count = seconds + LIMIT_S, int(rate * seconds)
+    return counted(driver.ask("append_rate", limit_s=limit_s, ledgers=ledgers, size=PAYLOAD_BYTES, rate=rate, count=count))
+
+
+def counted(figures: Figures) -> Figures:
+    """What nothing was measured of has neither a rate nor latencies."""
+    if not figures["count"]:
+        raise CaseFailed("no append was acknowledged")
+    return figures
 
 
 def close(driver: Driver, count: int = 1) -> None:

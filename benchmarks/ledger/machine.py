@@ -17,6 +17,8 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.ledger.processes import CaseFailed
+
 SAMPLE_S = 0.1
 MIB = 1 << 20
 PAGE_BYTES = mmap.PAGESIZE
@@ -81,13 +83,20 @@ def fdatasync_p50_ms(folder: Path) -> float:
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> float:
-    """Of these processes and their children, user and system."""
+    """Of these processes and their children, user and system.
+
+    Raises:
+        CaseFailed: one of them has ended.
+    """
     total = 0.0
-    for pid in pids.values():
-        process = psutil.Process(pid)
-        for one in (process, *process.children(recursive=True)):
-            spent = one.cpu_times()
-            total += spent.user + spent.system
+    for name, pid in pids.items():
+        try:
+            process = psutil.Process(pid)
+            for one in (process, *process.children(recursive=True)):
+                spent = one.cpu_times()
+                total += spent.user + spent.system
+        except psutil.NoSuchProcess:
+            raise CaseFailed(f"{name} has ended") from None
     return total
 
 

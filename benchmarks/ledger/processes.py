@@ -39,6 +39,10 @@ class CaseFailed(Exception):
     """A measurement that could not be made, with the reason."""
 
 
+FAILURES = (CaseFailed, subprocess.TimeoutExpired, OSError)
+"""Of a case, that is. It is told as failed, and the run goes on."""
+
+
 _ports_given: set[int] = set()
 
 

@@ -13,7 +13,6 @@ import dataclasses
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.ledger import cases, machine, ours, stalled, table, theirs
 from benchmarks.ledger.cases import FULL, QUICK, Case, Sizes, Turn
-from benchmarks.ledger.processes import BUILD, ROOT, CaseFailed, Side, free_port
+from benchmarks.ledger.processes import BUILD, FAILURES, ROOT, Side, free_port
 from benchmarks.ledger.ratios import TARGETS, Run, Runs, ratios
 
 SIDES: dict[str, type[Side]] = {side.name: side for side in (ours.Floor, ours.Ours, theirs.Shipped, theirs.Advised, theirs.Crossed)}
@@ -115,7 +114,7 @@ class Comparison:
         try:
             try:
                 side.start()
-            except (CaseFailed, subprocess.TimeoutExpired, OSError) as failure:
+            except FAILURES as failure:
                 for case, _ in planned.cases:
                     self._note(Run(planned.side, case, planned.round, None, f"the side does not start: {failure}"))
                 return
@@ -133,7 +132,7 @@ class Comparison:
         with machine.MemorySampler(side.pids) as sampler:
             try:
                 figures = function(Turn(side, self.sizes, sampler, kept))
-            except (CaseFailed, subprocess.TimeoutExpired, OSError) as failure:
+            except FAILURES as failure:
                 reason = str(failure)
         return Run(planned.side, case, planned.round, figures, reason, time.monotonic() - started, sampler.peaks())
 
@@ -183,6 +182,11 @@ def document(runs: Runs, sizes: Sizes, about: dict[str, object]) -> dict[str, ob
     }
 
 
+def not_measured(runs: Runs) -> list[str]:
+    """The targets of which a figure is missing. With any the run fails; what else failed is only told."""
+    return [key for key, ratio in ratios(runs).items() if ratio is None]
+
+
 def compare(planned: Sequence[Planned], sizes: Sizes, folder: Path) -> Runs:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -226,7 +230,7 @@ def main() -> int:
     target = BUILD / "ledger.json"
     target.write_text(json.dumps(document(runs, sizes, about), indent=2, sort_keys=True) + "\n", encoding="utf-8")
     print(f"written to {target.relative_to(ROOT)}")
-    missing = [key for key, ratio in ratios(runs).items() if ratio is None]
+    missing = not_measured(runs)
     if missing:
         print(f"not measured: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ from typing import Any
 import pytest
 
 from benchmarks.ledger import cases, machine, stalled, stalling
-from benchmarks.ledger.cases import FULL, QUICK, Figures, Sizes, Turn
+from benchmarks.ledger.cases import FULL, QUICK, Case, Figures, Sizes, Turn
 from benchmarks.ledger.machine import MemorySampler
 from benchmarks.ledger.processes import CaseFailed, Driver
 from benchmarks.ledger.ratios import Run, Runs, ratios
-from benchmarks.ledger.run import Comparison, Planned, plan, planned_runs
-from benchmarks.ledger.table import CASES
+from benchmarks.ledger.run import DURABILITY, SIDES, Comparison, Planned, not_measured, plan, planned_runs
+from benchmarks.ledger.table import CASES, case_rows, show
 from triplicate.config import BookieSettings
 
 ANSWERING = """
@@ -80,6 +81,14 @@ def test_reading_fewer_entries_than_were_written_is_no_measurement() -> None:
     assert cases.read(Told(read=whole), 7, batch=False, count=4) == whole  # type: ignore[arg-type]
     with pytest.raises(CaseFailed, match="3 of 4"):
         cases.read(Told(read={**whole, "entries": 3}), 7, batch=False, count=4)  # type: ignore[arg-type]
+
+
+def test_appends_of_which_none_was_acknowledged_are_no_measurement() -> None:
+    none = Told(append={"count": 0}, append_rate={"count": 0})
+    with pytest.raises(CaseFailed, match="no append"):
+        cases.append_for(none, [7], 10, 1, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(CaseFailed, match="no append"):
+        cases.append_at(none, [7], 10, 1.0)  # type: ignore[arg-type]
 
 
 def test_a_case_needs_what_an_earlier_one_should_have_left() -> None:
@@ -176,6 +185,66 @@ def test_memory_of_cases_that_only_prepare_is_kept(tmp_path: Path) -> None:
     assert (filled.case, filled.figures) == ("fill", {})
     assert (failed.figures, failed.reason) == (None, "no")
     assert min(run.memory_mib["bookie-1"] for run in (filled, failed)) > 5
+
+
+class Standing:
+    """A side that only starts and stops."""
+
+    def __init__(self, zookeeper: str, folder: Path, turn: str) -> None: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def pids(self) -> dict[str, int]:
+        return {"bookie-1": os.getpid()}
+
+
+def ended_process(_: Turn) -> Figures:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return {"cpu_s": machine.cpu_seconds({"bookie-1": process.pid})}
+
+
+def failing_appends(_: Turn) -> Figures:
+    raise CaseFailed("client: appends failed")
+
+
+def no_file(_: Turn) -> Figures:
+    raise FileNotFoundError("entries")
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"), [(failing_appends, "client: appends failed"), (ended_process, "bookie-1 has ended"), (no_file, "entries")]
+)
+def test_a_case_that_fails_is_noted_with_its_reason_and_the_run_goes_on(
+    failing: Case, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SIDES, "apache_advised", Standing)
+    comparison = Comparison(QUICK, tmp_path)
+    comparison.take(Planned("ledgers", "apache_advised", 1, (("ledgers_few", failing), ("ledgers_many", lambda _: {"p99_ms": 1.0}))), "")
+    failed, after = comparison.result().runs
+    assert (failed.figures, failed.reason) == (None, reason)
+    assert after.figures == {"p99_ms": 1.0}
+
+
+def test_a_failed_case_that_no_target_needs_is_told_and_fails_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Run("apache_advised", "ledgers_many", 1, None, "client: an append failed: Not enough bookies")
+    others = [done(planned, case) for planned in plan(FULL) for case, _ in planned.cases]
+    runs = [failed if (run.side, run.case) == (failed.side, failed.case) else run for run in others]
+    found = Runs(runs, 0.1, 100.0, planned_runs(FULL))
+    assert not_measured(found) == []
+    show(found, DURABILITY, quick=False)
+    told = capsys.readouterr().out
+    assert "not measured: ledgers_many of apache_advised, round 1: client: an append failed: Not enough bookies" in told
+    row = next(row for row in case_rows(found, ["ours", "apache_advised"]) if row[0].startswith("many ledgers on disk"))
+    assert row[2:] == ["1.00", "failed"]
+
+
+def test_a_failed_case_that_a_target_needs_leaves_it_open() -> None:
+    runs = [done(planned, case) for planned in plan(FULL) for case, _ in planned.cases]
+    without = [run for run in runs if (run.side, run.case) != ("ours", "ledgers_few")]
+    assert not_measured(Runs(without, 0.1, 100.0, planned_runs(FULL))) == ["p99_many_ledgers", "memory_many_ledgers", "memory_bounds"]
 
 
 def looks(*pairs: tuple[float, float]) -> list[stalled.Look]:

@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.client.api.BookKeeper;
 import org.apache.bookkeeper.client.api.DigestType;
@@ -128,7 +129,9 @@ final class Commands {
             }
         }
         if (!window.tryAcquire(command.get("window").asInt(), Appending.END_S, TimeUnit.SECONDS) || failure.get() != null) {
-            throw new IllegalStateException("appends failed with code " + failure.get());
+            Integer code = failure.get();
+            throw new IllegalStateException(
+                    code == null ? "the last appends are not acknowledged" : "an append failed: " + BKException.getMessage(code));
         }
         return JSON.createObjectNode().put("seconds", (System.nanoTime() - started) / 1e9);
     }
