@@ -6,10 +6,12 @@ import asyncio
 import ctypes
 import functools
 import json
+import math
 import os
 import struct
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -208,19 +210,27 @@ class Commands:
             await reader.aclose()
 
     async def do_read(self, command: Command) -> Command:
+        """All of a ledger, or what comes of it in so many `seconds`: what arrives after them does not count."""
         started = time.monotonic()
+        until = started + command.get("seconds", math.inf)
         async with self._reader(command["ledger"]) as reader:
             read = _batches if command["batch"] else _ranges
             entries = size = 0
             last, chunk = reader.last_add_confirmed, command["chunk"]
-            under: list[asyncio.Task[tuple[int, int]]] = []
-            for first in range(0, last + 1, chunk):
-                under.append(asyncio.create_task(read(reader, first, min(last, first + chunk - 1))))
-                while len(under) >= READS_AT_ONCE or (under and first + chunk > last):
-                    found, found_bytes = await under.pop(0)
+            firsts = iter(range(0, last + 1, chunk))
+            under: deque[asyncio.Task[tuple[int, int]]] = deque()
+            while True:
+                while len(under) < READS_AT_ONCE and time.monotonic() < until and (first := next(firsts, None)) is not None:
+                    under.append(asyncio.create_task(read(reader, first, min(last, first + chunk - 1))))
+                if not under:
+                    break
+                found, found_bytes = await under.popleft()
+                if time.monotonic() < until:
                     entries, size = entries + found, size + found_bytes
-        seconds = time.monotonic() - started
-        return {"seconds": seconds, "entries": entries, "bytes": size, "per_s": entries / seconds, "mib_per_s": size / seconds / (1 << 20)}
+        ended = time.monotonic()
+        seconds = min(ended, until) - started
+        rates = {"per_s": entries / seconds, "mib_per_s": size / seconds / (1 << 20)}
+        return {"seconds": seconds, "entries": entries, "bytes": size, "stopped": ended >= until, **rates}
 
     async def do_tail(self, command: Command) -> Command:
         latencies: list[int] = []

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.ledger import our_client
 from benchmarks.ledger.our_client import Commands, Rated
 from tests.unit.client.cluster import run
 from tests.unit.client.real_cluster import real_cluster
+from triplicate import LedgerReader
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError
 
@@ -33,6 +35,39 @@ def test_ledgers_are_made_filled_read_and_recovered() -> None:
                 figures = await ask("read", ledger=ledgers[1], batch=batch, chunk=90)
                 assert (figures["entries"], figures["bytes"]) == (700, 700 * 50)
             assert (await ask("recover", ledger=ledgers[2]))["last_entry_id"] == 699
+
+    run(main())
+
+
+def test_a_reading_stops_when_its_time_is_over_and_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with real_cluster() as cluster, cluster.client() as client:
+            commands = Commands(client)
+            (ledger,) = (await commands.run({"do": "create", "count": 1, **QUORUMS}))["ledgers"]
+            await commands.run({"do": "append_count", "ledgers": [ledger], "size": 50, "count": 700, "window": 100})
+            await commands.run({"do": "close"})
+            answers = 0
+            at_once: list[int] = []
+
+            async def slowly(reader: LedgerReader, first: int, last: int) -> tuple[int, int]:
+                nonlocal answers
+                at_once.append(len(at_once) - answers)
+                await asyncio.sleep(0.1)
+                answers += 1
+                return last - first + 1, 0
+
+            monkeypatch.setattr(our_client, "_ranges", slowly)
+            command = {"do": "read", "ledger": ledger, "batch": False, "chunk": 10}
+            figures = await commands.run({**command, "seconds": 0.35})
+            # Four at once, nothing asked for when the time is over, and no answer counted that comes after it.
+            assert answers < 30
+            assert max(at_once) < our_client.READS_AT_ONCE
+            assert figures["stopped"]
+            assert 0 < figures["entries"] <= 10 * (answers - 1) < 700
+            assert figures["seconds"] == pytest.approx(0.35)
+            assert figures["per_s"] == pytest.approx(figures["entries"] / 0.35)
+            whole = await commands.run({**command, "chunk": 350})
+            assert (whole["entries"], whole["stopped"]) == (700, False)
 
     run(main())
 

@@ -49,7 +49,8 @@ final class Commands {
                 }
             case "read":
                 try (ReadHandle handle = open(command, false)) {
-                    return new Reading(handle).all(command.get("batch").asBoolean(), command.get("chunk").asInt());
+                    double seconds = command.path("seconds").asDouble(Double.POSITIVE_INFINITY);
+                    return new Reading(handle).all(command.get("batch").asBoolean(), command.get("chunk").asInt(), seconds);
                 }
             case "recover":
                 return recover(command);

@@ -33,37 +33,49 @@ final class Reading {
                 batch ? handle.batchReadAsync(first, (int) (last - first + 1), MOST_BYTES) : handle.readAsync(first, last));
     }
 
-    ObjectNode all(boolean batch, int chunk) throws Exception {
+    /** All of it, or what comes of it in so many seconds: what arrives after them does not count. */
+    ObjectNode all(boolean batch, int chunk, double limit) throws Exception {
         long started = System.nanoTime();
         long last = handle.getLastAddConfirmed();
         long next = 0;
         long entries = 0;
         long bytes = 0;
         ArrayDeque<Chunk> under = new ArrayDeque<>();
-        while (next <= last || !under.isEmpty()) {
-            while (next <= last && under.size() < AT_ONCE) {
+        while (true) {
+            while (next <= last && under.size() < AT_ONCE && since(started) < limit) {
                 long end = Math.min(last, next + chunk - 1);
                 under.add(start(next, end, batch));
                 next = end + 1;
             }
+            if (under.isEmpty()) {
+                break;
+            }
             Chunk head = under.remove();
             long expected = head.first();
             try (LedgerEntries found = head.future().get()) {
+                boolean counts = since(started) < limit;
                 for (LedgerEntry entry : found) {
                     if (entry.getEntryId() != expected++) {
                         throw new IllegalStateException("entry " + entry.getEntryId() + " out of order");
                     }
-                    bytes += entry.getEntryBuffer().readableBytes();
-                    entries++;
+                    if (counts) {
+                        bytes += entry.getEntryBuffer().readableBytes();
+                        entries++;
+                    }
                 }
             }
-            if (expected <= head.last()) {
+            if (expected <= head.last() && since(started) < limit) {
                 under.addFirst(start(expected, head.last(), batch));
             }
         }
-        double seconds = (System.nanoTime() - started) / 1e9;
+        double ended = since(started);
+        double seconds = Math.min(ended, limit);
         return JSON.createObjectNode().put("seconds", seconds).put("entries", entries).put("bytes", bytes)
-                .put("per_s", entries / seconds).put("mib_per_s", bytes / seconds / (1 << 20));
+                .put("stopped", ended >= limit).put("per_s", entries / seconds).put("mib_per_s", bytes / seconds / (1 << 20));
+    }
+
+    private static double since(long started) {
+        return (System.nanoTime() - started) / 1e9;
     }
 
     /** Follows the writer by long polls; what is confirmed already is read in one go. A latency is from the instant in the payload. */
