@@ -9,6 +9,7 @@ ours.py       our bookies and client, also with a disk that can be stalled, and 
 theirs.py     Apache's: jars, ZooKeeper, bookies, client
 our_client.py, stalling.py   programs that run in processes of their own
 cases.py      the measurements, and their sizes
+in_turn.py    latencies of two states, measured in windows that alternate
 stalled.py    the measurement with a reader and a disk that stall
 run.py        the whole run
 """

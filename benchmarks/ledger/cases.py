@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from benchmarks.driving import WARM_UP_S
-from benchmarks.ledger.machine import MIB, RESERVE, MemorySampler, cached_share, cpu_seconds, folder_bytes, forget, make_cold, sizes_of
+from benchmarks.ledger.machine import MIB, MemorySampler, cached_share, cpu_seconds, folder_bytes, make_cold, sizes_of
 from benchmarks.ledger.ours import Floor, Ours
 from benchmarks.ledger.processes import CaseFailed, Driver, Side
 
@@ -27,7 +24,7 @@ LIMIT_S = 120.0
 LIMIT_PER_LEDGER_S = 0.05
 REGISTER_LIMIT_S = 30.0
 FLUSH_INTERVAL_S = 10.0
-"""Of either side's bookies. Where two latencies are compared each is measured for so long: one flush of each bookie falls into either."""
+"""Of either side's bookies. A window of so much has one flush of each bookie in it."""
 REST_S = 1.0
 """A rest for a flush takes so much longer than its interval."""
 FLUSH_WAIT_S = FLUSH_INTERVAL_S + REST_S
@@ -37,6 +34,16 @@ COLD_SHARE_BESIDE_WRITERS = 0.1
 RATE_FOR_READERS = 1000
 
 Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """In which a latency is measured, of each of two states that are compared; see `in_turn`."""
+
+    count: int
+    measured_s: float
+    before_s: float
+    """The same load, not measured."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,13 @@ class Sizes:
     recoveries: int
     journal_entries: int
     stall_s: float
-    theirs_flush_s: float
-    """What of Apache's stands beside the comparison of two latencies of ours is measured for so long."""
+    ledger_windows: Windows
+    """Few and many ledgers on disk. Their bookies rest in each other's windows, so the load before is what a flush has to write."""
+    reader_windows: Windows
+    their_windows: Windows
+    """Of Apache's, which stand beside comparisons of ours with ours: no target is reckoned from them."""
+    their_rest_s: float
+    """Before these, where ours rest for a flush."""
     limit_s: float
     """For the whole run."""
 
@@ -86,7 +98,10 @@ FULL = Sizes(
     recoveries=3,
     journal_entries=1 << 20,
     stall_s=30.0,
-    theirs_flush_s=FLUSH_INTERVAL_S,
+    ledger_windows=Windows(count=5, measured_s=FLUSH_INTERVAL_S, before_s=FLUSH_INTERVAL_S),
+    reader_windows=Windows(count=5, measured_s=FLUSH_INTERVAL_S, before_s=2.0),
+    their_windows=Windows(count=3, measured_s=5.0, before_s=2.0),
+    their_rest_s=FLUSH_WAIT_S,
     limit_s=45 * 60.0,
 )
 QUICK = Sizes(
@@ -107,7 +122,10 @@ QUICK = Sizes(
     recoveries=2,
     journal_entries=1 << 17,
     stall_s=8.0,
-    theirs_flush_s=2.5,
+    ledger_windows=Windows(count=5, measured_s=1.5, before_s=0.5),
+    reader_windows=Windows(count=5, measured_s=1.5, before_s=0.5),
+    their_windows=Windows(count=3, measured_s=1.0, before_s=0.5),
+    their_rest_s=3.5,
     limit_s=10 * 60.0,
 )
 
@@ -215,14 +233,14 @@ def window_1(turn: Turn) -> Figures:
     return figures
 
 
-def rate(per_s: float, seconds: float | None = None) -> Case:
-    """Open loop. `seconds`: measured; None: as the sizes say."""
+def rate(per_s: float) -> Case:
+    """Open loop."""
 
     def case(turn: Turn) -> Figures:
         driver = turn.side.client()
         ledgers = created(driver)
         append_at(driver, ledgers, per_s, turn.sizes.warm_s)
-        figures = append_at(driver, ledgers, per_s, seconds if seconds is not None else turn.sizes.rate_s)
+        figures = append_at(driver, ledgers, per_s, turn.sizes.rate_s)
         close(driver)
         return figures
 
@@ -274,58 +292,6 @@ def many_ledgers(turn: Turn) -> Figures:
     return figures
 
 
-def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
-    names = created(driver, ledgers)
-    limit_s = LIMIT_S + ledgers * LIMIT_PER_LEDGER_S
-    driver.ask("append_count", limit_s=limit_s, ledgers=names, size=PAYLOAD_BYTES, count=entries, window=WINDOW)
-    close(driver, ledgers)
-
-
-def index_mib(ledgers: Path) -> float:
-    """What a bookie's ledger directory holds beside entry logs (ours end in .entries, Apache's are current/*.log) and the reserve."""
-    total = 0
-    for path in ledgers.rglob("*"):
-        is_log = path.suffix == ".entries" or (path.suffix == ".log" and path.parent.name == "current")
-        with contextlib.suppress(FileNotFoundError):
-            if path.is_file() and not is_log and path.name != RESERVE:
-                total += path.stat().st_size
-    return total / MIB
-
-
-def flush_s(turn: Turn) -> float:
-    """For how long latencies are measured of which one of ours is compared with another of ours."""
-    return FLUSH_INTERVAL_S if turn.side.name == Ours.name else turn.sizes.theirs_flush_s
-
-
-def with_ledgers(turn: Turn) -> Figures:
-    """Latency at a rate, memory, and size of what is not entries, with the ledgers that are there; then a restart."""
-    driver, side, sizes = turn.side.client(), turn.side, turn.sizes
-    time.sleep(flush_s(turn) + REST_S)
-    ledgers = created(driver)
-    append_at(driver, ledgers, RATE_FOR_READERS, sizes.warm_s)
-    with MemorySampler(side.pids) as sampler:
-        figures = append_at(driver, ledgers, RATE_FOR_READERS, flush_s(turn))
-    close(driver)
-    memory = sampler.of_bookies(statistics.median)
-    side.bookies["bookie-1"].stop()
-    index = index_mib(side.folder / "bookie-1" / "ledgers")
-    start_s = side.start_bookie("bookie-1")
-    return {"p50_ms": figures["p50_ms"], "p99_ms": figures["p99_ms"], "memory_mib": memory, "index_mib": index, "start_s": start_s}
-
-
-def ledgers_few(turn: Turn) -> Figures:
-    """Beside the few ledgers, one gets what the others will get, so that only the number of ledgers differs from `ledgers_many`."""
-    driver, sizes = turn.side.client(), turn.sizes
-    fill_ledgers(driver, sizes.ledgers_few, sizes.entries_each)
-    fill_ledgers(driver, 1, (sizes.ledgers_many - sizes.ledgers_few) * sizes.entries_each)
-    return with_ledgers(turn)
-
-
-def ledgers_many(turn: Turn) -> Figures:
-    fill_ledgers(turn.side.client(), turn.sizes.ledgers_many - turn.sizes.ledgers_few, turn.sizes.entries_each)
-    return with_ledgers(turn)
-
-
 def fill(turn: Turn) -> Figures:
     """The ledger that the following cases read, out of the write caches; and some reading for compilers."""
     driver, sizes = turn.side.client(), turn.sizes
@@ -337,14 +303,18 @@ def fill(turn: Turn) -> Figures:
     time.sleep(FLUSH_WAIT_S)
     for batch in (False, True) if turn.side.reads_batches else (False,):
         read(driver, ledgers[0], batch=batch, count=sizes.warm_read_entries)
-    turn.kept["ledger"] = ledgers[1]
+    turn.kept["warm ledger"], turn.kept["ledger"] = ledgers
     return {}
 
 
-def read(driver: Driver, ledger: int, *, batch: bool, count: int) -> Figures:
-    figures: Figures = driver.ask("read", limit_s=LIMIT_S + count / 5000, ledger=ledger, batch=batch, chunk=READ_CHUNK)
-    if (figures["entries"], figures["bytes"]) != (count, count * PAYLOAD_BYTES):
-        raise CaseFailed(f"{figures['entries']:.0f} of {count} entries were read")
+def read(driver: Driver, ledger: int, *, batch: bool, count: int, seconds: float | None = None) -> Figures:
+    """The whole ledger, or what comes of it in so many seconds."""
+    time_limit = {} if seconds is None else {"seconds": seconds}
+    limit_s = LIMIT_S + (count / 5000 if seconds is None else seconds)
+    figures: Figures = driver.ask("read", limit_s=limit_s, ledger=ledger, batch=batch, chunk=READ_CHUNK, **time_limit)
+    expected = figures["entries"] if figures["stopped"] else count
+    if (figures["entries"], figures["bytes"]) != (expected, expected * PAYLOAD_BYTES):
+        raise CaseFailed(f"{figures['entries']:.0f} of {expected:.0f} entries were read, in {figures['bytes']:.0f} bytes")
     return figures
 
 
@@ -372,41 +342,6 @@ def cold_share(turn: Turn) -> float:
     if share > COLD_SHARE:
         raise CaseFailed(f"{share:.1%} of the files' pages stayed in the page cache")
     return share
-
-
-def without_readers(turn: Turn) -> Figures:
-    turn.left("ledger")
-    return rate(RATE_FOR_READERS, flush_s(turn))(turn)
-
-
-def under_readers(turn: Turn) -> Figures:
-    """One reader reads the ledger over and over meanwhile, each time from cold files."""
-    ledger, side, count = turn.left("ledger"), turn.side, turn.sizes.read_entries
-    reader, read_rates, failures, over = side.client("reader"), [], [], threading.Event()
-    shares = [cold_share(turn)]
-    # Synced by now, so the kernel can forget them again without a sync that would hold up the writers. What these append stays out of it.
-    files = sizes_of(side.ledger_folders())
-
-    def keep_reading() -> None:
-        try:
-            while not over.is_set():
-                read_rates.append(read(reader, ledger, batch=False, count=count)["per_s"])
-                shares.append(forget(files))
-                if shares[-1] > COLD_SHARE_BESIDE_WRITERS:
-                    raise CaseFailed(f"{shares[-1]:.1%} of what is read stayed in the page cache after {len(read_rates)} readings")
-        except (CaseFailed, OSError) as failure:
-            failures.append(failure)
-
-    thread = threading.Thread(target=keep_reading, name="reader", daemon=True)
-    thread.start()
-    try:
-        figures = rate(RATE_FOR_READERS, flush_s(turn))(turn)
-    finally:
-        over.set()
-        thread.join()
-    if failures:
-        raise failures[0]
-    return {**figures, "read_per_s": statistics.median(read_rates), "readings": len(read_rates), "cached_share": max(shares)}
 
 
 def recovery(turn: Turn) -> Figures:

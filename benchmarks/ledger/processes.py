@@ -193,12 +193,16 @@ class Side(ABC):
     reads_batches = True
 
     def __init__(self, zookeeper: str, folder: Path, turn: str) -> None:
+        self.zookeeper = zookeeper
+        self.turn = turn
         self.uri = f"zk+hierarchical://{zookeeper}/{turn}"
         self.folder = folder
         self.logs = BUILD / "logs" / turn
         self.bookies: dict[str, Process] = {}
         self.ports: dict[str, int] = {}
         self.drivers: dict[str, Driver] = {}
+        self.others: dict[str, Side] = {}
+        """Further clusters of the same side; see `beside`."""
 
     @abstractmethod
     def initialise(self) -> None:
@@ -263,10 +267,27 @@ class Side(ABC):
         """What is read from."""
         return [self.folder / name / "ledgers" for name in self.bookies]
 
-    def pids(self) -> dict[str, int]:
+    def beside(self, name: str) -> Side:
+        """Another cluster of this side, started, with bookies and clients of its own; it ends with this one."""
+        other = type(self)(self.zookeeper, self.folder.with_name(f"{self.folder.name}-{name}"), f"{self.turn}-{name}")
+        self.others[name] = other
+        other.start()
+        return other
+
+    def own_pids(self) -> dict[str, int]:
+        """Of this cluster alone."""
         return {name: process.pid for name, process in (*self.bookies.items(), *self.drivers.items()) if process.popen.returncode is None}
 
+    def pids(self) -> dict[str, int]:
+        """Of the clusters beside this one as well, under names such as bookie-1-many."""
+        found = self.own_pids()
+        for suffix, other in list(self.others.items()):
+            found.update((f"{name}-{suffix}", pid) for name, pid in other.pids().items())
+        return found
+
     def stop(self) -> None:
+        for other in self.others.values():
+            other.stop()
         for driver in self.drivers.values():
             driver.kill()
         for bookie in self.bookies.values():

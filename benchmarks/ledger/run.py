@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.ledger import cases, machine, ours, stalled, table, theirs
+from benchmarks.ledger import cases, in_turn, machine, ours, stalled, table, theirs
 from benchmarks.ledger.cases import FULL, QUICK, Case, Sizes, Turn
 from benchmarks.ledger.processes import BUILD, FAILURES, ROOT, Side, free_port
 from benchmarks.ledger.ratios import TARGETS, Run, Runs, ratios
@@ -43,12 +43,12 @@ STORAGE: Named = (
     ("catch_up_cold", cases.catch_up(cold=True, batch=False)),
     ("catch_up_cached", cases.catch_up(cold=False, batch=False)),
     BATCHES,
-    ("without_readers", cases.without_readers),
-    ("under_readers", cases.under_readers),
+    ("without_readers", in_turn.without_readers),
+    ("under_readers", in_turn.under_readers),
     ("recovery", cases.recovery),
 )
 AT_ONCE: Named = (("one_ledger", cases.one_ledger), ("many_ledgers", cases.many_ledgers))
-ON_DISK: Named = (("ledgers_few", cases.ledgers_few), ("ledgers_many", cases.ledgers_many))
+ON_DISK: Named = (("ledgers_few", in_turn.ledgers_few), ("ledgers_many", in_turn.ledgers_many))
 PREPARING = ("warm_up", "fill")
 """Cases without figures, carried out whichever others are chosen. Memory during them counts."""
 

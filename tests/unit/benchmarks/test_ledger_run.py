@@ -77,10 +77,17 @@ class Told:
 
 
 def test_reading_fewer_entries_than_were_written_is_no_measurement() -> None:
-    whole = {"entries": 4, "bytes": 4 * cases.PAYLOAD_BYTES, "per_s": 1.0}
+    whole = {"entries": 4, "bytes": 4 * cases.PAYLOAD_BYTES, "per_s": 1.0, "stopped": False}
     assert cases.read(Told(read=whole), 7, batch=False, count=4) == whole  # type: ignore[arg-type]
     with pytest.raises(CaseFailed, match="3 of 4"):
         cases.read(Told(read={**whole, "entries": 3}), 7, batch=False, count=4)  # type: ignore[arg-type]
+
+
+def test_a_reading_that_was_stopped_may_have_read_less() -> None:
+    part = {"entries": 3, "bytes": 3 * cases.PAYLOAD_BYTES, "per_s": 1.0, "stopped": True}
+    assert cases.read(Told(read=part), 7, batch=False, count=4, seconds=1.0) == part  # type: ignore[arg-type]
+    with pytest.raises(CaseFailed, match="3 of 3 entries were read, in 5 bytes"):
+        cases.read(Told(read={**part, "bytes": 5}), 7, batch=False, count=4, seconds=1.0)  # type: ignore[arg-type]
 
 
 def test_appends_of_which_none_was_acknowledged_are_no_measurement() -> None:
@@ -111,46 +118,14 @@ def done(planned: Planned, case: str) -> Run:
     return Run(planned.side, case, planned.round, dict.fromkeys(names, 1.0), memory_mib={"bookie-1": 50.0})
 
 
-def test_a_flush_of_each_bookie_falls_into_either_of_two_latencies_that_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[float] = []
-    rested: list[float] = []
-
-    def append_at(driver: object, ledgers: list[int], rate: float, seconds: float) -> Figures:
-        measured.append(seconds)
-        return {"p50_ms": 1.0, "p99_ms": 1.0}
-
-    for name, instead in {"append_at": append_at, "created": lambda *_: [7], "close": lambda *_: None, "index_mib": lambda _: 1.0}.items():
-        monkeypatch.setattr(cases, name, instead)
-    monkeypatch.setattr("benchmarks.ledger.cases.time.sleep", rested.append)
-    for name, seconds in {"ours": cases.FLUSH_INTERVAL_S, "apache_shipped": QUICK.theirs_flush_s}.items():
-        turn = Turn(Unmoved(name), QUICK, MemorySampler(dict), {"ledger": 7})  # type: ignore[arg-type]
-        for case in (cases.without_readers, cases.with_ledgers):
-            measured.clear()
-            case(turn)
-            assert measured == [QUICK.warm_s, seconds]
-    # What was written just before is flushed by then, of few ledgers as of many.
-    assert rested[0] > cases.FLUSH_INTERVAL_S
+def test_a_flush_of_each_bookie_falls_into_every_window_of_the_full_run() -> None:
     assert BookieSettings().flush_interval_s == cases.FLUSH_INTERVAL_S
-
-
-class Unmoved:
-    """A side of which nothing is asked."""
-
-    folder = Path()
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.bookies = {"bookie-1": self}
-
-    def client(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def pids(self) -> dict[str, int]:
-        return {"bookie-1": os.getpid()}
-
-    def start_bookie(self, name: str) -> float:
-        return 1.0
+    for windows in (FULL.ledger_windows, FULL.reader_windows):
+        assert windows.measured_s == cases.FLUSH_INTERVAL_S
+    # What such a flush writes was appended just before, though the bookies rested until then.
+    assert FULL.ledger_windows.before_s == cases.FLUSH_INTERVAL_S
+    for sizes in (QUICK, FULL):
+        assert all(windows.count >= 3 for windows in (sizes.ledger_windows, sizes.reader_windows, sizes.their_windows))
 
 
 def test_sides_take_turns() -> None:
