@@ -21,12 +21,14 @@ from triplicate.bookie.index_file import COMMITS_SUFFIX
 from triplicate.bookie.journal import MARK_NAME, NO_SPACE, Journal
 from triplicate.bookie.journal import SUFFIX as JOURNAL_SUFFIX
 from triplicate.bookie.journal_files import SPARE_SUFFIX
+from triplicate.bookie.set_aside import DryIndex, is_interrupted, settle
 from triplicate.bookie.stored import INDEX_NAME, StoredEntries
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
 from triplicate.runtime import Disk, Host
 
 REBUILD = "`triplicate bookie rebuild-index`"
+INTERRUPTED = "a rebuild of the index was interrupted: a start takes the old one back"
 _FAILURES = (CorruptionError, FormatError, WrongCluster, OSError)
 
 
@@ -168,12 +170,15 @@ class Inspection:
         logs = existing_logs(disk, [current for current in self._ledger_currents if disk.exists(current)])
         facts.entry_logs = len(logs)
         facts.entry_log_bytes = sum(_size_of(disk, path) for path in logs.values())
+        if is_interrupted(disk, facts.path, self._settings.index_cache_bytes):
+            facts.problem = INTERRUPTED
+            return facts
         if not disk.exists(facts.path):
             facts.problem = "there is none; a start makes it"
             return facts
         facts.size_bytes = sum(_size_of(disk, path) for path in (facts.path, facts.path + COMMITS_SUFFIX) if disk.exists(path))
         try:
-            with _DryIndex(disk, facts.path, self._settings.index_cache_bytes) as index:
+            with DryIndex(disk, facts.path, self._settings.index_cache_bytes) as index:
                 facts.version, facts.flush, facts.complete = index.fact("version"), index.fact("flush"), bool(index.fact("complete"))
                 facts.ledgers, facts.kept_fences = index.count("ledgers"), index.count("deleted")
                 facts.trash_ledgers, facts.trash_bytes = index.count("missing"), index.missing_bytes()
@@ -196,6 +201,8 @@ class Inspection:
             try:
                 unreadable = list(self._log_problems(disk))
                 yield from unreadable
+                if settle(disk, join(self._ledger_currents[0], INDEX_NAME), self._settings.index_cache_bytes):
+                    self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: {INTERRUPTED}")
                 if not unreadable:
                     yield from self._index_problems(disk)
                     self._try_stored(disk, marked_flush)
@@ -243,7 +250,7 @@ class Inspection:
         if not disk.exists(path):
             return False, {}
         try:
-            with _DryIndex(disk, path, self._settings.index_cache_bytes) as index:
+            with DryIndex(disk, path, self._settings.index_cache_bytes) as index:
                 return bool(index.fact("complete")) and (index.fact("flush") or 0) >= marked_flush, index.log_sizes()
         except CorruptionError:
             return False, {}  # A start makes it anew.
@@ -353,7 +360,7 @@ class Inspection:
         if not disk.exists(path):
             return
         try:
-            with _DryIndex(disk, path, self._settings.index_cache_bytes) as index:
+            with DryIndex(disk, path, self._settings.index_cache_bytes) as index:
                 if index.fact("complete"):
                     yield from self._disagreements(disk, path, index)
         except CorruptionError as error:
@@ -387,24 +394,6 @@ class Inspection:
             if run.end <= durable and identity not in there and index.ledger(run.ledger_id) is not None and not _elsewhere(index, run):
                 yield _disagrees(index.path, path, run, "holds them, and the index does not name them")
                 return
-
-
-class _DryIndex:
-    """An index opened without changing it."""
-
-    def __init__(self, disk: Disk, path: str, cache_bytes: int) -> None:
-        self._disk = DryDisk(disk)
-        self._index: Index | None = None
-        self._arguments = path, cache_bytes
-
-    def __enter__(self) -> Index:
-        self._index = Index(self._disk, *self._arguments)
-        return self._index
-
-    def __exit__(self, *_: object) -> None:
-        if self._index is not None:
-            self._index.close()
-        self._disk.close()
 
 
 def _shorter_than_known(disk: Disk, index_path: str, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
@@ -504,7 +493,12 @@ def look_at_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) 
 
 
 def look_at_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> None:
-    """See that a start will not be refused on account of what it reads, before it changes anything. Blocks. Raises as `Inspection.look`."""
+    """See that a start will not be refused on account of what it reads, before it changes more than undoing an interrupted rebuild.
+
+    Blocks. Raises as `Inspection.look`.
+    """
+    if settle(host.disk, join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME), settings.index_cache_bytes):
+        host.trace("bookie.index_taken_back")
     Inspection(host, settings, identity.bookie_id, identity.instance_id).look()
 
 

@@ -8,17 +8,15 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.directories import CURRENT, Directories
 from triplicate.bookie.files import join
 from triplicate.bookie.formatting import bookie_id_of
-from triplicate.bookie.index import Index, delete_index
-from triplicate.bookie.index_file import COMMITS_SUFFIX
+from triplicate.bookie.index import Index
 from triplicate.bookie.inspection import Inspection
+from triplicate.bookie.set_aside import forget, put_back, set_aside, settle
 from triplicate.bookie.storage import Storage
 from triplicate.bookie.stored import INDEX_NAME
 from triplicate.config import BookieSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.metadata import ClusterMetadata
-from triplicate.runtime import Disk, Host
-
-ASIDE_SUFFIX = ".replaced"
+from triplicate.runtime import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +66,15 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity,
     is_aside = False
     try:
         inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)
+        await storage.on_writer(settle, host.disk, path, settings.index_cache_bytes)
         missing = await storage.on_writer(lambda: inspection.look_before_rebuild(lost_accepted=lost_accepted))
         is_aside = True
-        _set_aside(host.disk, path)
+        set_aside(host.disk, path)
         await storage.open()
     except BaseException:
         await storage.close(flush=False)
         if is_aside:
-            _put_back(host.disk, path)
+            put_back(host.disk, path)
         raise
     replayed = sum(journal.groups_replayed for journal in storage.journals)
     # What was replayed belongs in the index too, or the next start would replay it again.
@@ -87,29 +86,5 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity,
         report = RebuildReport(len(index.log_sizes()), index.count("ledgers"), index.count("runs"), replayed, missing)
     finally:
         index.close()
-    _delete_aside(host.disk, path)
+    forget(host.disk, path)
     return report
-
-
-def _delete_aside(disk: Disk, path: str) -> None:
-    for suffix in ("", COMMITS_SUFFIX):
-        disk.delete(path + suffix + ASIDE_SUFFIX)
-
-
-def _set_aside(disk: Disk, path: str) -> None:
-    # One that a rebuild left behind which was interrupted is older than what was written since.
-    _delete_aside(disk, path)
-    for suffix in ("", COMMITS_SUFFIX):
-        if disk.exists(path + suffix):
-            disk.rename(path + suffix, path + suffix + ASIDE_SUFFIX)
-    disk.sync_directory(path.rpartition("/")[0])
-
-
-def _put_back(disk: Disk, path: str) -> None:
-    if not disk.exists(path + ASIDE_SUFFIX):
-        return
-    delete_index(disk, path)
-    for suffix in (COMMITS_SUFFIX, ""):
-        if disk.exists(path + suffix + ASIDE_SUFFIX):
-            disk.rename(path + suffix + ASIDE_SUFFIX, path + suffix)
-    disk.sync_directory(path.rpartition("/")[0])
