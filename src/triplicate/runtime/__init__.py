@@ -2,7 +2,7 @@
 
 from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.channel import BoundedChannel
-from triplicate.runtime.memory import keep_freed_memory
+from triplicate.runtime.memory import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import serve_metrics
 from triplicate.runtime.points import FaultPoint, fault_point, fault_points
@@ -49,6 +49,7 @@ __all__ = [
     "fault_points",
     "first_of",
     "keep_freed_memory",
+    "let_freed_memory_linger",
     "no_trace",
     "real_host",
     "serve_metrics",
