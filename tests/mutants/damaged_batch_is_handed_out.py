@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_batch_read.py::test_a_damaged_copy_is_read_from_another_replica"]
+TESTS = [
+    "tests/unit/client/test_batch_read.py::test_a_damaged_copy_is_read_from_another_replica",
+    "tests/unit/ledger/test_entry.py::test_many_entries_end_before_the_first_that_is_refused",
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.batch_read import BatchRead
-    from triplicate.ledger import Entry, entry_header
+    from triplicate.ledger import Entry, EntryCodec, entry_header
+    from triplicate.ledger.entry import Decoded
+    from triplicate.wire import v2
 
-    def unseen(self: BatchRead, bodies: Sequence[bytes]) -> str | None:
-        for body in bodies[: self.count]:
-            ledger_id, entry_id, last_add_confirmed, length = entry_header(body)
-            self.entries.append(Entry(ledger_id, entry_id, last_add_confirmed, length, body[self._codec.overhead :]))
-        return None
+    def unseen(self: EntryCodec, data: bytes, position: int, end: int, first_entry_id: int, most: int) -> Decoded:
+        bodies = v2.split_sized(data[position:end])[:most]
+        entries = [Entry(*entry_header(body), body[self.overhead :]) for body in bodies]
+        return Decoded(entries, sum(len(entry.payload) for entry in entries), None)
 
-    patch(BatchRead, "_take", unseen)
+    patch(EntryCodec, "decode_all", unseen)

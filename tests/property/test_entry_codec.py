@@ -17,6 +17,7 @@ from triplicate.ledger import (
 IDS = st.integers(0, 2**63 - 1)
 LACS = st.integers(-1, 2**63 - 1)
 TYPES = st.sampled_from(DigestType)
+PAYLOADS = st.sampled_from([b"", b"a", b"b", b"cdefg"])
 KEYED = st.sampled_from([DigestType.CRC32, DigestType.HMAC, DigestType.CRC32C])
 
 
@@ -63,6 +64,32 @@ def test_every_flipped_bit_of_the_ids_is_refused_without_a_digest(
         flipped[index // 8] ^= 1 << index % 8
         with pytest.raises(DigestMismatch):
             codec.decode(bytes(flipped), entry_id)
+
+
+@settings(deadline=None)
+@given(IDS, st.integers(0, 2**62), st.lists(PAYLOADS, max_size=9), TYPES, st.none() | st.integers(0, 8), st.data())
+def test_many_entries_decode_as_each_does(
+    ledger_id: int, first: int, payloads: list[bytes], digest_type: DigestType, damaged_at: int | None, data: st.DataObject
+) -> None:
+    codec = EntryCodec(ledger_id, digest_type, b"password")
+    bodies = [codec.encode(first + at, first + at - 1, at, payload) for at, payload in enumerate(payloads)]
+    if damaged_at is not None and damaged_at < len(bodies):
+        damaged = bytearray(bodies[damaged_at])
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        bodies[damaged_at] = bytes(damaged)
+    expected: list[Entry] = []
+    refused = None
+    for body in bodies:
+        try:
+            expected.append(codec.decode(body, first + len(expected)))
+        except DigestMismatch as mismatch:
+            refused = str(mismatch)
+            break
+    packed = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    found = codec.decode_all(packed, 0, len(packed), first, len(bodies))
+    assert found.entries == expected
+    assert found.payload_bytes == sum(len(entry.payload) for entry in expected)
+    assert (str(found.mismatch) if found.mismatch is not None else None) == refused
 
 
 @settings(deadline=None)

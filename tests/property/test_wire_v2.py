@@ -12,6 +12,7 @@ from triplicate.wire import (
     AddResponse,
     AuthRequest,
     AuthResponse,
+    BatchAnswer,
     BatchReadRequest,
     BatchReadResponse,
     ReadRequest,
@@ -19,10 +20,12 @@ from triplicate.wire import (
     Request,
     Response,
     Status,
+    decode_answer,
     decode_request,
     decode_response,
     encode_request,
     encode_response,
+    v2,
 )
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -81,6 +84,41 @@ def test_responses_round_trip_in_every_version(response: Response, version: int)
     frame = encode_response(response, version)
     assert frame[4] == version
     assert decode_response(body_of(frame)) == response
+    assert in_place(body_of(frame)) == response
+
+
+def in_place(body: bytes) -> Response | str:
+    """What `decode_answer` makes of a body between other bytes; the error's words where it is none."""
+    try:
+        found = decode_answer(b"before" + body + b"behind it", 6, 6 + len(body))
+    except ProtocolError as error:
+        return str(error)
+    if isinstance(found, BatchAnswer):
+        bodies = v2.split_sized(found.data[: found.end], found.position)
+        return BatchReadResponse(found.status, found.ledger_id, found.start_entry_id, found.request_id, bodies)
+    return found
+
+
+def by_itself(body: bytes) -> Response | str:
+    try:
+        return decode_response(body)
+    except ProtocolError as error:
+        return str(error)
+
+
+@settings(deadline=None, max_examples=300)
+@given(STARTS, st.binary(max_size=80))
+def test_an_answer_in_a_buffer_is_what_it_is_by_itself(start: bytes, rest: bytes) -> None:
+    assert in_place(start + rest) == by_itself(start + rest)
+
+
+@settings(deadline=None, max_examples=300)
+@given(STATUS | st.just(Status.OK), st.lists(st.binary(max_size=5), max_size=6), st.integers(0, 80), st.binary(max_size=3))
+def test_a_batch_in_a_buffer_ends_with_an_entry(status: Status, entries: list[bytes], cut: int, tail: bytes) -> None:
+    sized = b"".join(struct.pack(">I", len(entry)) + entry for entry in entries)
+    body = (v2.batch_read_head(5, 7, 42, len(sized), status) + sized)[4:]
+    for changed in (body, body[: len(body) - cut], body + tail):
+        assert in_place(changed) == by_itself(changed)
 
 
 @settings(deadline=None, max_examples=300)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.pool import Services
-from triplicate.errors import BookieError, ConnectionBroken, DigestMismatch, HandleClosed
+from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
-from triplicate.wire import BatchReadRequest, BatchReadResponse, Status
+from triplicate.runtime import let_freed_memory_linger
+from triplicate.wire import BatchAnswer, BatchReadRequest, Status
 
 ANSWER_HEAD_BYTES = 4 + 32
 """Length and header of an answer; each entry has four bytes more."""
@@ -26,6 +27,10 @@ class BatchSupport:
     services: Services
     refused: bool = False
     """A bookie closed the connection when it was asked, as those before BookKeeper 4.17 do: single reads from now on."""
+
+    def __post_init__(self) -> None:
+        # What a handle reads comes and goes in megabytes.
+        let_freed_memory_linger()
 
     def fits(self, metadata: LedgerMetadata) -> bool:
         """Whether batches can be read of this ledger. Only version 2 has them, and only bookies that hold every entry serve them well."""
@@ -63,6 +68,8 @@ class BatchRead:
         self.first = first
         self.count = count
         self.entries: list[Entry] = []
+        self.payload_bytes = 0
+        """Of `entries` together."""
         self.bookie_id = ""
         """Who was asked last."""
         self.impossible = False
@@ -87,14 +94,14 @@ class BatchRead:
                 return
         self._done(self)
 
-    def _answered(self, _: None, response: BatchReadResponse | None, error: BookieError | None) -> None:
+    def _answered(self, _: None, response: BatchAnswer | None, error: BookieError | None) -> None:
         bookie_id = self.bookie_id
         if isinstance(error, ConnectionBroken) or (response is not None and response.status in (Status.BAD_REQUEST, Status.BAD_VERSION)):
             self.impossible = True
             self._done(self)
             return
         if response is not None and response.status is Status.OK:
-            failure = self._take(response.bodies)
+            failure = self._take(response)
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             failure = None
         else:
@@ -109,14 +116,13 @@ class BatchRead:
             self.plan.failed(bookie_id, failure)
         self._ask()
 
-    def _take(self, bodies: Sequence[bytes]) -> str | None:
+    def _take(self, answer: BatchAnswer) -> str | None:
         """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
-        for entry_id, body in enumerate(bodies[: self.count], self.first):
-            try:
-                self.entries.append(self._codec.decode(body, entry_id))
-            except DigestMismatch as mismatch:
-                self._services.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
-                ledger_id = self._codec.ledger_id
-                self._services.host.trace("client.digest_mismatch", ledger=ledger_id, entry=entry_id, bookie=self.bookie_id)
-                return str(mismatch)
+        codec = self._codec
+        self.entries, self.payload_bytes, mismatch = codec.decode_all(answer.data, answer.position, answer.end, self.first, self.count)
+        if mismatch is not None:
+            self._services.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
+            entry_id = self.first + len(self.entries)
+            self._services.host.trace("client.digest_mismatch", ledger=codec.ledger_id, entry=entry_id, bookie=self.bookie_id)
+            return str(mismatch)
         return None if self.entries else "it answered with no entry at all"

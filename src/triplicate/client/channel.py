@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from triplicate.client.answers import broken, overloaded, timed_out, unavailable
 from triplicate.client.authentication import Authenticator, Handshake
-from triplicate.client.exchange import Callback, Exchange, Gathered, Pending, V2Exchange, V3Exchange, describe
+from triplicate.client.exchange import Answer, Callback, Exchange, Gathered, Pending, V2Exchange, V3Exchange, describe
 from triplicate.client.turn import Turn
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError, ProtocolError, TriplicateError
@@ -27,7 +27,6 @@ from triplicate.wire import (
     ReadRequest,
     ReadResponse,
     Request,
-    Response,
     Status,
     next_frame,
     v3,
@@ -258,7 +257,7 @@ class BookieChannel(asyncio.Protocol):
         if frame is not None:
             self.write(frame)
 
-    def _answer(self, pendings: Sequence[Pending], response: Response | None, error: BookieError | None) -> None:
+    def _answer(self, pendings: Sequence[Pending], response: Answer | None, error: BookieError | None) -> None:
         self._unanswered -= len(pendings)
         for pending in pendings:
             pending.callback(pending.token, response, error)
@@ -410,8 +409,11 @@ class BookieChannel(asyncio.Protocol):
         gathered: Gathered = {}
         try:
             try:
-                buffer = frames.feed(data)
-                frames.keep(buffer, self._take_frames(buffer, gathered))
+                buffer, more, start = frames.feed_apart(data)
+                position = self._take_frames(buffer, 0, gathered)
+                if more:
+                    buffer, position = more, self._take_frames(more, start, gathered)
+                frames.keep(buffer, position)
             except ProtocolError as error:
                 self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
                 if self._transport is not None:
@@ -422,13 +424,13 @@ class BookieChannel(asyncio.Protocol):
         if self._room_waiters:
             self._tell_room()
 
-    def _take_frames(self, buffer: bytes, gathered: Gathered) -> int:
-        """Work through the whole frames at the front of the buffer and return how many bytes they were.
+    def _take_frames(self, buffer: bytes, position: int, gathered: Gathered) -> int:
+        """Work through the whole frames from `position` on and return where they end.
 
         Args:
             gathered: where to note the entries that were stored, by ledger.
         """
-        position, end, limit, exchange = 0, len(buffer), self._settings.frame_limit_bytes, self._exchange
+        end, limit, exchange = len(buffer), self._settings.frame_limit_bytes, self._exchange
         while position < end:
             run = exchange.scan_adds(buffer, position, end)
             if run is not None:
@@ -441,7 +443,7 @@ class BookieChannel(asyncio.Protocol):
             if frame is None:
                 break
             position = frame[1]
-            self._take_response(*exchange.decode(buffer[frame[0] : position]), gathered)
+            self._take_response(*exchange.decode(buffer, *frame), gathered)
         return position
 
     def _take_adds(self, ledger_id: int, entry_ids: list[int], status: Status, gathered: Gathered) -> None:
@@ -469,7 +471,7 @@ class BookieChannel(asyncio.Protocol):
             else:
                 lane.sink.add_acknowledged(lane, stored)
 
-    def _take_response(self, number: int, response: Response, gathered: Gathered) -> None:
+    def _take_response(self, number: int, response: Answer, gathered: Gathered) -> None:
         if isinstance(response, AddResponse):
             if response.ledger_id != v3.NO_ID or self.wire != "v3":
                 self._take_adds(response.ledger_id, [response.entry_id], response.status, gathered)

@@ -15,8 +15,8 @@ from triplicate.wire import (
     AddAnswerRun,
     AuthRequest,
     AuthResponse,
+    BatchAnswer,
     BatchReadRequest,
-    BatchReadResponse,
     BookieInfoRequest,
     BookieInfoResponse,
     ForceRequest,
@@ -32,7 +32,7 @@ from triplicate.wire import (
     V3AddAnswerRun,
     WriteLacRequest,
     WriteLacResponse,
-    decode_response,
+    decode_answer,
     encode_request,
     gather_add_responses,
     scan_add_responses,
@@ -43,12 +43,14 @@ from triplicate.wire import (
 Callback = Callable[[Any, Any, BookieError | None], None]
 """Called once with the token of the request and either the answer or what went wrong."""
 
+Answer = Response | BatchAnswer
+
 Gathered = dict[int, int | list[int]]
 """Ledger → the entry, or entries, that a bookie stored."""
 
 ANSWERS: dict[type, type] = {
     ReadRequest: ReadResponse,
-    BatchReadRequest: BatchReadResponse,
+    BatchReadRequest: BatchAnswer,
     ReadLacRequest: ReadLacResponse,
     WriteLacRequest: WriteLacResponse,
     ForceRequest: ForceResponse,
@@ -117,14 +119,14 @@ class Exchange(Protocol):
             gathered: ledger → entries in the order of their answers; what is found is added.
         """
 
-    def decode(self, body: bytes) -> tuple[int, Response]:
-        """(number of the request if the version has one, answer).
+    def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
+        """(number of the request if the version has one, answer) of the body that stands in a buffer from `start` to `stop`.
 
         Raises:
             ProtocolError: not an answer.
         """
 
-    def match(self, number: int, response: Response, now: float) -> tuple[list[Pending], bytes | None]:
+    def match(self, number: int, response: Answer, now: float) -> tuple[list[Pending], bytes | None]:
         """Whose answer it is, and a frame that is to be sent now that it came."""
 
     def overdue(self, now: float) -> list[Pending]:
@@ -195,14 +197,14 @@ class V2Exchange:
         """See `Exchange`."""
         return gather_add_responses(buffer, position, end, gathered)
 
-    def decode(self, body: bytes) -> tuple[int, Response]:
+    def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
         """See `Exchange`."""
-        response = decode_response(body)
-        return (response.request_id if isinstance(response, BatchReadResponse) else 0), response
+        response = decode_answer(buffer, start, len(buffer) if stop is None else stop)
+        return (response.request_id if isinstance(response, BatchAnswer) else 0), response
 
-    def match(self, number: int, response: Response, now: float) -> tuple[list[Pending], bytes | None]:
+    def match(self, number: int, response: Answer, now: float) -> tuple[list[Pending], bytes | None]:
         """See `Exchange`."""
-        if isinstance(response, BatchReadResponse):
+        if isinstance(response, BatchAnswer):
             pending = self._batches.pop(number, None)
             return ([pending] if pending is not None else []), None
         if not isinstance(response, ReadResponse):
@@ -270,11 +272,11 @@ class V3Exchange:
         """See `Exchange`. Nothing is gained here: each answer must be taken apart by itself."""
         return position
 
-    def decode(self, body: bytes) -> tuple[int, Response]:
+    def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
         """See `Exchange`."""
-        return v3.decode_response(body)
+        return v3.decode_response(buffer[start:stop])
 
-    def match(self, number: int, response: Response, now: float) -> tuple[list[Pending], bytes | None]:
+    def match(self, number: int, response: Answer, now: float) -> tuple[list[Pending], bytes | None]:
         """See `Exchange`. An answer to another operation than was asked for under this number is nobody's."""
         pending = self._calls.get(number)
         if pending is None or type(response) is not ANSWERS[type(pending.request)]:

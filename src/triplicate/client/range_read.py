@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from typing import cast
 
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.batch_read import BatchRead, BatchSupport
@@ -61,6 +62,8 @@ class RangeRead:
         self.future: asyncio.Future[list[Entry]] = asyncio.get_running_loop().create_future()
         self.max_lac = -1
         """The greatest last-add-confirmed that the bookies named beside what they delivered (version 3 only)."""
+        self.received_bytes = 0
+        """Payload bytes of what was delivered so far."""
         self._services = services
         self._metadata = metadata
         self._codec = codec
@@ -77,7 +80,6 @@ class RangeRead:
         self._outstanding = 0
         self._batches_out = 0
         self._received = 0
-        self._received_bytes = 0
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
         self._pump()
@@ -85,7 +87,7 @@ class RangeRead:
     def _window(self, batches: int = 1) -> int:
         """Entries that may be on the way, if so many batches share the bytes."""
         settings = self._services.settings
-        average = self._received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
+        average = self.received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
         return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // average))
 
     def _pump(self) -> None:
@@ -130,7 +132,7 @@ class RangeRead:
             if following < stop:
                 self._rests.append((following, stop, batch.bookie_id))
             self._note_failures(batch.plan, batch.bookie_id)
-            self._deliver(batch.first, batch.entries)
+            self._deliver(batch.first, batch.entries, batch.payload_bytes)
         elif batch.closed is not None:
             self._fail(batch.closed)
         elif batch.impossible:
@@ -174,7 +176,7 @@ class RangeRead:
                 if response.max_lac is not None:
                     # Not where the copy is damaged: the bookie may have this number from the same damaged bytes.
                     self.max_lac = max(self.max_lac, response.max_lac)
-                self._deliver(entry_id, (entry,))
+                self._deliver(entry_id, (entry,), len(entry.payload))
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             self._try_next(entry_id, bookie_id, None)
         else:
@@ -182,16 +184,17 @@ class RangeRead:
             refusal = error or error_of(status, bookie_id, self._codec.ledger_id, f"read of entry {entry_id}")
             self._try_next(entry_id, bookie_id, str(refusal))
 
-    def _deliver(self, first: int, entries: Sequence[Entry]) -> None:
+    def _deliver(self, first: int, entries: Sequence[Entry], payload_bytes: int) -> None:
         start = first - self._first
         self._results[start : start + len(entries)] = entries
         self._missing -= len(entries)
         self._received += len(entries)
-        self._received_bytes += sum([len(entry.payload) for entry in entries])
+        self.received_bytes += payload_bytes
         if self._missing:
             self._pump()
         else:
-            self.future.set_result([entry for entry in self._results if entry is not None])
+            # Each has its entry now.
+            self.future.set_result(cast("list[Entry]", self._results))
 
     def _try_next(self, entry_id: int, bookie_id: str, failure: str | None) -> None:
         """A replica did not deliver.

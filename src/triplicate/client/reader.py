@@ -128,7 +128,7 @@ class LedgerReader:
             raise batch.closed
         if batch.impossible:
             self._batches.refuse(batch.bookie_id)
-        self._count(batch.entries)
+        self._count(len(batch.entries), batch.payload_bytes)
         return batch.entries
 
     def _cut(self, entries: list[Entry], max_bytes: int) -> list[Entry]:
@@ -175,13 +175,13 @@ class LedgerReader:
             else:
                 break
         self._services.metrics.read_seconds.observe(clock.monotonic() - started_at)
-        self._count(entries)
+        self._count(len(entries), reading.received_bytes)
         self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries
 
-    def _count(self, entries: list[Entry]) -> None:
-        self._services.metrics.read.inc(len(entries))
-        self._services.metrics.read_bytes.inc(sum([len(entry.payload) for entry in entries]))
+    def _count(self, entries: int, payload_bytes: int) -> None:
+        self._services.metrics.read.inc(entries)
+        self._services.metrics.read_bytes.inc(payload_bytes)
 
     async def read_last_confirmed(self) -> int:
         """Ask the bookies how far the ledger is confirmed; never fences. A closed ledger answers from its metadata.
@@ -271,7 +271,7 @@ class LedgerReader:
                 return None
             entry = await listening.wait(entry_id, min(deadline, refresh_at) - now)
             if entry is not None:
-                self._count([entry])
+                self._count(1, len(entry.payload))
                 return entry
         if entry_id > self._last_add_confirmed:
             return None

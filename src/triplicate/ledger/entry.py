@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 from google_crc32c import extend as _crc32c_extend
 from google_crc32c import value as _crc32c_value
@@ -31,6 +32,9 @@ _pack_header = ENTRY_HEADER.pack
 _unpack_header = ENTRY_HEADER.unpack_from
 _pack_u32 = Struct(">I").pack
 _unpack_crc32c_head = Struct(">32sI").unpack_from
+_unpack_size = Struct(">I").unpack_from
+_SIZE_BYTES = 4
+_new_entry = object.__new__
 _CRC32C_START = HEADER_BYTES + 4
 _pack_u64 = Struct(">Q").pack
 
@@ -63,6 +67,14 @@ class Entry:
     last_add_confirmed: int
     length: int
     payload: bytes
+
+
+class Decoded(NamedTuple):
+    """Consecutive entries, verified, and why they end before all was decoded; `payload_bytes` is the sum over them."""
+
+    entries: list[Entry]
+    payload_bytes: int
+    mismatch: DigestMismatch | None
 
 
 def derive_master_key(password: bytes) -> bytes:
@@ -173,6 +185,73 @@ class EntryCodec:
         if entry_id is not None and found_entry != entry_id:
             raise self._mismatch(entry_id, f"the bytes are entry {found_entry}")
         return Entry(found_ledger, found_entry, last_add_confirmed, length, payload)
+
+    def decode_all(self, data: bytes, position: int, end: int, first_entry_id: int, most: int) -> Decoded:
+        """`decode` for consecutive entries, each behind its size as u32, up to the first that it refuses.
+
+        Args:
+            data: has them from `position` to `end`.
+            first_entry_id: what the first must be; the others count up from it.
+            most: so many at most; what follows is not looked at.
+        """
+        entries: list[Entry] = []
+        begin, mismatch = position, None
+        if self._is_crc32c:
+            position = self._decode_crc32c(data, position, end, first_entry_id, most, entries)
+        # What is left has another digest, or is damaged: `decode` says how.
+        while position < end and len(entries) < most:
+            entry_id, start = first_entry_id + len(entries), position + _SIZE_BYTES
+            stop = start + _unpack_size(data, position)[0] if start <= end else end + 1
+            try:
+                if stop > end:
+                    raise self._mismatch(entry_id, "its bytes end in the middle")
+                entries.append(self.decode(data[start:stop], entry_id))
+            except DigestMismatch as refused:
+                mismatch = refused
+                break
+            position = stop
+        return Decoded(entries, position - begin - len(entries) * (_SIZE_BYTES + self.overhead), mismatch)
+
+    def _decode_crc32c(self, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
+        """`decode_all` for the default digest, one loop without calls between functions: most of what it costs to catch up.
+
+        Args:
+            entries: where the good ones go.
+
+        Returns:
+            where the first stands that is not good; else where they end.
+        """
+        ledger_id, behind, view = self.ledger_id, entry_id + most, memoryview(data)
+        append, new, value, extend = entries.append, _new_entry, _crc32c_value, _crc32c_extend
+        while entry_id < behind and position + _SIZE_BYTES <= end:
+            size = _unpack_size(data, position)[0]
+            step = _SIZE_BYTES + size
+            count = min((end - position) // step, behind - entry_id)
+            if size < _CRC32C_START or not count:
+                return position
+            if count > 1 and _unpack_size(data, position + step)[0] == size:
+                # Entries of one size are taken apart by an iterator inside the interpreter.
+                found = Struct(f">I32sI{size - _CRC32C_START}s").iter_unpack(view[position : position + count * step])
+            else:
+                start = position + _SIZE_BYTES
+                found = iter(((size, *_unpack_crc32c_head(data, start), data[start + _CRC32C_START : start + size]),))
+            for its_size, header, stored, payload in found:
+                if its_size != size:
+                    break
+                its_ledger, its_id, last_add_confirmed, length = _unpack_header(header)
+                if its_ledger != ledger_id or its_id != entry_id or extend(value(header), payload) != stored:
+                    return position
+                # As `Entry(...)` makes it, which takes longer.
+                entry = new(Entry)
+                entry.ledger_id = ledger_id
+                entry.entry_id = entry_id
+                entry.last_add_confirmed = last_add_confirmed
+                entry.length = length
+                entry.payload = payload
+                append(entry)
+                entry_id += 1
+                position += step
+        return position
 
     def encode_lac(self, last_add_confirmed: int) -> bytes:
         """The signed record of an explicit last add confirmed."""

@@ -7,7 +7,9 @@ the top 8 bits, operation in the next 8, flags in the low 16. Source: BookKeeper
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
+from struct import error as StructError
 
 from google.protobuf.message import DecodeError
 
@@ -68,6 +70,10 @@ class Unserved(ProtocolError):
 def header_word(operation: int, flags: int = 0, version: int = CURRENT_VERSION) -> int:
     """The first four bytes of a body as a number. Version 0 has no room for flags."""
     return operation if version == 0 else version << 24 | operation << 16 | flags
+
+
+_READ_ANSWER_WORD = header_word(READ)
+_BATCH_ANSWER_WORD = header_word(BATCH_READ)
 
 
 def split_header(body: bytes) -> tuple[int, int, int]:
@@ -303,13 +309,69 @@ def decode_response(body: bytes) -> Response:
 
 
 def _decode_batch_answer(body: bytes) -> BatchReadResponse:
-    _need(body, _BATCH_ANSWER.size, "a batch read's answer")
-    _, code, ledger_id, start_entry_id, request_id = _BATCH_ANSWER.unpack_from(body)
+    answer = _batch_answer_at(body, 0, len(body))
+    bodies = split_sized(body, answer.position)
+    return BatchReadResponse(answer.status, answer.ledger_id, answer.start_entry_id, answer.request_id, bodies)
+
+
+@dataclass(slots=True)
+class BatchAnswer:
+    """A `BatchReadResponse` whose entries were left where they came: in `data` from `position` to `end`, each behind its size as u32,
+    whole ones only.
+    """
+
+    status: Status
+    ledger_id: int
+    start_entry_id: int
+    request_id: int
+    data: bytes
+    position: int
+    end: int
+
+
+def decode_answer(buffer: bytes, position: int, end: int) -> Response | BatchAnswer:
+    """`decode_response` of a body that stands in a buffer; entries of a batch are not copied out of it. Raises as `decode_response`."""
+    if end - position >= _ANSWER.size:
+        word, code, ledger_id, entry_id = _ANSWER.unpack_from(buffer, position)
+        if word == _READ_ANSWER_WORD and not code:
+            return ReadResponse(Status.OK, ledger_id, entry_id, buffer[position + _ANSWER.size : end])
+        if word == _BATCH_ANSWER_WORD:
+            return _batch_answer_at(buffer, position, end)
+    response = decode_response(buffer[position:end])
+    if isinstance(response, BatchReadResponse):
+        # Of an earlier version, or with flags that say nothing here.
+        return _batch_answer_at(buffer, position, end)
+    return response
+
+
+def _batch_answer_at(data: bytes, position: int, end: int) -> BatchAnswer:
+    start = position + _BATCH_ANSWER.size
+    if start > end:
+        raise _cut_short("a batch read's answer", end - position, _BATCH_ANSWER.size)
+    _, code, ledger_id, start_entry_id, request_id = _BATCH_ANSWER.unpack_from(data, position)
     status = status_from_v2(code)
-    bodies = split_sized(body, _BATCH_ANSWER.size)
-    if bodies and status is not Status.OK:
-        raise ProtocolError(f"a failed batch read's answer of ledger {ledger_id} carries {len(bodies)} entries")
-    return BatchReadResponse(status, ledger_id, start_entry_id, request_id, bodies)
+    if not _ends_with_an_entry(data, start, end):
+        raise ProtocolError("the entries of a batch read's answer end in the middle of one")
+    if start < end and status is not Status.OK:
+        count = len(split_sized(data[start:end]))
+        raise ProtocolError(f"a failed batch read's answer of ledger {ledger_id} carries {count} entries")
+    return BatchAnswer(status, ledger_id, start_entry_id, request_id, data, start, end)
+
+
+def _ends_with_an_entry(data: bytes, position: int, end: int) -> bool:
+    """Whether a run of ``u32 size, entry`` ends at `end`."""
+    try:
+        if position < end:
+            step = _WORD.size + _WORD.unpack_from(data, position)[0]
+            count, rest = divmod(end - position, step)
+            # Mostly they are all of one size, and each of its bytes is the same for all of them.
+            if not rest and all(data[at:end:step] == data[at : at + 1] * count for at in range(position, position + _WORD.size)):
+                return True
+        while position < end:
+            position += _WORD.size + _WORD.unpack_from(data, position)[0]
+    except StructError:
+        return False
+    return position == end
 
 
 def split_sized(data: bytes, position: int = 0) -> tuple[bytes, ...]:
@@ -354,7 +416,11 @@ def _decode_auth(body: bytes) -> tuple[str, bytes]:
 
 def _need(body: bytes, size: int, what: str) -> None:
     if len(body) < size:
-        raise ProtocolError(f"{what} of {len(body)} bytes is cut short; it needs at least {size}")
+        raise _cut_short(what, len(body), size)
+
+
+def _cut_short(what: str, found: int, size: int) -> ProtocolError:
+    return ProtocolError(f"{what} of {found} bytes is cut short; it needs at least {size}")
 
 
 def _need_exactly(body: bytes, size: int, what: str) -> None:

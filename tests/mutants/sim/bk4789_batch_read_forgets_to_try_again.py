@@ -11,12 +11,12 @@ CHECKERS = ("progress",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.client.batch_read import BatchRead
     from triplicate.errors import BookieError
-    from triplicate.wire import BatchReadResponse, Status
+    from triplicate.wire import BatchAnswer, Status
 
     answered = BatchRead._answered
 
-    def forgetful(self: BatchRead, _: None, response: BatchReadResponse | None, error: BookieError | None) -> None:
-        if response is not None and response.status is Status.OK and self._take(response.bodies) is not None and not self.entries:
+    def forgetful(self: BatchRead, _: None, response: BatchAnswer | None, error: BookieError | None) -> None:
+        if response is not None and response.status is Status.OK and self._take(response) is not None and not self.entries:
             return
         self.entries.clear()
         answered(self, _, response, error)

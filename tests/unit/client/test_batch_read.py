@@ -11,6 +11,7 @@ from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
 from triplicate.client import Client, LedgerReader
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, NoSuchEntry, ReadFailed
+from triplicate.runtime import Metrics
 from triplicate.wire import BatchReadRequest, ReadRequest, Status
 
 
@@ -23,6 +24,13 @@ async def filled(cluster: FakeCluster, client: Client, entries: int, *, ensemble
 
 def asked(cluster: FakeCluster, kind: type) -> int:
     return sum(isinstance(request, kind) for bookie in cluster.bookies.values() for request in bookie.seen)
+
+
+def counted(metrics: Metrics) -> tuple[int, int]:
+    """Entries read, and bytes."""
+    lines = dict(line.rsplit(b" ", 1) for line in metrics.expose().splitlines())
+    names = (b"bookkeeper_client_READ_ENTRY_entries_total", b"bookkeeper_client_READ_ENTRY_bytes_total")
+    return int(float(lines[names[0]])), int(float(lines[names[1]]))
 
 
 def payloads(entries: int) -> list[bytes]:
@@ -82,6 +90,38 @@ def test_a_damaged_copy_is_read_from_another_replica(damaged: int) -> None:
             assert [entry.payload for entry in await reader.read(0, 9)] == payloads(10)
             batch = await reader.read_batch(0, 10)
             assert [entry.payload for entry in batch] == payloads(10)[: len(batch)]
+
+    run(main())
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_an_entry_in_the_place_of_another_is_read_from_another_replica(foreign: bool) -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            other = await filled(cluster, client, 10)
+            reader = await filled(cluster, client, 10)
+            for name in reader.metadata.ensemble_of(0)[:2]:
+                entries = cluster[name].ledgers[reader.ledger_id].entries
+                entries[4] = cluster[name].ledgers[other.ledger_id].entries[4] if foreign else entries[5]
+            found = await reader.read(0, 9)
+            assert [(entry.ledger_id, entry.entry_id, entry.payload) for entry in found] == [
+                (reader.ledger_id, entry_id, payload) for entry_id, payload in enumerate(payloads(10))
+            ]
+            assert len(await reader.read_batch(0, 10)) in (4, 10)
+
+    run(main())
+
+
+@pytest.mark.parametrize("batch_read", [True, False])
+def test_what_is_read_is_counted(batch_read: bool) -> None:
+    async def main() -> None:
+        metrics = Metrics()
+        async with fake_cluster() as cluster, cluster.client(replace(QUICK, batch_read=batch_read), metrics) as client:
+            reader = await filled(cluster, client, 30)
+            damaged = cluster["a"].ledgers[reader.ledger_id].entries
+            damaged[3] = damaged[3][:-1] + b"?"
+            entries = [*await reader.read(0, 29), *await reader.read_batch(0, 10)]
+            assert counted(metrics) == (len(entries), sum(len(entry.payload) for entry in entries))
 
     run(main())
 

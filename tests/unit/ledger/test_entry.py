@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from triplicate.errors import DigestMismatch
-from triplicate.ledger import DigestType, DigestVerifier, EntryCodec, entry_header
+from triplicate.ledger import DigestType, DigestVerifier, Entry, EntryCodec, entry_header
 
 TYPES = list(DigestType)
 
@@ -72,6 +74,92 @@ def test_views_decode_as_bytes_do(digest_type: DigestType) -> None:
     entry = codec.decode(memoryview(b"__" + body + b"__")[2:-2], 7)
     assert entry == codec.decode(body)
     assert isinstance(entry.payload, bytes)
+
+
+SIZES = {"one": [30] * 6, "many": [3, 0, 700, 7, 7, 7], "last": [1000, 1000, 1000, 1000, 1000, 20], "pairs": [5, 5, 9, 9, 5, 5]}
+FIRST = 40
+
+
+def packed(bodies: list[bytes]) -> bytes:
+    return b"".join(struct.pack(">I", len(body)) + body for body in bodies)
+
+
+def bodies_of(codec: EntryCodec, sizes: list[int]) -> list[bytes]:
+    return [codec.encode(FIRST + at, FIRST + at - 1, 9 * at, bytes([at]) * size) for at, size in enumerate(sizes)]
+
+
+def changed(body: bytes, at: int) -> bytes:
+    return body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+
+
+def one_by_one(codec: EntryCodec, bodies: list[bytes]) -> tuple[list[Entry], str]:
+    entries: list[Entry] = []
+    for body in bodies:
+        try:
+            entries.append(codec.decode(body, FIRST + len(entries)))
+        except DigestMismatch as mismatch:
+            return entries, str(mismatch)
+    return entries, ""
+
+
+def all_at_once(codec: EntryCodec, bodies: list[bytes], most: int = 100) -> tuple[list[Entry], str]:
+    """Between other bytes, which must not matter."""
+    data = packed(bodies)
+    found = codec.decode_all(b"before" + data + b"behind", 6, 6 + len(data), FIRST, most)
+    assert found.payload_bytes == sum(len(entry.payload) for entry in found.entries)
+    return found.entries, str(found.mismatch or "")
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("digest_type", TYPES)
+def test_many_entries_decode_as_each_does(digest_type: DigestType, sizes: list[int]) -> None:
+    codec = EntryCodec(5, digest_type, b"pw")
+    bodies = bodies_of(codec, sizes)
+    assert all_at_once(codec, bodies) == one_by_one(codec, bodies)
+    assert len(all_at_once(codec, bodies)[0]) == 6
+    for most in range(6):
+        assert all_at_once(codec, bodies, most) == one_by_one(codec, bodies[:most])
+    assert all_at_once(codec, []) == ([], "")
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("digest_type", TYPES)
+def test_many_entries_end_before_the_first_that_is_refused(digest_type: DigestType, sizes: list[int]) -> None:
+    codec = EntryCodec(5, digest_type, b"pw")
+    good = bodies_of(codec, sizes)
+    for at in range(6):
+        payload = bytes([at]) * sizes[at]
+        refused = [
+            EntryCodec(6, digest_type, b"pw").encode(FIRST + at, FIRST + at - 1, 9 * at, payload),
+            codec.encode(FIRST + at + 1, FIRST + at - 1, 9 * at, payload),
+            codec.encode(FIRST, -1, 9 * at, payload) if at else b"",
+            good[at][: codec.overhead - 1],
+            b"",
+        ]
+        if digest_type is not DigestType.DUMMY:
+            refused += [changed(good[at], 16), changed(good[at], 32), changed(good[at], len(good[at]) - 1), good[at] + b"x"]
+        for body in refused:
+            found = all_at_once(codec, [*good[:at], body, *good[at + 1 :]])
+            assert found == one_by_one(codec, [*good[:at], body])
+            assert len(found[0]) == at
+            assert f"ledger 5, entry {FIRST + at}: " in found[1]
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("digest_type", TYPES)
+def test_many_entries_cut_short_give_those_that_are_whole(digest_type: DigestType, sizes: list[int]) -> None:
+    codec = EntryCodec(5, digest_type, b"pw")
+    bodies = bodies_of(codec, sizes)
+    data = packed(bodies)
+    ends = [len(packed(bodies[:count])) for count in range(7)]
+    for end in range(len(data)):
+        # What was cut off is there, but behind the end.
+        entries, _, mismatch = codec.decode_all(data, 0, end, FIRST, 100)
+        whole = max(count for count in range(7) if ends[count] <= end)
+        assert entries == one_by_one(codec, bodies[:whole])[0]
+        assert (mismatch is None) is (ends[whole] == end)
+        if mismatch is not None:
+            assert f"entry {FIRST + whole}: its bytes end in the middle" in str(mismatch)
 
 
 def test_explicit_lac_records_that_cannot_be_are_refused() -> None:
