@@ -21,7 +21,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         if reached + 20 <= end and len(entries) < most:
             its_ledger, its_id = struct.unpack_from(">qq", data, reached + 4)
             named = EntryCodec(its_ledger, self.digest_type, b"")
-            reached = plain(named, data, reached, end, its_id, most - len(entries), entries)
+            others: list[Entry] = []
+            reached = plain(named, data, reached, end, its_id, most - len(entries), others)
+            entries += others
         return reached
 
     patch(EntryCodec, "_decode_crc32c", as_they_say)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
@@ -33,6 +33,7 @@ _unpack_header = ENTRY_HEADER.unpack_from
 _pack_u32 = Struct(">I").pack
 _unpack_crc32c_head = Struct(">32sI").unpack_from
 _unpack_size = Struct(">I").unpack_from
+_unpack_sized_crc32c_head = Struct(">I32sI").unpack_from
 _SIZE_BYTES = 4
 _new_entry = object.__new__
 _CRC32C_START = HEADER_BYTES + 4
@@ -177,7 +178,13 @@ class EntryCodec:
                 entry_id, f"{len(body)} bytes are fewer than header and digest ({start} bytes with {self.digest_type.name})"
             )
         payload = body[start:]
-        if self._digest(body[:HEADER_BYTES], payload) != body[HEADER_BYTES:start]:
+        if self._is_crc32c:
+            # In line, as in `encode`.
+            header, stored = _unpack_crc32c_head(body)
+            is_right = _crc32c_extend(_crc32c_value(header), payload) == stored
+        else:
+            is_right = self._digest(body[:HEADER_BYTES], payload) == body[HEADER_BYTES:start]
+        if not is_right:
             raise self._mismatch(entry_id, f"the {self.digest_type.name} digest does not match its bytes, or the password differs")
         found_ledger, found_entry, last_add_confirmed, length = _unpack_header(body)
         if found_ledger != self.ledger_id:
@@ -216,42 +223,28 @@ class EntryCodec:
         """`decode_all` for the default digest, one loop without calls between functions: most of what it costs to catch up.
 
         Args:
-            entries: where the good ones go.
+            entries: where the good ones go; empty.
 
         Returns:
             where the first stands that is not good; else where they end.
         """
-        ledger_id, behind, view = self.ledger_id, entry_id + most, memoryview(data)
+        parts, reached = _crc32c_parts(data, position, end, most)
+        ledger_id = self.ledger_id
         append, new, value, extend = entries.append, _new_entry, _crc32c_value, _crc32c_extend
-        while entry_id < behind and position + _SIZE_BYTES <= end:
-            size = _unpack_size(data, position)[0]
-            step = _SIZE_BYTES + size
-            count = min((end - position) // step, behind - entry_id)
-            if size < _CRC32C_START or not count:
-                return position
-            if count > 1 and _unpack_size(data, position + step)[0] == size:
-                # Entries of one size are taken apart by an iterator inside the interpreter.
-                found = Struct(f">I32sI{size - _CRC32C_START}s").iter_unpack(view[position : position + count * step])
-            else:
-                start = position + _SIZE_BYTES
-                found = iter(((size, *_unpack_crc32c_head(data, start), data[start + _CRC32C_START : start + size]),))
-            for its_size, header, stored, payload in found:
-                if its_size != size:
-                    break
-                its_ledger, its_id, last_add_confirmed, length = _unpack_header(header)
-                if its_ledger != ledger_id or its_id != entry_id or extend(value(header), payload) != stored:
-                    return position
-                # As `Entry(...)` makes it, which takes longer.
-                entry = new(Entry)
-                entry.ledger_id = ledger_id
-                entry.entry_id = entry_id
-                entry.last_add_confirmed = last_add_confirmed
-                entry.length = length
-                entry.payload = payload
-                append(entry)
-                entry_id += 1
-                position += step
-        return position
+        for header, stored, payload in parts:
+            its_ledger, its_id, last_add_confirmed, length = _unpack_header(header)
+            if its_ledger != ledger_id or its_id != entry_id or extend(value(header), payload) != stored:
+                return position + sum([_SIZE_BYTES + _CRC32C_START + len(entry.payload) for entry in entries])
+            # As `Entry(...)` makes it, which takes longer.
+            entry = new(Entry)
+            entry.ledger_id = ledger_id
+            entry.entry_id = entry_id
+            entry.last_add_confirmed = last_add_confirmed
+            entry.length = length
+            entry.payload = payload
+            append(entry)
+            entry_id += 1
+        return reached
 
     def encode_lac(self, last_add_confirmed: int) -> bytes:
         """The signed record of an explicit last add confirmed."""
@@ -280,6 +273,28 @@ class EntryCodec:
     def _mismatch(self, entry_id: int | None, what: str) -> DigestMismatch:
         name = "last entry" if entry_id is None else f"entry {entry_id}"
         return DigestMismatch(f"ledger {self.ledger_id}, {name}: {what}; read another replica and scrub this one")
+
+
+def _crc32c_parts(data: bytes, position: int, end: int, most: int) -> tuple[Iterable[tuple[bytes, int, bytes]], int]:
+    """Header, digest and payload of each of at most `most` entries behind their sizes, and where they end: before one that cannot be."""
+    if end - position >= _SIZE_BYTES + _CRC32C_START:
+        size = _unpack_size(data, position)[0]
+        step = _SIZE_BYTES + size
+        count = min((end - position) // step, most)
+        stop = position + count * step
+        # Each byte of the size is the same for all of them.
+        if size >= _CRC32C_START and all(data[at:stop:step] == data[at : at + 1] * count for at in range(position, position + _SIZE_BYTES)):
+            # They are taken apart by an iterator inside the interpreter.
+            return Struct(f">4x32sI{size - _CRC32C_START}s").iter_unpack(memoryview(data)[position:stop]), stop
+    found: list[tuple[bytes, int, bytes]] = []
+    while position + _SIZE_BYTES + _CRC32C_START <= end and len(found) < most:
+        size, header, stored = _unpack_sized_crc32c_head(data, position)
+        stop = position + _SIZE_BYTES + size
+        if size < _CRC32C_START or stop > end:
+            break
+        found.append((header, stored, data[position + _SIZE_BYTES + _CRC32C_START : stop]))
+        position = stop
+    return found, position
 
 
 def _has_right_crc32c(body: bytes) -> bool:
