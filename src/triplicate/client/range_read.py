@@ -77,6 +77,9 @@ class RangeRead:
         """(first, behind the last, who delivered what was before) of what batches left out."""
         self._results: list[Entry | None] = [None] * (last - first + 1)
         self._missing = last - first + 1
+        self._segment = range(0)
+        self._first_replicas: list[str] = []
+        """Of the entries of `_segment`."""
         self._outstanding = 0
         self._batches_out = 0
         self._received = 0
@@ -97,7 +100,7 @@ class RangeRead:
                 self._ask_batch(*self._rests.popleft())
             elif self._singles and self._outstanding < window:
                 entry_id = self._singles.popleft()
-                self._ask(entry_id, replicas_of(self._metadata, entry_id)[0])
+                self._ask(entry_id, self._first_replica(entry_id))
             elif self._next < self._last and self._batches.fits(self._metadata):
                 if self._batches_out + len(self._rests) >= BATCHES_AT_A_TIME:
                     break
@@ -107,7 +110,7 @@ class RangeRead:
                 self._ask_batch(first, stop, "")
             elif self._next <= self._last and self._outstanding < window:
                 entry_id, self._next = self._next, self._next + 1
-                self._ask(entry_id, replicas_of(self._metadata, entry_id)[0])
+                self._ask(entry_id, self._first_replica(entry_id))
             else:
                 break
 
@@ -149,6 +152,15 @@ class RangeRead:
                 self._failed[bookie_id] = None
 
     # Single entries.
+
+    def _first_replica(self, entry_id: int) -> str:
+        """The first of `replicas_of`, from a table that holds for a segment."""
+        if entry_id not in self._segment:
+            ensemble = self._metadata.ensemble_of(entry_id)
+            sets = write_sets(len(ensemble), self._metadata.write_quorum)
+            self._first_replicas = [ensemble[positions[0]] for positions in sets]
+            self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
+        return self._first_replicas[entry_id % len(self._first_replicas)]
 
     def _ask(self, entry_id: int, bookie_id: str) -> None:
         try:

@@ -47,6 +47,7 @@ _WORD = Struct(">I")
 _IDS = Struct(">qq")
 _ADD_IDS_OFFSET = _WORD.size + MASTER_KEY_BYTES
 _READ = Struct(">Iqq")
+_FRAMED_READ = Struct(">IIqq")
 _BATCH_READ = Struct(">Iqqqiq")
 _ANSWER = Struct(">IIqq")
 _BATCH_ANSWER = Struct(">IIqqq")
@@ -72,8 +73,8 @@ def header_word(operation: int, flags: int = 0, version: int = CURRENT_VERSION) 
     return operation if version == 0 else version << 24 | operation << 16 | flags
 
 
-_READ_ANSWER_WORD = header_word(READ)
-_BATCH_ANSWER_WORD = header_word(BATCH_READ)
+_READ_WORD = header_word(READ)
+_BATCH_READ_WORD = header_word(BATCH_READ)
 
 
 def split_header(body: bytes) -> tuple[int, int, int]:
@@ -134,6 +135,8 @@ def _encode_add(request: AddRequest) -> bytes:
 def _encode_read(request: ReadRequest) -> bytes:
     if request.previous_lac is not None or request.timeout_ms is not None or request.piggyback:
         raise ArgumentError("previous_lac, timeout_ms and piggyback: protocol version 2 has no long poll; send the read over version 3")
+    if not (request.fence or request.high_priority):
+        return _FRAMED_READ.pack(_READ.size, _READ_WORD, request.ledger_id, request.entry_id)
     flags = (FLAG_FENCE if request.fence else 0) | (FLAG_HIGH_PRIORITY if request.high_priority else 0)
     return encode_frame(_READ.pack(header_word(READ, flags), request.ledger_id, request.entry_id) + _fencing_key(request))
 
@@ -333,9 +336,9 @@ def decode_answer(buffer: bytes, position: int, end: int) -> Response | BatchAns
     """`decode_response` of a body that stands in a buffer; entries of a batch are not copied out of it. Raises as `decode_response`."""
     if end - position >= _ANSWER.size:
         word, code, ledger_id, entry_id = _ANSWER.unpack_from(buffer, position)
-        if word == _READ_ANSWER_WORD and not code:
+        if word == _READ_WORD and not code:
             return ReadResponse(Status.OK, ledger_id, entry_id, buffer[position + _ANSWER.size : end])
-        if word == _BATCH_ANSWER_WORD:
+        if word == _BATCH_READ_WORD:
             return _batch_answer_at(buffer, position, end)
     response = decode_response(buffer[position:end])
     if isinstance(response, BatchReadResponse):
