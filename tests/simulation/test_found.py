@@ -222,6 +222,18 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
     assert all(violation.startswith("space: ") for violation in result.violations)
 
 
+def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slowed_down() -> None:
+    """The simulator: what a worker begins while its disk is slow takes as long as is reckoned then, though the disk is quick again; a flush
+    of 41 s kept garbage collection waiting until after the time allowed (seed 23118 of its day)."""
+    slow = Strike("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
+    load = LedgerLoad(
+        writers=("plain",) * 4, entries=20, pause_mean_s=0.05, close_share=1.0, zombie_share=0.0, probe_pause_s=5.0, clears=True
+    )
+    result = run_seed(1, Plan("ledgers", load, (slow,), 5.0, storage=Storage(gc_interval_s=1.0)))
+    assert result.ok, str(result)
+    assert result.counts["clearances"]
+
+
 def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:
     """The watch found no session to move to and returned, the tail called it again at once, and virtual time never went on."""
     schedule = Schedule()

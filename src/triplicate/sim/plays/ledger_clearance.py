@@ -44,9 +44,10 @@ class Clearance:
         elif not shelf.gone_s:
             return
         bound_s = allowed_s(stage.plan, len(shelf.gone_s))
-        began_s = stage.time()
         left = [node for node in stage.cluster.bookies.values() if not node.lost and not node.rotten]
-        why: dict[str, str] = {}
+        # What a worker began while its disk was slow takes as long as was reckoned then, and answers nothing before it has ended.
+        why = {node.name: await self._what_is_left(node) for node in left}
+        began_s = stage.time()
         while left and stage.time() <= began_s + bound_s:
             why = {node.name: await self._what_is_left(node) for node in left}
             left = [node for node in left if why[node.name]]
