@@ -10,4 +10,4 @@ TESTS = ["tests/unit/bookie/test_rebuild_index.py::test_the_old_index_comes_back
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie import rebuild
 
-    patch(rebuild, "_put_back", lambda disk, path: None)
+    patch(rebuild, "put_back", lambda disk, path: None)

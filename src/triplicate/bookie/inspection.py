@@ -319,9 +319,9 @@ class Inspection:
 
     def _try_journal(self, disk: Disk, current: str, *, opens: bool = False) -> int:
         """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
-        for number, path in numbered_files(disk, current, JOURNAL_SUFFIX).items():
+        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
             # Before the mark too: a start deletes these files, and should not those of a newer release, or of another bookie.
-            _look_at_header(disk, path, JOURNAL_MAGIC, number, self._identity)
+            _look_at_header(disk, path, JOURNAL_MAGIC, None, self._identity)
         journal = self._journal(disk, current)
         mark = journal.read_mark()
         for _ in journal.replay(mark):
@@ -433,8 +433,12 @@ def _ledgers(index: Index) -> Iterator[int]:
         after = page[-1]
 
 
-def _look_at_header(disk: Disk, path: str, magic: bytes, number: int, ours: FileIdentity) -> bool:
+def _look_at_header(disk: Disk, path: str, magic: bytes, number: int | None, ours: FileIdentity) -> bool:
     """Whether it can be read; if not, who knows what stands behind it judges.
+
+    Args:
+        number: as the name says; None for a journal file. A crash may give one that was to be used again, under the next number, the name
+            back that it had before the mark; of those behind the mark the replay asks.
 
     Raises:
         FormatError: of a newer release. WrongCluster: another bookie's file. CorruptionError: its name says another number.
@@ -486,8 +490,8 @@ def look_at_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) 
         mark = join(current, MARK_NAME)
         if disk.exists(mark):
             decode_mark(read_file(disk, mark), mark)
-        for number, path in numbered_files(disk, current, JOURNAL_SUFFIX).items():
-            _look_at_header(disk, path, JOURNAL_MAGIC, number, identity)
+        for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
+            _look_at_header(disk, path, JOURNAL_MAGIC, None, identity)
     for number, path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).items():
         _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, identity)
 

@@ -89,3 +89,19 @@ def test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is(
         assert [(await client.read(5, entry_id)).status for entry_id in range(10)] == [Status.OK] * 10
 
     run_rig(body, flush_interval_s=3600.0)
+
+
+def test_a_journal_file_before_the_mark_may_have_its_next_number_and_its_old_name() -> None:
+    """It was to be used again: its header is written anew before it is renamed, and a crash may take back the name that it had in between."""
+
+    async def body(rig: Rig) -> None:
+        await add_all(await rig.connect(), 5, 0, 9)
+        await rig.bookie.storage.flush()
+        rig.node.crash(keep_unsynced=True)
+        identity = rig.bookie.storage.stored._identity
+        put(rig, OLDER_JOURNAL, encode_file_header(JOURNAL_MAGIC, FileIdentity(identity.bookie_id, identity.instance_id, 9)))
+        await rig.node.start()
+        client = await rig.connect()
+        assert [(await client.read(5, entry_id)).status for entry_id in range(10)] == [Status.OK] * 10
+
+    run_rig(body, flush_interval_s=3600.0)

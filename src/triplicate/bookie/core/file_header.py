@@ -89,12 +89,12 @@ def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
     return FileIdentity(known["bookie_id"], known["instance_id"], known["number"], known["incarnation"], fields)
 
 
-def check_owner(found: FileIdentity, ours: FileIdentity, number: int, magic: bytes, path: str) -> None:
+def check_owner(found: FileIdentity, ours: FileIdentity, number: int | None, magic: bytes, path: str) -> None:
     """See that a file is this bookie's own, and has the name that it was given.
 
     Args:
         ours: the bookie's own identity, whatever its number.
-        number: as the file's name says.
+        number: as the file's name says; None where it need not be that of the header.
         magic: what the file is, and its path: for messages.
 
     Raises:
@@ -105,5 +105,5 @@ def check_owner(found: FileIdentity, ours: FileIdentity, number: int, magic: byt
             f"{path}: {_KINDS[magic]} of bookie {found.bookie_id} in cluster {found.instance_id}, not of {ours.bookie_id} in "
             f"{ours.instance_id}: move the file to the bookie that wrote it, or give this bookie the directory that is its own"
         )
-    if found.number != number:
+    if number is not None and found.number != number:
         raise CorruptionError(f"{path}: the file says that it is number {found.number}: it was renamed; give it its name back")
