@@ -92,7 +92,7 @@ def test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is(
 
 
 def test_a_journal_file_before_the_mark_may_have_its_next_number_and_its_old_name() -> None:
-    """It was to be used again: its header is written anew before it is renamed, and a crash may take back the name that it had in between."""
+    """It was to be used again: its header is written before it is renamed, and a crash may take back the name that it had in between."""
 
     async def body(rig: Rig) -> None:
         await add_all(await rig.connect(), 5, 0, 9)
