@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, add_all, check_all
-from tests.unit.bookie.test_rebuild_index import rebuild
-from triplicate.errors import CorruptionError, TriplicateError
+from tests.unit.bookie.test_rebuild_index import rebuild, rebuilt_up_to
+from triplicate.errors import CorruptionError
 
 LOST = f"{LEDGERS}/0000000000000001.entries"
 AWAY = f"{LEDGERS}/away"
@@ -25,29 +23,6 @@ async def filled(rig: Rig) -> None:
     await add_all(await rig.connect(), 6, 0, 9)
     await rig.bookie.storage.flush()
     rig.node.crash(keep_unsynced=True)
-
-
-async def rebuilt_up_to(rig: Rig, step: int, *, powered: bool) -> bool:
-    """Rebuild on a disk that is gone after so many operations, and take the power with it or not; whether that was the end of it."""
-    operations = 0
-
-    def fail(kind: str, path: str) -> None:
-        nonlocal operations
-        operations += 1
-        if operations > step:
-            raise OSError(5, "pulled", path)
-
-    rig.disk.before_operation = fail
-    try:
-        async with asyncio.timeout(20):
-            await rebuild(rig)
-    except (TriplicateError, OSError):
-        return False
-    finally:
-        rig.disk.before_operation = None
-        if not powered:
-            rig.disk.crash()
-    return True
 
 
 def move(rig: Rig, source: str, target: str) -> None:
@@ -68,7 +43,10 @@ def test_what_the_old_index_knew_is_still_known(powered: bool) -> None:
         async def body(rig: Rig, step: int = step) -> bool:
             nonlocal taken_back
             await filled(rig)
-            if await rebuilt_up_to(rig, step, powered=powered):
+            whole = await rebuilt_up_to(rig, step)
+            if not powered:
+                rig.disk.crash()
+            if whole:
                 return True
             move(rig, LOST, AWAY)
             if step % 2:

@@ -27,6 +27,27 @@ async def rebuild(rig: Rig, *, lost_accepted: bool = False, **changes: object) -
         host.crash(keep_unsynced=True)
 
 
+async def rebuilt_up_to(rig: Rig, step: int) -> bool:
+    """Rebuild on a disk that is gone after so many operations; whether that was the end of it."""
+    operations = 0
+
+    def fail(kind: str, path: str) -> None:
+        nonlocal operations
+        operations += 1
+        if operations > step:
+            raise OSError(5, "pulled", path)
+
+    rig.disk.before_operation = fail
+    try:
+        async with asyncio.timeout(20):
+            await rebuild(rig)
+    except (EnvironmentFault, OSError):
+        return False
+    finally:
+        rig.disk.before_operation = None
+    return True
+
+
 async def filled(rig: Rig) -> None:
     client = await rig.connect()
     await add_all(client, 5, 0, 9)
@@ -107,20 +128,7 @@ def test_an_interrupted_rebuild_is_made_good_by_the_next_start() -> None:
 
         async def body(rig: Rig, step: int = step) -> None:
             await filled(rig)
-            operations = 0
-
-            def fail(kind: str, path: str) -> None:
-                nonlocal operations
-                operations += 1
-                if operations > step:
-                    raise OSError(5, "pulled", path)
-
-            rig.disk.before_operation = fail
-            try:
-                async with asyncio.timeout(20):
-                    await rebuild(rig)
-            except (EnvironmentFault, OSError):
-                """As ordered."""
+            await rebuilt_up_to(rig, step)
             rig.disk.crash()
             await rig.node.start()
             client = await rig.connect()
