@@ -135,9 +135,10 @@ def test_entries_are_read_in_batches(cell: Cell) -> None:
             # However small the limit, one entry comes.
             assert reading.read_batch(3, 12, 1)[0] == expected(3, 3)[0], side.name
         else:
+            # Read first: BookKeeper's client refuses a batch where it would send it, and without a connection nobody hears of it.
+            assert reading.read(0, 11) == expected(0, 11), side.name
             with refused(sides.NOT_SUPPORTED):
                 reading.read_batch(0, 12, 1 << 20)
-            assert reading.read(0, 11) == expected(0, 11), side.name
         reading.close()
 
 
