@@ -35,7 +35,7 @@ interop-full: $(READY) ## The same with a client of the oldest release as well
 	@$(BIN)/python scripts/compatibility.py interop-full
 
 lint: $(READY) ## Check style, types and the rules of the house
-	@$(BIN)/python scripts/run_tests.py lint types house
+	@$(BIN)/python scripts/run_tests.py lint format types house
 
 mutants: $(READY) ## Break the code on purpose, one way at a time, and see a test turn red; SIM=1: and a seed of the simulator
 	@$(BIN)/python tests/mutants/run.py

@@ -72,6 +72,7 @@ def parts() -> list[Part]:
         Part("house", folders=("tests/house",)),
         Part("fuzz", folders=("tests/fuzz",)),
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
+        Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),

@@ -95,7 +95,7 @@ def _metadata_texts() -> Iterator[bytes]:
     for end in (b"", b"\n5\tCLOSED", b"\n-102\tCLOSED"):
         yield head + b"1\n2\n3\n10\n0\tbk1:3181\tbk2:3181\tbk3:3181" + end
     text = b'quorumSize: 2\nensembleSize: 1\nlength: 0\nstate: OPEN\nsegment {\n  ensembleMember: "bk1:3181"\n  firstEntryId: 0\n}\n'
-    yield head + b"2\n" + text.replace(b"ensembleSize: 1", b"ensembleSize: 2").replace(b"bk1", b"bk1:3181\"\n  ensembleMember: \"bk2")
+    yield head + b"2\n" + text.replace(b"ensembleSize: 1", b"ensembleSize: 2").replace(b"bk1", b'bk1:3181"\n  ensembleMember: "bk2')
     yield head + b"2\n" + text.replace(b"quorumSize: 2", b"quorumSize: 1") + b'digestType: CRC32C\npassword: "x"\nackQuorumSize: 1\n'
 
 

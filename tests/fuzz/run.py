@@ -88,9 +88,7 @@ def measure(folder: Path) -> dict[str, float]:
     answer = folder / "coverage.json"
     answer.unlink(missing_ok=True)
     environment = {**os.environ, "COVERAGE_FILE": str(folder / ".coverage")}
-    subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.replay", str(folder / "corpus"), str(answer)], cwd=ROOT, env=environment, check=True
-    )
+    subprocess.run([sys.executable, "-m", "tests.fuzz.replay", str(folder / "corpus"), str(answer)], cwd=ROOT, env=environment, check=True)
     measured: dict[str, list[int]] = json.loads(answer.read_text(encoding="utf-8"))
     figures = {name: 100.0 * reached / lines for name, (reached, lines) in measured.items()}
     both = [measured[name] for name in DECODERS]

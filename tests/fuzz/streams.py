@@ -311,4 +311,3 @@ def _is_plain_v3_answer(body: bytes, message: Any) -> bool:
 def _wrapped(number: int) -> int:
     """Into 64 bits with a sign."""
     return (number + 2**63) % 2**64 - 2**63
-

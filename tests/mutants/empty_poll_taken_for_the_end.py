@@ -22,5 +22,3 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             self._ready.append(entry)
 
     patch(Tail, "_wait", ends)
-
-

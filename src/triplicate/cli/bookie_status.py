@@ -174,11 +174,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     index = facts.get("index")
     if index is not None:
         yield "entry logs", f"{index['entry_logs']} files, {size_text(index['entry_log_bytes'])}"
-        unfinished = "" if index["complete"] else "; unfinished, a start makes it anew"
-        yield "index", index["problem"] or (
-            f"{index['ledgers']} ledgers, {index['kept_fences']} fences of deleted ones; flush {index['flush']}, version "
-            f"{index['version']}, {size_text(index['size_bytes'])}{unfinished}"
-        )
+        yield "index", index["problem"] or _index_text(index)
         yield "trash", f"{index['trash_ledgers']} ledgers, {size_text(index['trash_bytes'])}"
     elif "directories" in facts:
         yield "index", "in use by the running bookie"
@@ -191,6 +187,14 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "memory_bound_bytes" in facts:
         yield "memory, sum of the bounds", size_text(facts["memory_bound_bytes"])
     yield "seen", time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _index_text(index: Mapping[str, Any]) -> str:
+    unfinished = "" if index["complete"] else "; unfinished, a start makes it anew"
+    return (
+        f"{index['ledgers']} ledgers, {index['kept_fences']} fences of deleted ones; flush {index['flush']}, version "
+        f"{index['version']}, {size_text(index['size_bytes'])}{unfinished}"
+    )
 
 
 def _directory_text(directory: Mapping[str, Any]) -> str:

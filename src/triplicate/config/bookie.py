@@ -116,9 +116,7 @@ class BookieSettings:
         high=32 * MIB,
         bookkeeper="nettyMaxFrameSizeBytes",
     )
-    connections: int = setting(
-        4_000, "Connections that may be open; more are closed at once.", unit="connections", low=1, high=1_000_000
-    )
+    connections: int = setting(4_000, "Connections that may be open; more are closed at once.", unit="connections", low=1, high=1_000_000)
     unfinished_frames_bytes: int = setting(
         32 * MIB,
         "Memory for frames that have not arrived completely, of all connections, and as much for what has not got a place there yet; "
@@ -149,9 +147,7 @@ class BookieSettings:
         high=1_000_000,
         bookkeeper="maxPendingReadRequestsPerThread",
     )
-    reads_outstanding_total: int = setting(
-        20_000, "The same for all connections together.", unit="requests", low=1, high=10_000_000
-    )
+    reads_outstanding_total: int = setting(20_000, "The same for all connections together.", unit="requests", low=1, high=10_000_000)
     turn_requests: int = setting(
         512,
         "Requests other than adds that one connection is served before others have their turn.",

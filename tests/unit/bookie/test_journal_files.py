@@ -301,9 +301,7 @@ async def check_all(rig: Rig, last: int) -> None:
 
 
 def journal_inodes(rig: Rig) -> dict[str, int]:
-    return {
-        name: id(rig.disk.names.live[f"{CURRENT}/{name}"]) for name in rig.files(CURRENT) if name.endswith((".journal", ".spare"))
-    }
+    return {name: id(rig.disk.names.live[f"{CURRENT}/{name}"]) for name in rig.files(CURRENT) if name.endswith((".journal", ".spare"))}
 
 
 def spares(rig: Rig) -> list[str]:
