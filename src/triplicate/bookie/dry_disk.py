@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -128,6 +129,8 @@ class DryDisk:
         """What may still be written into a directory, bytes."""
         self._files: dict[str, DryData | None] = {}
         """Files opened or made here; None: deleted."""
+        self._made: set[str] = set()
+        """Directories made here."""
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
         data = self._files.get(path)
@@ -150,7 +153,7 @@ class DryDisk:
         directory = path.rpartition("/")[0]
         room = self._room.get(directory)
         if room is None:
-            room, _ = self._below.free_space(directory)
+            room, _ = self.free_space(directory)
             if self._below.exists(f"{directory}/{self._given_up}"):
                 reserve = self._below.open(f"{directory}/{self._given_up}", readonly=True)
                 room += reserve.size()
@@ -181,7 +184,7 @@ class DryDisk:
 
     def names(self, path: str) -> list[str]:
         prefix = path.rstrip("/") + "/"
-        found = dict.fromkeys(self._below.names(path))
+        found = dict.fromkeys([] if path in self._made else self._below.names(path))
         for name, data in self._files.items():
             if name.startswith(prefix) and "/" not in name[len(prefix) :]:
                 if data is None:
@@ -190,7 +193,9 @@ class DryDisk:
                     found[name[len(prefix) :]] = None
         return sorted(found)
 
-    def mkdir(self, path: str) -> None: ...
+    def mkdir(self, path: str) -> None:
+        if not self._below.exists(path):
+            self._made.add(path)
 
     def rename(self, source: str, target: str) -> None:
         self.open(source)
@@ -207,6 +212,9 @@ class DryDisk:
     def sync_directory(self, path: str) -> None: ...
 
     def free_space(self, path: str) -> tuple[int, int]:
+        # A directory that was made here has the space of the one that it would be in.
+        while not self._below.exists(path):
+            path = posixpath.dirname(path) or "."
         return self._below.free_space(path)
 
     def log_device(

@@ -189,9 +189,14 @@ class Inspection:
     # Problems.
 
     def problems(self) -> Iterator[TriplicateError]:
-        """What would keep the bookie from starting on its data, or from telling what it holds. Goes through all of it."""
+        """What would keep the bookie from starting on its data, or from telling what it holds. Goes through all of it.
+
+        Directories that are not there count as made: a start makes those of a new bookie. That another misses one `Directories` tells.
+        """
         disk = DryDisk(self._host.disk, given_up=RESERVE_NAME)
         try:
+            for directory in self.directories.configured:
+                disk.mkdir(join(directory, CURRENT))
             marked_flush = 0
             for directory in self._settings.journal_directories:
                 try:

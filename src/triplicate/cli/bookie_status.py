@@ -39,8 +39,10 @@ METRICS = {
     "bookie_ledger_dir_warning": "disk warning",
     "bookie_reserve_bytes": "bytes in reserve",
     "bookie_gc_ACTIVE_LEDGER": "ledgers at the last collection",
+    "bookie_gc_TRASH_LEDGERS": "ledgers in the trash",
+    "bookie_gc_TRASH_SPACE_BYTES": "bytes in the trash",
 }
-"""Figures that one screen shows, and what they are called there; what the trash holds is shown beside them."""
+"""Figures that one screen shows, and what they are called there."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -88,6 +90,9 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
             f"nothing is known of bookie {bookie_id} here: give --metadata URI, or --config with the directories "
             f"({', '.join(directory.path for directory in found.directories)} are not there)"
         )
+    elif not facts["cluster"]["known"] and facts["cluster"]["registered"] == "no":
+        names = ", ".join(facts["cluster"]["known_bookies"]) or "none"
+        raise ConfigError(f"the cluster knows no bookie {bookie_id}: correct bookie.bookie_id; there are: {names}")
     port = configuration.get(ProcessSettings).metrics_port
     if port and not offline:
         facts["metrics"] = read_metrics(port)
@@ -108,6 +113,7 @@ async def ask_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> d
     facts: dict[str, Any] = {
         "instance_id": cluster.instance_id,
         "known": cookie is not None,
+        "known_bookies": await cluster.cookies.bookie_ids(),
         "incarnation": incarnation.number,
         "visited": incarnation.visited,
         "registered": "no",
@@ -130,7 +136,7 @@ async def ask_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> d
 
 
 def read_metrics(port: int) -> dict[str, float] | str:
-    """The figures of `METRICS` and those of the trash, or why there are none."""
+    """The figures of `METRICS`, or why there are none."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=METRICS_TIMEOUT_S) as answer:
             text = answer.read().decode()
@@ -139,7 +145,7 @@ def read_metrics(port: int) -> dict[str, float] | str:
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
-        if name in METRICS or (not line.startswith("#") and "trash" in name.lower()):
+        if name in METRICS:
             found[name] = float(value)
     return found
 
@@ -157,7 +163,8 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The screen."""
     cluster = facts.get("cluster")
     if cluster is not None:
-        yield "registered", cluster["registered"] + (f" at {cluster['address']}" if "address" in cluster else "")
+        stranger = "" if cluster["known"] else "; the cluster has no cookie of it"
+        yield "registered", cluster["registered"] + (f" at {cluster['address']}" if "address" in cluster else "") + stranger
         if "answers" in cluster:
             free = f", {size_text(cluster['free_bytes'])} of {size_text(cluster['total_bytes'])} free" if "free_bytes" in cluster else ""
             yield "answers", cluster["answers"] + free
@@ -183,7 +190,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "metrics", metrics
     elif metrics is not None:
         for name, value in metrics.items():
-            yield METRICS.get(name, name), f"{value:,.0f}"
+            yield METRICS[name], f"{value:,.0f}"
     if "memory_bound_bytes" in facts:
         yield "memory, sum of the bounds", size_text(facts["memory_bound_bytes"])
     yield "seen", time.strftime("%Y-%m-%d %H:%M:%S")

@@ -98,6 +98,7 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
     instance_id = cluster.instance_id if cluster is not None else ""
     inspection = Inspection(host, settings, bookie_id, instance_id)
     running = _running(inspection, settings)
+    is_new = False
     if cluster is not None:
         try:
             cookie, incarnation = await cluster.cookies.get(bookie_id), await cluster.incarnations.get(bookie_id)
@@ -107,6 +108,7 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
             if not incarnation.visited:
                 findings.append(Finding("metadata", REMARK, _unvisited(bookie_id, incarnation)))
             known = cookie[0] if cookie is not None else None
+            is_new = known is None
             problems = _problems(inspection, cluster, bookie_id, known, incarnation)
             findings += [Finding("directories", WRONG, one_line(error)) for error in problems]
     data: list[Finding] = []
@@ -115,7 +117,7 @@ async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: C
         data += [Finding("data", REMARK, text) for text in inspection.remarks]
         data += [Finding("data", REMARK, text) for text in _trash(inspection)]
     seen = {finding.text for finding in findings}
-    for each in machine_findings(settings, starts=not inspection.lacks_space):
+    for each in machine_findings(settings, starts=not inspection.lacks_space, makes=is_new):
         if one_line(each) not in seen:
             findings.append(Finding("machine", REMARK if isinstance(each, Remark) else WRONG, one_line(each)))
     if running:

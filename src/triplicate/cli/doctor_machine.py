@@ -9,7 +9,7 @@ import errno
 import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from triplicate.config import BookieSettings
@@ -27,19 +27,32 @@ class Remark(EnvironmentFault):
     """Worth knowing, and no reason not to start."""
 
 
-def machine_findings(settings: BookieSettings, *, starts: bool = True) -> Iterator[EnvironmentFault]:
+def machine_findings(settings: BookieSettings, *, starts: bool = True, makes: bool = False) -> Iterator[EnvironmentFault]:
     """Everything that is wrong or worth knowing.
 
     Args:
         starts: whether a bookie starts on a disk as full as it is.
+        makes: whether a start makes directories that are not there, as it does for a new bookie.
     """
     yield from _open_files(settings)
-    directories = [path for path in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)) if os.path.isdir(path)]
-    yield from _clock(directories)
-    for directory in directories:
-        yield from _space(directory, settings, starts=starts)
-        yield from _writing(directory, starts=starts)
-    yield from _one_disk(settings)
+    places = _places(settings, makes=makes)
+    yield from _clock(list(places))
+    for directory, place in places.items():
+        yield from _space(directory, place, settings, starts=starts)
+        yield from _writing(directory, place, starts=starts)
+    yield from _one_disk(places)
+
+
+def _places(settings: BookieSettings, *, makes: bool) -> dict[str, str]:
+    """Where the files of each directory are, or where it would be made."""
+    places: dict[str, str] = {}
+    for directory in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)):
+        if makes or os.path.isdir(directory):
+            place = os.path.join(directory, "current")
+            while not os.path.exists(place):
+                place = os.path.dirname(place) or "."
+            places[directory] = place
+    return places
 
 
 def _open_files(settings: BookieSettings) -> Iterator[EnvironmentFault]:
@@ -63,8 +76,8 @@ def _clock(directories: list[str]) -> Iterator[EnvironmentFault]:
             yield Remark(f"{directory}: files from {newest - now:.0f} s in the future: the clock was set back, or is wrong: set it")
 
 
-def _space(directory: str, settings: BookieSettings, *, starts: bool) -> Iterator[EnvironmentFault]:
-    facts = os.statvfs(directory)
+def _space(directory: str, place: str, settings: BookieSettings, *, starts: bool) -> Iterator[EnvironmentFault]:
+    facts = os.statvfs(place)
     total, free = facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize
     used = 1.0 - free / total if total else 1.0
     for limit, what in ((settings.disk_usage_threshold, "starts read-only"), (settings.disk_usage_warn_threshold, "warns")):
@@ -74,12 +87,10 @@ def _space(directory: str, settings: BookieSettings, *, starts: bool) -> Iterato
             return
 
 
-def _writing(directory: str, *, starts: bool) -> Iterator[EnvironmentFault]:
+def _writing(directory: str, place: str, *, starts: bool) -> Iterator[EnvironmentFault]:
     """Whether a file can be written and synced."""
-    current = os.path.join(directory, "current")
-    where = current if os.path.isdir(current) else directory
     try:
-        descriptor = os.open(where, os.O_TMPFILE | os.O_RDWR, 0o600)
+        descriptor = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
             yield Remark(f"{directory}: whether syncs work was not tried, since this file system has no files without a name")
@@ -98,11 +109,10 @@ def _writing(directory: str, *, starts: bool) -> Iterator[EnvironmentFault]:
         os.close(descriptor)
 
 
-def _one_disk(settings: BookieSettings) -> Iterator[EnvironmentFault]:
+def _one_disk(places: Mapping[str, str]) -> Iterator[EnvironmentFault]:
     devices: dict[int, list[str]] = {}
-    for directory in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)):
-        if os.path.isdir(directory):
-            devices.setdefault(os.stat(directory).st_dev, []).append(directory)
+    for directory, place in places.items():
+        devices.setdefault(os.stat(place).st_dev, []).append(directory)
     for shared in devices.values():
         if len(shared) > 1:
             yield Remark(f"{', '.join(shared)} are on one disk: flushes slow the journal there; give the journal a disk of its own")

@@ -1,0 +1,13 @@
+"""The doctor calls directories wrong that a new bookie does not have yet, and that its start makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.dry_disk import DryDisk
+
+TESTS = ["tests/unit/cli/test_new_bookie.py::test_all_is_well_with_directories_that_a_start_makes"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(DryDisk, "mkdir", lambda self, path: None)
