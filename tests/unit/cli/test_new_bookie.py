@@ -80,15 +80,22 @@ def test_all_is_well_with_directories_that_a_start_makes(new: NewBookie, there: 
     assert new.wrong() == []
 
 
-def test_directories_that_cannot_be_made_are_refused_by_both(new: NewBookie) -> None:
-    new.data.write_text("in the way")
+@pytest.mark.parametrize("in_the_way", ["all", "ledgers"])
+def test_directories_that_cannot_be_made_are_refused_by_both_and_none_is_made(new: NewBookie, in_the_way: str) -> None:
+    if in_the_way == "all":
+        new.data.write_text("in the way")
+    else:
+        new.data.mkdir()
+        (new.data / "deep").write_text("in the way")
+    before = sorted(new.data.parent.rglob("*"))
     wrong = new.wrong()
     with pytest.raises(EnvironmentFault) as refused:
         new.start_and_stop()
+    assert sorted(new.data.parent.rglob("*")) == before
     assert wrong[0] == one_line(refused.value)
     assert wrong == [
         f"{directory}: cannot be used (Not a directory): mount it, or make it writable for this user"
-        for directory in (*new.settings.journal_directories, *new.settings.ledger_directories)
+        for directory in (*(new.settings.journal_directories if in_the_way == "all" else ()), *new.settings.ledger_directories)
     ]
 
 
