@@ -10,10 +10,9 @@ Nothing is made or changed before all directories were looked at: a refusal leav
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Awaitable, Callable, Iterator
 
-from triplicate.bookie.files import join, make_directory, read_file, replace_file
+from triplicate.bookie.files import join, make_directory, nearest, read_file, replace_file
 from triplicate.config import BookieSettings
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, decode_cookie, encode_cookie
@@ -126,19 +125,13 @@ class Directories:
                 f"{incarnation}): mount the disks that were formatted then, or empty this one and run {REPLACE}"
             )
         if known is None:
-            self._look_above(directory)
+            # Where a missing directory is to be made something else may stand, which this raises as OSError.
+            self._disk.names(nearest(self._disk, join(directory, CURRENT)))
         if known is None and self.data_in(directory):
             yield WrongCluster(
                 f"{directory}: there is data, but the cluster knows no bookie {ours.bookie_id}: give back the bookie_id and the metadata "
                 "address that wrote it, or use an empty directory"
             )
-
-    def _look_above(self, directory: str) -> None:
-        """See that there is a directory in which a missing one can be made. Raises OSError: something else stands there."""
-        above = join(directory, CURRENT)
-        while not self._disk.exists(above):
-            above = posixpath.dirname(above) or "."
-        self._disk.names(above)
 
     def lock(self, *, make: bool) -> None:
         """Lock every directory; with `make` those that are missing are made. Blocks.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-import posixpath
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from triplicate.bookie.files import nearest
 from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
 
 Item = TypeVar("Item")
@@ -213,9 +213,7 @@ class DryDisk:
 
     def free_space(self, path: str) -> tuple[int, int]:
         # A directory that was made here has the space of the one that it would be in.
-        while not self._below.exists(path):
-            path = posixpath.dirname(path) or "."
-        return self._below.free_space(path)
+        return self._below.free_space(nearest(self._below, path))
 
     def log_device(
         self,

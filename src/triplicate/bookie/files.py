@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from triplicate.runtime import Disk
 
 
@@ -50,7 +52,15 @@ def make_directory(disk: Disk, path: str) -> None:
 
 
 def _parent(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[0] or "/"
+    # Of a name without a folder it is the working directory, which is synced for it as any other is.
+    return posixpath.dirname(path.rstrip("/") or "/") or "."
+
+
+def nearest(disk: Disk, path: str) -> str:
+    """The path, or what is nearest above it where it is not there."""
+    while not disk.exists(path):
+        path = _parent(path)
+    return path
 
 
 def numbered_files(disk: Disk, directory: str, suffix: str) -> dict[int, str]:

@@ -113,11 +113,12 @@ async def ask_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> d
     facts: dict[str, Any] = {
         "instance_id": cluster.instance_id,
         "known": cookie is not None,
-        "known_bookies": await cluster.cookies.bookie_ids(),
         "incarnation": incarnation.number,
         "visited": incarnation.visited,
         "registered": "no",
     }
+    if cookie is None:
+        facts["known_bookies"] = await cluster.cookies.bookie_ids()
     try:
         info = await cluster.bookies.resolve(bookie_id)
     except BookieUnavailable:
