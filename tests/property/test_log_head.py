@@ -17,9 +17,12 @@ from triplicate.log.core.head import (
     NODE_LIMIT_BYTES,
     TEXT_LIMIT,
     Archive,
+    Copies,
     Head,
     Owner,
     Page,
+    Purpose,
+    PurposeKind,
     Segment,
     SegmentState,
     closed_segment,
@@ -177,9 +180,9 @@ TestHead = Model.TestCase
 
 
 def test_thousands_of_segments_stay_within_the_limit_of_a_node() -> None:
-    nodes = Nodes(changes.new_head("id", "t", LogSettings(), 0))
     text = "x" * TEXT_LIMIT
-    big = Segment(2**62, 0, 1, 2**62, 2**62, 2**50, 2**50, SegmentState.CLOSED)
+    nodes = Nodes(changes.new_head("id", "t", LogSettings(), 0, Purpose(PurposeKind.DATABASE, text)))
+    big = Segment(2**62, 0, 1, 2**62, 2**62, 2**50, 2**50, SegmentState.CLOSED, reduced=Copies(1000, 1000))
     for _ in range(12):
         nodes.apply(changes.publish(nodes.head, [big] * 1000, "t" * 32))
 

@@ -3,7 +3,7 @@
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.log.core.changes import PageLimits
 from triplicate.log.core.encode import Columns
-from triplicate.log.core.head import Head, Owner, PublisherState, Segment, SegmentState
+from triplicate.log.core.head import USER, Copies, Head, Owner, PublisherState, Purpose, PurposeKind, Segment, SegmentState
 from triplicate.log.core.locate import Range
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, EntryView, Producer, decode_entry
 from triplicate.log.entries import LogEntry
@@ -17,7 +17,9 @@ from triplicate.log.writer import LogWriter
 __all__ = [
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
+    "USER",
     "Columns",
+    "Copies",
     "EntryView",
     "Head",
     "LogClientSettings",
@@ -31,6 +33,8 @@ __all__ = [
     "Producer",
     "Published",
     "PublisherState",
+    "Purpose",
+    "PurposeKind",
     "Range",
     "RangeReader",
     "Segment",

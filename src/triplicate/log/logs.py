@@ -8,7 +8,7 @@ from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.ledger import check_quorums
 from triplicate.log import publishing, ranges, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
-from triplicate.log.core.head import Head, Owner, PublisherState, Segment, check_text
+from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
@@ -38,15 +38,19 @@ class Logs:
         self.settings = settings if settings is not None else LogClientSettings()
         self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings, limits)
 
-    async def create(self, name: str, settings: LogSettings | None = None) -> Head:
+    async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
         """Make an empty log.
+
+        Args:
+            purpose: what the log belongs to.
 
         Raises:
             LogExists: the name is taken. ArgumentError: it cannot name a log, or the quorums contradict one another.
         """
         settings = settings if settings is not None else LogSettings()
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
-        return (await self._store.create(name, settings)).head
+        check_text("the name of what the log belongs to", purpose.name)
+        return (await self._store.create(name, settings, purpose)).head
 
     async def names(self) -> list[str]:
         """Names of all logs, sorted."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import BadVersion, ConnectionLost, LogExists, NodeExists, NoNode, NoSuchLog
 from triplicate.log.core.changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
-from triplicate.log.core.head import Head, Page, PageReference, Segment, decode_head, decode_page, encode_head, encode_page
+from triplicate.log.core.head import USER, Head, Page, PageReference, Purpose, Segment, decode_head, decode_page, encode_head, encode_page
 from triplicate.metadata import Check, Create, Operation, SetData, Tree, Watch, own
 from triplicate.runtime import Backoff, Host, fault_point, sleep
 
@@ -75,14 +75,14 @@ class HeadStore:
                     raise
                 await sleep(self.host.clock, backoff.next_s())
 
-    async def create(self, name: str, settings: LogSettings) -> Stored:
+    async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER) -> Stored:
         """Make the nodes of a new log.
 
         Raises:
             LogExists: the name is taken. ArgumentError: it is no name.
         """
         path = self.path(name)
-        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000)
+        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose)
         operations = [Create(path, encode_head(head)), Create(f"{path}/pages"), Create(f"{path}/publishers")]
         await self.persist(self._ensure_root)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from triplicate.client import Client
 from triplicate.config.log import LogSettings
 from triplicate.errors import FormatError, NodeExists, NoNode, SqlError
-from triplicate.log import Logs
+from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own
 from triplicate.replica import Candidate, candidates_of, leader_of
 
@@ -67,7 +67,7 @@ async def create_database(client: Client, name: str, settings: LogSettings | Non
     identity = client.host.entropy.stream("sql.database").randbytes(16)
     info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000)
     logs = logs or Logs(client)
-    await logs.create(info.log, settings)
+    await logs.create(info.log, settings, purpose=Purpose(PurposeKind.DATABASE, name))
     try:
         await tree.create(path, encode_info(info), parents=True)
     except NodeExists:

@@ -6,18 +6,25 @@ To make the samples of a new format version: ``python -m tests.golden.log.test_s
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from triplicate.config.log import LogSettings
+from triplicate.errors import FormatError
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import columns_of, encode_columns, encode_control
 from triplicate.log.core.head import (
     Archive,
+    Copies,
     Head,
     Owner,
     Page,
     PageReference,
     PublisherState,
+    Purpose,
+    PurposeKind,
     Segment,
     SegmentState,
     decode_head,
@@ -48,6 +55,11 @@ HEAD = Head(
     Segment(11, 1351), SEGMENTS, REFERENCES, LogSettings(roll_size_bytes=1 << 20, retain_age_s=3600.0, compression="zstd"),
     1_700_000_000_000,
 )  # fmt: skip
+REDUCED = replace(SEGMENTS[0], ledger_id=12, reduced=Copies(2, 2))
+HEAD_2 = replace(
+    HEAD, recent=(REDUCED, *SEGMENTS[1:]), open=Segment(11, 1351, reduced=Copies(2, 2)), purpose=Purpose(PurposeKind.DATABASE, "shop"),
+    past_time_us=1_600_000_000_000_000,
+)  # fmt: skip
 PUBLISHER = PublisherState(12, 1200, 1300, 1_700_000_000_000)
 OWNER = Owner("node-1", "0123456789abcdef0123456789abcdef")
 RECORDS = {
@@ -62,12 +74,26 @@ PRODUCER = Producer(bytes(range(16)), 2, 77)
 
 def test_the_head_opens() -> None:
     assert decode_head((HERE / "head.json").read_bytes(), "l") == HEAD
-    assert encode_head(HEAD) == (HERE / "head.json").read_bytes()
+    assert decode_head((HERE / "head-2.json").read_bytes(), "l") == HEAD_2
+    assert encode_head(HEAD_2) == (HERE / "head-2.json").read_bytes()
+
+
+def test_an_old_head_of_a_databases_log_belongs_to_the_database() -> None:
+    purpose = decode_head((HERE / "head.json").read_bytes(), "database.my.shop.0b759c14").purpose
+    assert purpose == Purpose(PurposeKind.DATABASE, "my.shop")
+
+
+def test_a_head_with_a_field_or_purpose_of_a_later_release_is_refused() -> None:
+    data = (HERE / "head-2.json").read_bytes()
+    for changed in (data.replace(b'"first":17', b'"first":17,"later":1'), data.replace(b'"kind":"database"', b'"kind":"later"')):
+        with pytest.raises(FormatError, match=r"later.*upgrade Triplicate"):
+            decode_head(changed, "l")
 
 
 def test_pages_open() -> None:
     assert decode_page((HERE / "page-0.json").read_bytes(), "l", 0) == Page(0, segments=SEGMENTS)
     assert decode_page((HERE / "page-1.json").read_bytes(), "l", 1) == Page(1, references=REFERENCES[1:])
+    assert decode_page((HERE / "page-0-2.json").read_bytes(), "l", 0) == Page(0, segments=(REDUCED, *SEGMENTS[1:]))
 
 
 def test_the_nodes_beside_the_head_open() -> None:
@@ -127,9 +153,8 @@ def _samples() -> dict[str, bytes]:
     return {
         **samples,
         "entry-control.bin": encode_control("segment", header).payload(0, 1_700_000_000_000_000),
-        "head.json": encode_head(HEAD),
-        "page-0.json": encode_page(Page(0, segments=SEGMENTS)),
-        "page-1.json": encode_page(Page(1, references=REFERENCES[1:])),
+        "head-2.json": encode_head(HEAD_2),
+        "page-0-2.json": encode_page(Page(0, segments=(REDUCED, *SEGMENTS[1:]))),
         "publisher.json": encode_publisher(PUBLISHER),
         "owner.json": encode_owner(OWNER),
     }

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from triplicate.config.log import LogSettings
 from triplicate.errors import ArgumentError, CorruptionError
-from triplicate.log.core.head import Head, Owner, Page, PageReference, Segment, SegmentState, reference_to
+from triplicate.log.core.head import USER, Head, Owner, Page, PageReference, Purpose, Segment, SegmentState, reference_to
 
 RECENT_LIMIT = 48
 RECENT_KEPT = 16
@@ -43,9 +43,9 @@ class Change:
     pages: tuple[Page, ...] = ()
 
 
-def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int) -> Head:
+def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, purpose: Purpose = USER) -> Head:
     """The head of a log that has just been created: no segment, no writer yet."""
-    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms)
+    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms, purpose=purpose)
 
 
 def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner, limits: PageLimits = DEFAULT_LIMITS) -> Change:

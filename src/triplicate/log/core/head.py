@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
@@ -11,7 +12,10 @@ from typing import Any
 from triplicate.config.log import LogSettings
 from triplicate.errors import ArgumentError, CorruptionError, FormatError
 
-VERSION = 1
+VERSION = 2
+"""Of heads and pages. Version 1 knows neither purposes nor reduced segments; it is read, and written again as version 2."""
+SIDE_VERSION = 1
+"""Of the nodes beside the head: publishers and the living writer."""
 NODE_LIMIT_BYTES = 64 * 1024
 """No node of a log is longer."""
 TEXT_LIMIT = 256
@@ -33,6 +37,41 @@ class Archive:
     digest: str
 
 
+class PurposeKind(StrEnum):
+    USER = "user"
+    DATABASE = "database"
+    KEY_VALUE = "key-value"
+    PIPELINE = "pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a log belongs to. A log that is not its user's own is changed only by what it belongs to.
+
+    Args:
+        name: of the database, key-value store or pipeline; empty for a user's log.
+    """
+
+    kind: PurposeKind = PurposeKind.USER
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.name!r}" if self.name else self.kind.value
+
+
+USER = Purpose()
+_DATABASE_LOG = re.compile(r"database\.(.+)\.[0-9a-f]{8}")
+"""Names of the logs of databases: how a head of version 1 tells that it belongs to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The quorums of a segment that was created while bookies were short: smaller than the log's settings, never below its ack quorum."""
+
+    ensemble_size: int
+    write_quorum: int
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One ledger in the list of a log.
@@ -44,6 +83,7 @@ class Segment:
         size_bytes: sum of the payload lengths of its entries.
         last_entry: last entry id; -1 while open or if there is none.
         min_time_us, max_time_us: wall times of its first and last entry.
+        reduced: its quorums, where they are smaller than the log's settings; None for a segment with its full copies.
     """
 
     ledger_id: int
@@ -55,6 +95,7 @@ class Segment:
     max_time_us: int = 0
     state: SegmentState = SegmentState.OPEN
     archive: Archive | None = None
+    reduced: Copies | None = None
 
     @property
     def end_offset(self) -> int:
@@ -107,6 +148,8 @@ class Head:
     deleted: bool = False
     past_time_us: int = 0
     """The latest wall time of segments that have left the list."""
+    purpose: Purpose = USER
+    """Fixed when the log is created."""
 
     @property
     def closed_end(self) -> int:
@@ -142,15 +185,16 @@ def _dump(value: Mapping[str, Any], what: str) -> bytes:
     return data
 
 
-def _load(data: bytes, what: str) -> dict[str, Any]:
+def _load(data: bytes, what: str, newest: int) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except ValueError as error:
         raise CorruptionError(f"{what} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise CorruptionError(f"{what} is not a JSON object")
-    if value.get("v") != VERSION:
-        raise FormatError(f"{what} has format version {value.get('v')!r}; this release knows {VERSION}: upgrade Triplicate")
+    version = value.get("v")
+    if not isinstance(version, int) or not 1 <= version <= newest:
+        raise FormatError(f"{what} has format version {version!r}; this release reads versions up to {newest}: upgrade Triplicate")
     return value
 
 
@@ -167,6 +211,8 @@ def _segment_json(segment: Segment) -> dict[str, Any]:
     }
     if segment.archive is not None:
         value["archive"] = {"digest": segment.archive.digest, "file": segment.archive.file}
+    if segment.reduced is not None:
+        value["reduced"] = {"ensemble": segment.reduced.ensemble_size, "write": segment.reduced.write_quorum}
     return value
 
 
@@ -175,7 +221,7 @@ def _segment_of(value: dict[str, Any], what: str) -> Segment:
         state = SegmentState(value["state"])
     except ValueError as error:
         raise FormatError(f"{what} has a segment in unknown state {value['state']!r}: upgrade Triplicate") from error
-    archive = value.get("archive")
+    archive, reduced = value.get("archive"), value.get("reduced")
     return Segment(
         value["ledger"],
         value["first"],
@@ -186,6 +232,7 @@ def _segment_of(value: dict[str, Any], what: str) -> Segment:
         value["max"],
         state,
         Archive(archive["file"], archive["digest"]) if archive else None,
+        Copies(reduced["ensemble"], reduced["write"]) if reduced else None,
     )
 
 
@@ -222,6 +269,7 @@ def encode_head(head: Head) -> bytes:
             "owner": None if head.owner is None else {"name": head.owner.name, "token": head.owner.token},
             "pages": [_reference_json(reference) for reference in head.pages],
             **({"past": head.past_time_us} if head.past_time_us else {}),
+            "purpose": {"kind": head.purpose.kind.value, "name": head.purpose.name},
             "recent": [_segment_json(segment) for segment in head.recent],
             "settings": asdict(head.settings),
             "token": head.token,
@@ -238,7 +286,8 @@ def decode_head(data: bytes, name: str) -> Head:
         FormatError: a version, state or setting that this release does not know. CorruptionError: anything else that cannot be.
     """
     what = f"the head of log {name!r}"
-    value = _load(data, what)
+    value = _load(data, what, VERSION)
+    _refuse_unknown(value, _HEAD_FIELDS, what)
     try:
         owner = value["owner"]
         return Head(
@@ -254,9 +303,33 @@ def decode_head(data: bytes, name: str) -> Head:
             value["created"],
             value["deleted"],
             value.get("past", 0),
+            _purpose_of(value, name, what),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
+
+
+_HEAD_FIELDS = frozenset(
+    ("created", "deleted", "epoch", "first", "id", "open", "owner", "pages", "past", "purpose", "recent", "settings", "token", "v")
+)
+
+
+def _refuse_unknown(value: dict[str, Any], known: frozenset[str], what: str) -> None:
+    # A change writes the whole node again, so a field that is not understood would be lost.
+    unknown = sorted(set(value) - known)
+    if unknown:
+        raise FormatError(f"{what} has unknown field {unknown[0]!r}: upgrade Triplicate")
+
+
+def _purpose_of(value: dict[str, Any], name: str, what: str) -> Purpose:
+    if value["v"] == 1:
+        found = _DATABASE_LOG.fullmatch(name)
+        return USER if found is None else Purpose(PurposeKind.DATABASE, found[1])
+    purpose = value["purpose"]
+    try:
+        return Purpose(PurposeKind(purpose["kind"]), purpose["name"])
+    except ValueError as error:
+        raise FormatError(f"{what} has unknown purpose {purpose['kind']!r}: upgrade Triplicate") from error
 
 
 def _settings_of(value: dict[str, Any], what: str) -> LogSettings:
@@ -276,7 +349,7 @@ def encode_page(page: Page) -> bytes:
 def decode_page(data: bytes, name: str, sequence: int) -> Page:
     """Read page `sequence` of log `name`. Raises as `decode_head`."""
     what = f"page {sequence} of log {name!r}"
-    value = _load(data, what)
+    value = _load(data, what, VERSION)
     try:
         level, items = value["level"], value["items"]
         if level == 0:
@@ -299,7 +372,7 @@ class PublisherState:
 def encode_publisher(state: PublisherState) -> bytes:
     """A publisher's node."""
     return _dump(
-        {"batch": state.batch, "end": state.end_offset, "first": state.first_offset, "time": state.time_ms, "v": VERSION},
+        {"batch": state.batch, "end": state.end_offset, "first": state.first_offset, "time": state.time_ms, "v": SIDE_VERSION},
         "a publisher's node",
     )
 
@@ -307,7 +380,7 @@ def encode_publisher(state: PublisherState) -> bytes:
 def decode_publisher(data: bytes, application: str) -> PublisherState:
     """Read a publisher's node. Raises as `decode_head`."""
     what = f"what publisher {application!r} published last"
-    value = _load(data, what)
+    value = _load(data, what, SIDE_VERSION)
     try:
         return PublisherState(value["batch"], value["first"], value["end"], value["time"])
     except KeyError as error:
@@ -316,13 +389,13 @@ def decode_publisher(data: bytes, application: str) -> PublisherState:
 
 def encode_owner(owner: Owner) -> bytes:
     """The node of a writer that is alive."""
-    return _dump({"name": owner.name, "token": owner.token, "v": VERSION}, "the owner of a log")
+    return _dump({"name": owner.name, "token": owner.token, "v": SIDE_VERSION}, "the owner of a log")
 
 
 def decode_owner(data: bytes, name: str) -> Owner:
     """Read the node of a writer that is alive. Raises as `decode_head`."""
     what = f"the owner of log {name!r}"
-    value = _load(data, what)
+    value = _load(data, what, SIDE_VERSION)
     try:
         return Owner(value["name"], value["token"])
     except KeyError as error:
