@@ -23,6 +23,7 @@ from triplicate.runtime.ports import (
 )
 from triplicate.runtime.real import JsonLinesTrace, no_trace, real_host
 from triplicate.runtime.scope import TaskScope, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.worker_pool import Lane, WorkerPool
 
 __all__ = [
     "Backoff",
@@ -36,6 +37,7 @@ __all__ = [
     "Group",
     "Host",
     "JsonLinesTrace",
+    "Lane",
     "Listener",
     "LogDevice",
     "Metrics",
@@ -44,6 +46,7 @@ __all__ = [
     "Timer",
     "Trace",
     "Worker",
+    "WorkerPool",
     "deadline_after",
     "fault_point",
     "fault_points",

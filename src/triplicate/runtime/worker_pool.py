@@ -1,0 +1,158 @@
+"""Many workers on few threads: each lane runs one function at a time, in order, on whichever thread is free."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from triplicate.errors import HandleClosed
+from triplicate.runtime.ports import Worker
+
+Result = TypeVar("Result")
+_Job = tuple["asyncio.Future[Any]", contextvars.Context, Callable[..., Any], tuple[Any, ...]]
+
+
+class WorkerPool:
+    """Shares the threads of some workers between any number of lanes.
+
+    The pool lives on the loop and adds no thread of its own, so it works on the simulator's workers as on real ones. Lanes that wait are
+    served in turn: one function each, then the next lane. A function that runs for long holds one thread, and only its own lane.
+
+    Args:
+        new_worker: makes one worker, for example `Host.new_worker`.
+        name: of the threads.
+        threads: how many functions run at a time, at least 1.
+    """
+
+    def __init__(self, new_worker: Callable[[str], Worker], name: str, threads: int) -> None:
+        self._name = name
+        self._workers = [new_worker(f"{name}-{number}") for number in range(threads)]
+        # A worker starts its thread with its first function, so the one used last is used first: few lanes need few threads.
+        self._idle = list(reversed(self._workers))
+        self._ready: deque[Lane] = deque()
+        self._closed = False
+        self._waiting_for_end: list[asyncio.Future[None]] = []
+
+    @property
+    def waiting(self) -> int:
+        """Lanes that have work and no thread."""
+        return len(self._ready)
+
+    def lane(self, name: str) -> Lane:
+        """A worker of its own for one purpose."""
+        return Lane(self, name)
+
+    async def close(self) -> None:
+        """Refuse further work, wait for what was accepted, then end the threads. Idempotent."""
+        self._closed = True
+        if not self._all_idle():
+            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting_for_end.append(ended)
+            await ended
+        for worker in self._workers:
+            await worker.close()
+
+    # What lanes use.
+
+    def enqueue(self, lane: Lane) -> None:
+        """A lane has work and does not run: give it a thread when its turn comes.
+
+        Raises:
+            HandleClosed: the pool is closed.
+        """
+        if self._closed:
+            raise HandleClosed(f"the workers {self._name} are closed")
+        self._ready.append(lane)
+        self._dispatch()
+
+    def _all_idle(self) -> bool:
+        return not self._ready and len(self._idle) == len(self._workers)
+
+    def _dispatch(self) -> None:
+        while self._ready and self._idle:
+            self._start(self._ready.popleft(), self._idle.pop())
+
+    def _start(self, lane: Lane, worker: Worker) -> None:
+        answer, context, function, arguments = lane.next_job()
+        # No waiter holds this future: a cancelled wait must not look like the end of a function that still runs.
+        running = asyncio.ensure_future(context.run(worker.run, function, *arguments))
+        running.add_done_callback(lambda ended: self._ended(lane, worker, answer, ended))
+
+    def _ended(self, lane: Lane, worker: Worker, answer: asyncio.Future[Any], ended: asyncio.Future[Any]) -> None:
+        self._idle.append(worker)
+        if lane.finished():
+            self._ready.append(lane)
+        if ended.cancelled():
+            answer.cancel()
+        elif (error := ended.exception()) is not None:
+            if not answer.done():
+                answer.set_exception(error)
+        elif not answer.done():
+            answer.set_result(ended.result())
+        self._dispatch()
+        if self._closed and self._all_idle():
+            release_waiters(self._waiting_for_end)
+
+
+class Lane:
+    """Implements `Worker` on a pool. Callers bound what is queued by waiting for their results."""
+
+    def __init__(self, pool: WorkerPool, name: str) -> None:
+        self._pool = pool
+        self._name = name
+        self._jobs: deque[_Job] = deque()
+        self._running = False
+        self._closed = False
+        self._idle: list[asyncio.Future[None]] = []
+
+    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
+        """See `Worker.run`.
+
+        Raises:
+            HandleClosed: the lane or its pool is closed.
+        """
+        if self._closed:
+            raise HandleClosed(f"worker {self._name} is closed")
+        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._jobs.append((answer, contextvars.copy_context(), function, args))
+        if not self._running:
+            self._running = True
+            try:
+                self._pool.enqueue(self)
+            except HandleClosed:
+                self._running = False
+                self._jobs.clear()
+                raise
+        return answer
+
+    async def close(self) -> None:
+        """Refuse further functions and wait for those that were accepted. The threads stay. Idempotent."""
+        self._closed = True
+        if self._running:
+            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
+
+    # What the pool uses.
+
+    def next_job(self) -> _Job:
+        return self._jobs.popleft()
+
+    def finished(self) -> bool:
+        """A function has ended; True when there is another."""
+        if self._jobs:
+            return True
+        self._running = False
+        release_waiters(self._idle)
+        return False
+
+
+def release_waiters(waiters: list[asyncio.Future[None]]) -> None:
+    """Complete the futures that are still waited for, and empty the list."""
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
