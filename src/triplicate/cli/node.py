@@ -15,7 +15,7 @@ from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics
-from triplicate.sql import DatabaseNode, PostgresServer
+from triplicate.sql import DatabaseNode, PostgresServer, ServerLimits
 
 
 @click.command()
@@ -39,7 +39,8 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         cluster = await open_cluster(uri, host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
-        server = PostgresServer(host, databases, (settings.host, settings.port))
+        limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
+        server = PostgresServer(host, databases, (settings.host, settings.port), limits)
 
         async def stop() -> None:
             try:

@@ -18,6 +18,16 @@ class NodeSettings:
     host: str = setting("127.0.0.1", "Address that the PostgreSQL server listens on.")
     port: int = setting(0, "Port of the PostgreSQL server; 0 takes a free one.", low=0, high=65535)
     advertised_address: str = setting("", "host:port that others are told; empty says where the server listens.")
+    connections: int = setting(
+        200, "Connections of clients to this node; one more is refused with 53300.", unit="connections", low=1, high=100_000
+    )
+    database_connections: int = setting(
+        0,
+        "Connections of clients to one database of this node; 0 sets no limit below the node's.",
+        unit="connections",
+        low=0,
+        high=100_000,
+    )
     writer_wait_s: float = setting(10.0, "How long a transaction waits for others to be done writing.", unit="seconds", low=0.01, high=3600)
     transaction_idle_s: float = setting(
         5.0,

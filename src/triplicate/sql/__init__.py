@@ -22,7 +22,7 @@ from triplicate.sql.directory import (
     database_names,
 )
 from triplicate.sql.node import DatabaseNode, HostedDatabase
-from triplicate.sql.pg import PostgresServer
+from triplicate.sql.pg import PostgresServer, ServerLimits
 from triplicate.sql.session import SqlSession
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "RowKind",
     "RowRun",
     "SchemaChange",
+    "ServerLimits",
     "SettingChange",
     "SqlDatabase",
     "SqlSession",

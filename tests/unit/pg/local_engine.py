@@ -131,9 +131,10 @@ class LocalDatabase:
 class LocalDatabases:
     def __init__(self) -> None:
         self.shop = LocalDatabase()
+        self.other = LocalDatabase("other")
 
     def get(self, name: str) -> LocalDatabase | None:
-        return self.shop if name == "shop" else None
+        return {"shop": self.shop, "other": self.other}.get(name)
 
     def names(self) -> list[str]:
-        return ["shop"]
+        return ["other", "shop"]

@@ -19,6 +19,7 @@ from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.errors import SqlError
 from triplicate.runtime import real_host
 from triplicate.sql.pg import PostgresServer, ServerLimits
+from triplicate.sql.pg.server import UNANSWERED_CONNECTIONS
 
 
 @dataclass
@@ -271,6 +272,37 @@ def test_too_many_clients_are_refused() -> None:
         async with await s.psycopg():
             with pytest.raises(psycopg.OperationalError, match="too many clients"):
                 await s.psycopg()
+
+    run(body, ServerLimits(connections=1))
+
+
+def test_one_database_cannot_take_the_connections_of_another() -> None:
+    async def body(s: Served) -> None:
+        for _ in range(3):
+            async with await s.psycopg():
+                with pytest.raises(psycopg.OperationalError, match='too many connections for database "shop": 1 are open'):
+                    await s.psycopg()
+                async with await s.psycopg(dbname="other"):
+                    pass
+
+    run(body, ServerLimits(database_connections=1))
+
+
+def test_connections_that_say_nothing_are_bounded() -> None:
+    async def body(s: Served) -> None:
+        limit = 2 + UNANSWERED_CONNECTIONS
+        silent = [await asyncio.open_connection(*s.server.address) for _ in range(limit + 5)]
+        waiting = {asyncio.ensure_future(reader.read(1)) for reader, _ in silent}
+        closed: set[asyncio.Future[bytes]] = set()
+        while len(closed) < 5:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            closed |= done
+        assert [task.result() for task in closed] == [b""] * 5
+        assert s.server.connection_count == limit
+        for task in waiting:
+            task.cancel()
+        for _, writer in silent:
+            writer.close()
 
     run(body, ServerLimits(connections=1))
 

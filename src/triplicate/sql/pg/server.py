@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from triplicate.errors import ProtocolError, SqlError
@@ -13,6 +16,9 @@ from triplicate.sql.pg.conversation import Conversation, SessionEnd
 from triplicate.sql.pg.settings import Settings
 from triplicate.sql.pg.stream import MessageStream
 
+UNANSWERED_CONNECTIONS = 50
+"""Beyond twice the limit of connections and these, a connection is closed without an answer."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -21,6 +27,8 @@ class ServerLimits:
     """Bounds of the server; the defaults suit one machine."""
 
     connections: int = 200
+    database_connections: int = 0
+    """Connections to one database; 0 sets no limit below `connections`."""
     message_bytes: int = 16 * 1024 * 1024
     startup_s: float = 30.0
     """A client that has not sent its first packet by then is dropped."""
@@ -45,6 +53,7 @@ class PostgresServer:
         self._listener: Listener | None = None
         self._running: dict[int, tuple[int, Conversation]] = {}
         """Process id to secret and conversation, for cancel requests."""
+        self._database_connections: Counter[str] = Counter()
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._secrets = host.entropy.stream("postgres.secret")
@@ -76,6 +85,10 @@ class PostgresServer:
         return MessageStream(self._limits.message_bytes, self._opened)
 
     def _opened(self, stream: MessageStream) -> None:
+        # A client over the limit gets an answer once its first packet is there. Clients that never send one must not add up meanwhile.
+        if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
+            stream.close()
+            return
         process_id = self._next_id
         self._next_id = process_id % 0x7FFFFFFF + 1
         self._streams[process_id] = stream
@@ -149,6 +162,28 @@ class PostgresServer:
             raise SqlError("28000", "no PostgreSQL user name was given in the first packet")
         settings = Settings(user, startup.parameters)
         database = self._database(startup)
+        with self._counted(database.name):
+            await self._converse_with(process_id, stream, settings, database)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        """Count a connection to a database while it lasts.
+
+        Raises:
+            SqlError: 53300, the database has as many connections as it may.
+        """
+        limit = self._limits.database_connections
+        if limit and self._database_connections[name] >= limit:
+            raise SqlError("53300", f'too many connections for database "{name}": {limit} are open', hint="use a connection pool")
+        self._database_connections[name] += 1
+        try:
+            yield
+        finally:
+            self._database_connections[name] -= 1
+            if not self._database_connections[name]:
+                del self._database_connections[name]
+
+    async def _converse_with(self, process_id: int, stream: MessageStream, settings: Settings, database: Database) -> None:
         session = await database.session(settings.get("application_name", is_leader=False))
         secret = self._secrets.randrange(1, 2**31)
         conversation = Conversation(stream, database, session, settings, self._host.clock)
