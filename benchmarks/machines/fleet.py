@@ -1,0 +1,185 @@
+"""Three machines as three addresses of the loopback interface: on each a ZooKeeper server, a bookie and a database node."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.ledger.processes import CaseFailed, Process, free_port
+from triplicate.cli.zookeeper_process import HEAP, MAIN_CLASS, configuration, find_jars, find_java
+from triplicate.config import to_toml
+from triplicate.metadata import DEFAULT_ROOT
+
+MACHINES = 3
+START_LIMIT_S = 90.0
+POLL_S = 0.02
+
+
+@dataclass
+class Machine:
+    """One address with its ports and what runs there."""
+
+    number: int
+    client_port: int = field(default_factory=free_port)
+    quorum_port: int = field(default_factory=free_port)
+    election_port: int = field(default_factory=free_port)
+    bookie_port: int = field(default_factory=free_port)
+    node_port: int = field(default_factory=free_port)
+    processes: dict[str, Process] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.{self.number + 1}"
+
+    @property
+    def name(self) -> str:
+        return f"machine-{self.number}"
+
+
+class Fleet:
+    """The machines. Use it as a context manager; leaving it kills every process.
+
+    Args:
+        folder: where each machine keeps its files; emptied first.
+        tick_ms: ZooKeeper's unit of time; sessions last at least two ticks.
+    """
+
+    def __init__(self, folder: Path, *, tick_ms: int = 2000) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        self.folder = folder
+        self.tick_ms = tick_ms
+        self.machines = [Machine(number) for number in range(1, MACHINES + 1)]
+        servers = ";".join(f"{one.address}:{one.client_port}" for one in self.machines)
+        self.uri = f"zk://{servers}{DEFAULT_ROOT}"
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for machine in self.machines:
+            for process in machine.processes.values():
+                process.kill()
+
+    @property
+    def node_hosts(self) -> str:
+        """Hosts and ports of all nodes as libpq takes them."""
+        return f"host={','.join(one.address for one in self.machines)} port={','.join(str(one.node_port) for one in self.machines)}"
+
+    def start(self) -> None:
+        """Start everything, and make the cluster.
+
+        Raises:
+            CaseFailed: something does not serve in time.
+        """
+        for machine in self.machines:
+            self._write(machine)
+            self.start_zookeeper(machine)
+        self.await_zookeeper()
+        self.run_command("cluster", "init", self.uri)
+        for machine in self.machines:
+            self._start(machine, "bookie", machine.bookie_port)
+        for machine in self.machines:
+            self._start(machine, "node", machine.node_port)
+
+    def restart(self, machine: Machine) -> None:
+        """Start what does not run on a machine, and wait until it serves."""
+        if not machine.processes["zookeeper"].is_running:
+            self.start_zookeeper(machine)
+        self.await_zookeeper()
+        for kind, port in (("bookie", machine.bookie_port), ("node", machine.node_port)):
+            if not machine.processes[kind].is_running:
+                self._start(machine, kind, port)
+
+    def kill(self, machine: Machine) -> None:
+        """End all of a machine's processes at once, without a word: as when its power fails."""
+        for process in machine.processes.values():
+            process.popen.kill()
+        for process in machine.processes.values():
+            process.kill()
+
+    def start_zookeeper(self, machine: Machine) -> None:
+        folder = self.folder / machine.name
+        command = [find_java(), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+        command += ["-cp", ":".join(map(str, find_jars())), MAIN_CLASS, str(folder / "zoo.cfg")]
+        machine.processes["zookeeper"] = Process(f"{machine.name} zookeeper", command, folder / "zookeeper.log")
+
+    def await_zookeeper(self) -> None:
+        """Return when every server that runs serves."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not all(mode_of(one) for one in self.machines if one.processes["zookeeper"].is_running):
+            if time.monotonic() > deadline:
+                raise CaseFailed("ZooKeeper's servers do not serve: " + self.machines[0].processes["zookeeper"].last_words())
+            time.sleep(POLL_S)
+
+    def zookeeper_leader(self) -> Machine:
+        """The machine whose ZooKeeper server leads."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline:
+            for machine in self.machines:
+                if mode_of(machine) == "leader":
+                    return machine
+            time.sleep(POLL_S)
+        raise CaseFailed("no ZooKeeper server leads")
+
+    def machine_at(self, port: int) -> Machine:
+        """The machine whose database node listens on a port."""
+        return next(one for one in self.machines if one.node_port == port)
+
+    def run_command(self, *arguments: str) -> None:
+        """Run one of Triplicate's commands to its end."""
+        process = Process("command", [sys.executable, "-m", "triplicate.cli.main", *arguments], self.folder / "commands.log")
+        if process.popen.wait(timeout=START_LIMIT_S):
+            raise CaseFailed(f"{' '.join(arguments)}: {process.last_words()}")
+
+    def _start(self, machine: Machine, kind: str, port: int) -> None:
+        folder = self.folder / machine.name
+        command = [sys.executable, "-m", "triplicate.cli.main", kind, "--config", str(folder / f"{kind}.toml")]
+        process = machine.processes[kind] = Process(f"{machine.name} {kind}", command, folder / f"{kind}.log")
+        deadline = time.monotonic() + START_LIMIT_S
+        while process.is_running and time.monotonic() < deadline:
+            try:
+                with socket.create_connection((machine.address, port), timeout=1):
+                    return
+            except OSError:
+                time.sleep(POLL_S)
+        raise CaseFailed(f"{process.name} does not serve: {process.last_words()}")
+
+    def _write(self, machine: Machine) -> None:
+        folder = self.folder / machine.name
+        (folder / "zookeeper").mkdir(parents=True)
+        (folder / "zookeeper" / "myid").write_text(f"{machine.number}\n")
+        peers = {f"server.{one.number}": f"{one.address}:{one.quorum_port}:{one.election_port}" for one in self.machines}
+        text = configuration(folder / "zookeeper", machine.client_port, clientPortAddress=machine.address, tickTime=self.tick_ms, **peers)
+        (folder / "zoo.cfg").write_text(text)
+        metadata = {"uri": self.uri}
+        bookie = {
+            "bookie_id": f"bookie-{machine.number}",
+            "host": machine.address,
+            "port": machine.bookie_port,
+            "journal_directories": (str(folder / "journal"),),
+            "ledger_directories": (str(folder / "ledgers"),),
+        }
+        node = {"node_id": f"node-{machine.number}", "host": machine.address, "port": machine.node_port, "directory": str(folder / "node")}
+        (folder / "bookie.toml").write_text(to_toml({"bookie": bookie, "metadata": metadata}, comment=machine.name))
+        (folder / "node.toml").write_text(to_toml({"node": node, "metadata": metadata}, comment=machine.name))
+
+
+def mode_of(machine: Machine) -> str:
+    """What a ZooKeeper server says it is: leader, follower, or empty while it does not serve.
+
+    Source: ZooKeeper Administrator's Guide, `srvr`.
+    """
+    try:
+        with socket.create_connection((machine.address, machine.client_port), timeout=1) as connection:
+            connection.sendall(b"srvr")
+            answer = b""
+            while chunk := connection.recv(4096):
+                answer += chunk
+    except OSError:
+        return ""
+    return next((line.removeprefix("Mode: ") for line in answer.decode(errors="replace").splitlines() if line.startswith("Mode: ")), "")
