@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-machines times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -58,6 +58,9 @@ bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py
+
+bench-layers: $(READY) ## Measure appends to a log and commits of a database against commit BEFORE, in turn; build/bench/layers.json
+	@$(BIN)/python -m benchmarks.layers --before $(BEFORE)
 
 bench-machines: $(READY) ## Kill one machine of three, ROUNDS (10) times: how long writes stop; build/bench/machines.json
 	@$(BIN)/python -m benchmarks.machines.run --rounds $(or $(ROUNDS),10)
