@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from triplicate.cli import main
-    from triplicate.cli.cluster_folder import ClusterFolder, Member
+    from triplicate.cli.cluster_folder import ClusterFolder, Member, locked, write_json
     from triplicate.cli.local import LocalCluster, Running, local_cluster, wait_for_orphans
     from triplicate.cli.output import Bar, print_json, print_table, remarks
     from triplicate.cli.running import run_loop, watch_parent
@@ -22,6 +22,7 @@ __all__ = [
     "Member",
     "Running",
     "local_cluster",
+    "locked",
     "main",
     "print_json",
     "print_table",
@@ -29,10 +30,11 @@ __all__ = [
     "run_loop",
     "wait_for_orphans",
     "watch_parent",
+    "write_json",
 ]
 
 _HOMES = {
-    "cluster_folder": ("ClusterFolder", "Member"),
+    "cluster_folder": ("ClusterFolder", "Member", "locked", "write_json"),
     "local": ("LocalCluster", "Running", "local_cluster", "wait_for_orphans"),
     "output": ("Bar", "print_json", "print_table", "remarks"),
     "running": ("run_loop", "watch_parent"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from triplicate.cli import local_cluster, remarks, wait_for_orphans, watch_parent
+from triplicate.cli import local_cluster, locked, remarks, watch_parent
 from triplicate.demo.dataset import expected_figures, unpack
 from triplicate.demo.findings import Findings, show
 from triplicate.demo.flow import Flow
+from triplicate.demo.place import DemoFolder
 from triplicate.demo.saboteur import MemoryWatch
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ JVM_STOP_S = 10.0
 
 @click.command()
 @click.option(
-    "--dir", "folder", default="build/demo", show_default=True, help="Folder for the cluster and the results; its cluster is made anew."
+    "--dir",
+    "folder",
+    default="build/demo",
+    show_default=True,
+    help="Folder for the cluster and the results. It must be new, empty, or made by an earlier demonstration, whose cluster is replaced.",
 )
 @click.option("--parent-pipe", type=int, hidden=True)
 def demo(folder: str, parent_pipe: int | None) -> None:
@@ -38,37 +42,44 @@ def demo(folder: str, parent_pipe: int | None) -> None:
     into Parquet and a picture; a bookie and the database's leader are killed on the way. Exit code 0 only if every check holds.
     """
     watch_parent(parent_pipe)
-    place = Path(folder).absolute()
-    place.mkdir(parents=True, exist_ok=True)
-    clear(place)
+    place = DemoFolder(Path(folder).absolute())
+    place.check()
+    with locked(place.path):
+        place.prepare()
+        run(place)
+
+
+def run(place: DemoFolder) -> None:
+    """One demonstration in a folder that is prepared for it; ends the process with 1 if a check fails."""
     started = time.monotonic()
     findings = Findings()
     with MemoryWatch() as memory:
         with findings.stage("unpack the input, ask pandas what to expect") as stage:
-            dataset = unpack(place / "input")
+            dataset = unpack(place.input)
             expected = expected_figures(dataset)
             stage.records, stage.bytes = expected.flights, dataset.flights.stat().st_size
-        with local_cluster(place / "cluster", bookies=BOOKIES, nodes=NODES) as cluster:
+        with local_cluster(place.work / "cluster", bookies=BOOKIES, nodes=NODES) as cluster:
             remarks.print(f"{BOOKIES} bookies and {NODES} database nodes are up")
             with findings.stage("start Spark"):
-                spark = start_spark(place)
+                spark = start_spark(place.work)
             try:
                 Flow(cluster, place, dataset, expected, findings).run(spark)
             finally:
                 stop_spark(spark)
     findings.peak_memory_bytes = memory.peak_bytes
-    (place / "summary.json").write_text(json.dumps(findings.summary(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    summary = place.path / "summary.json"
+    summary.write_text(json.dumps(findings.summary(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
     show(findings, time.monotonic() - started)
-    remarks.print(f"summary: {place / 'summary.json'}; picture: {place / 'flights.png'}")
+    remarks.print(f"summary: {summary}; picture: {place.path / 'flights.png'}")
     if not all(findings.verified.values()):
         sys.exit(1)
 
 
-def start_spark(place: Path) -> SparkSession:
-    """Spark's files all go below `place`."""
+def start_spark(folder: Path) -> SparkSession:
+    """Spark's files all go below `folder`."""
     from triplicate.spark import session
 
-    return session("triplicate-demo", run_folder=place / "spark")
+    return session("triplicate-demo", run_folder=folder / "spark")
 
 
 def stop_spark(spark: SparkSession) -> None:
@@ -84,13 +95,3 @@ def stop_spark(spark: SparkSession) -> None:
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-
-
-def clear(place: Path) -> None:
-    """Delete what an earlier run left, once its processes are gone; the unpacked input stays, and so does anything that is not ours."""
-    cluster = place / "cluster"
-    if (cluster / "cluster.json").exists():
-        wait_for_orphans(cluster)
-        shutil.rmtree(cluster)
-    for name in ("spark", "checkpoint", "changes"):
-        shutil.rmtree(place / name, ignore_errors=True)

@@ -13,6 +13,7 @@ from triplicate.demo.dataset import FLIGHT_KEY, Dataset, Expected, read_flights
 from triplicate.demo.findings import Findings
 from triplicate.demo.loader import Loader, create_schema, load_small_table
 from triplicate.demo.picture import draw
+from triplicate.demo.place import DemoFolder
 from triplicate.demo.saboteur import Saboteur
 from triplicate.log import Logs
 from triplicate.sql import create_database, database_info
@@ -32,11 +33,11 @@ class Flow:
 
     Args:
         cluster: four bookies and three database nodes.
-        place: folder for results and for Spark's files.
+        place: folder for results, and for the checkpoint and the changes below its `work`.
         dataset: the input. expected: what pandas finds in it.
     """
 
-    def __init__(self, cluster: LocalCluster, place: Path, dataset: Dataset, expected: Expected, findings: Findings) -> None:
+    def __init__(self, cluster: LocalCluster, place: DemoFolder, dataset: Dataset, expected: Expected, findings: Findings) -> None:
         self._cluster = cluster
         self._place = place
         self._dataset = dataset
@@ -119,12 +120,12 @@ class Flow:
         from triplicate.demo.jobs import load_stream
 
         saboteur = Saboteur(self._cluster, lambda: self._with_client(self._ensemble)[1])
-        journal = self._place / "acknowledged.jsonl"
+        journal = self._place.path / "acknowledged.jsonl"
         journal.unlink(missing_ok=True)
         loader = Loader(self._dsn, journal, saboteur.strike)
         try:
             with self._findings.stage("load: log to database, servers killed") as stage:
-                load_stream(spark, self._uri, self._place / "checkpoint", RECORDS_PER_BATCH, loader.load)
+                load_stream(spark, self._uri, self._place.work / "checkpoint", RECORDS_PER_BATCH, loader.load)
                 stage.records = sum(one.flights for one in loader.report.acknowledged)
                 stage.bytes = loader.report.bytes
             if not saboteur.restarted_at:
@@ -158,7 +159,7 @@ class Flow:
         from triplicate.demo import jobs
 
         findings, expected = self._findings, self._expected
-        changes = self._place / "changes"
+        changes = self._place.work / "changes"
         with findings.stage("change feed to Parquet") as stage, jobs.progress(spark, "change feed"):
             findings.changes = jobs.archive_changes(spark, self._uri, changes)
             stage.records = sum(findings.changes.values())
@@ -182,7 +183,7 @@ class Flow:
             f"{findings.missing} lost. Equal to pandas on the original file, to the minute."
         )
         draw(
-            self._place / "flights.png",
+            self._place.path / "flights.png",
             by_airline=found["by_airline"],
             by_hour=found["by_hour"],
             worst_routes=found["worst_routes"],
