@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from triplicate.cli.trace_levels import level_of
 from triplicate.config import ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.runtime import Host, Listener, Metrics, first_of, real_host, serve_metrics
@@ -62,22 +63,33 @@ def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
         os.close(pipe)
 
 
+class UtcFormatter(logging.Formatter):
+    """One line: the time in UTC as ISO 8601 with milliseconds and ``Z``, the level, the logger and the message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+
 def configure_log(level: str) -> None:
     """Log lines go to standard error with time and level."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(UtcFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 class LogTrace:
-    """The Trace port that writes facts as log lines."""
+    """The Trace port that writes facts as log lines, each at the level that `trace_levels` gives to its name."""
 
     def __init__(self) -> None:
         self._logger = logging.getLogger("triplicate")
 
     def __call__(self, kind: str, /, **facts: object) -> None:
-        if self._logger.isEnabledFor(logging.INFO):
-            self._logger.info("%s%s", kind, "".join(f" {name}={value}" for name, value in facts.items()))
+        level = level_of(kind, facts)
+        if self._logger.isEnabledFor(level):
+            # A fact may hold text from a peer or a system: one fact stays one line.
+            told = "".join(f" {name}={value}" for name, value in facts.items()).replace("\n", "\\n").replace("\r", "\\r")
+            self._logger.log(level, "%s%s", kind, told)
 
 
 async def until_signal() -> int:

@@ -1,0 +1,117 @@
+"""The level at which each trace is logged, so that `process.log_level` and alerts go by what it means.
+
+error: something is lost, damaged or out of service until an operator acts.
+warning: something failed and is tried again, or goes on with less than it should have.
+info: everything else, also every name that is not in these tables.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+ERRORS = frozenset(
+    [
+        "bookie.compaction_met_damage",
+        "bookie.damaged_read",
+        "bookie.disks_full",
+        "bookie.entry_log_damaged",
+        "bookie.entry_log_header_damaged",
+        "bookie.entry_log_unreadable",
+        "bookie.entry_logs_missing",
+        "bookie.failed",
+        "bookie.flush_without_space",
+        "bookie.footer_damaged",
+        "bookie.journal_without_space",
+        "bookie.last_entry_unreadable",
+        "bookie.ledger_unreadable",
+        "node.failed",
+        "replica.diverged",
+    ]
+)
+
+WARNINGS = frozenset(
+    [
+        "bookie.compaction_lacks_room",
+        "bookie.compaction_put_off",
+        "bookie.connection_dropped",
+        "bookie.digest_mismatch",
+        "bookie.digest_unknown",
+        "bookie.directory_passed_over",
+        "bookie.disk_check_failed",
+        "bookie.disks_nearly_full",
+        "bookie.entries_may_be_missing",
+        "bookie.entry_log_discarded",
+        "bookie.entry_log_ends_early",
+        "bookie.gc_put_off",
+        "bookie.incarnation_unknown",
+        "bookie.index_rebuild",
+        "bookie.index_taken_back",
+        "bookie.lac_record_mismatch",
+        "bookie.left_for_lack_of_space",
+        "bookie.list_too_long",
+        "bookie.metadata_unreachable",
+        "bookie.protocol_error",
+        "bookie.registration_failed",
+        "bookie.reserve_released",
+        "bookie.session_expired",
+        "bookie.trash_not_understood",
+        "bookie.unregister_failed",
+        "bookie.withdrawal_failed",
+        "client.bookie_failed",
+        "client.bookies_missing",
+        "client.bookies_unknown",
+        "client.connect_failed",
+        "client.connection_lost",
+        "client.digest_mismatch",
+        "client.metadata_away",
+        "client.protocol_error",
+        "client.recovery_waits",
+        "client.trash_not_emptied",
+        "client.writer_failed",
+        "log.not_fenced",
+        "log.orphan",
+        "log.owner_not_kept",
+        "log.release_failed",
+        "log.roll_failed",
+        "log.segment_broken",
+        "log.take_over_lost",
+        "log.tidy_failed",
+        "log.writer_failed",
+        "metadata.connection_lost",
+        "metadata.heartbeat_failed",
+        "metadata.session_expired",
+        "metadata.session_left_behind",
+        "metadata.unreadable_registration",
+        "metadata.watch_not_armed",
+        "node.databases",
+        "replica.fenced",
+        "replica.give_up",
+        "replica.retry",
+    ]
+)
+
+INFOS = frozenset(
+    [
+        "bookie.fenced",  # A recovery or a take-over did its work.
+        "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
+        "bookie.torn_tail",  # What a killed bookie had not acknowledged.
+        "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
+    ]
+)
+"""Names that sound worse than they are."""
+
+WELL = {"metadata.connection": ("state", "connected")}
+"""Traces of a state: the fact that tells it, and its value when all is well; any other value is a warning."""
+
+
+def level_of(kind: str, facts: Mapping[str, object]) -> int:
+    """The level of the standard logging module for a trace."""
+    if kind in ERRORS:
+        return logging.ERROR
+    if kind in WARNINGS:
+        return logging.WARNING
+    if kind in WELL:
+        fact, well = WELL[kind]
+        return logging.INFO if facts.get(fact) == well else logging.WARNING
+    return logging.INFO
