@@ -6,8 +6,10 @@ import json
 import shutil
 import signal
 import socket
+import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from tests.process.running import TIMEOUT_S, Up, run, started, wait_until
 
@@ -19,6 +21,16 @@ def refused(folder: Path) -> str:
     lines = answer.stderr.strip().splitlines()
     assert len(lines) == 1, answer.stderr
     return lines[0]
+
+
+def probe(member: dict[str, Any], name: str) -> Any:
+    """What a process answers to a probe, well or not."""
+    url = member["metrics"].removesuffix("/metrics") + f"/{name}"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return json.loads(error.read())
 
 
 def test_a_second_start_is_quick_and_keeps_every_port(tmp_path: Path) -> None:
@@ -42,6 +54,26 @@ def test_every_process_serves_metrics_on_loopback(tmp_path: Path) -> None:
             with urllib.request.urlopen(member["metrics"], timeout=10) as answer:
                 text = answer.read().decode()
             assert "# TYPE " in text
+
+
+def test_every_process_answers_probes_beside_its_metrics(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1") as up:
+        run("database", "create", "shop", uri=up.uri)
+        for name, member in up.members.items():
+            assert probe(member, "health")["healthy"] is True, name
+        assert probe(up.members["bookie-1"], "ready") == {
+            "ready": True,
+            "process": "bookie-1",
+            "reasons": [],
+            "bookie": "bookie-1",
+            "writable": True,
+            "registered": True,
+        }
+        # One bookie is too few for the database's log: the node tries to lead it, again and again, and is never ready for long.
+        wait_until(lambda: probe(up.members["node-1"], "ready").get("databases") != {}, TIMEOUT_S, "the node hosts the database")
+        facts = probe(up.members["node-1"], "ready")
+        assert list(facts["databases"]) == ["shop"]
+        assert facts["ready"] is (facts["databases"]["shop"]["role"] in ("leader", "follower"))
 
 
 def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ from triplicate.errors import CorruptionError
 from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, TaskScope
 
+LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction")
+"""What runs as long as a bookie serves."""
+
 
 class Bookie:
     """A storage server.
@@ -86,6 +89,17 @@ class Bookie:
     def read_only(self) -> bool:
         """True while it takes no normal writes."""
         return self._guard is not None and self._guard.read_only
+
+    @property
+    def registered(self) -> bool:
+        """Whether the bookie stands in the cluster's lists, as far as it knows."""
+        return self._registration is not None and self._registration.announced
+
+    @property
+    def ended_loops(self) -> list[str]:
+        """Names of the loops that run as long as a bookie serves, and have ended here; empty when all is well."""
+        running = self._scope.tasks if self._scope is not None else {}
+        return [name for name in LOOPS if name not in running]
 
     @property
     def storage(self) -> Storage:

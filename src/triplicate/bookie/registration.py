@@ -48,6 +48,11 @@ class Registration:
         self._announced: bool | None = None
         """How the bookie is registered: read-only or not; None: it is not."""
 
+    @property
+    def announced(self) -> bool:
+        """Whether the bookie is registered, writable or read-only."""
+        return self._announced is not None
+
     async def register(self, bookie_id: str, info: BookieServiceInfo) -> None:
         """Announce the bookie for the first time. Raises NodeExists: another process has this id; MetadataError."""
         self._bookie_id, self._info = bookie_id, info

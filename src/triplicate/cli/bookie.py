@@ -11,7 +11,8 @@ import click
 from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.options import existing, load_configuration, settings_options
 from triplicate.cli.output import print_json
-from triplicate.cli.running import Serving, run_loop, serve_process
+from triplicate.cli.probes import Serving, bookie_problems, bookie_readiness
+from triplicate.cli.running import run_loop, serve_process
 from triplicate.config import BookieSettings, Configuration, MetadataSettings, ProcessSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
@@ -68,7 +69,8 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
             finally:
                 await cluster.aclose()
 
-        return Serving({"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}, stop, server.wait_failed)
+        facts: dict[str, object] = {"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}
+        return Serving(facts, stop, server.wait_failed, lambda: bookie_problems(server), lambda: bookie_readiness(server))
 
     name = settings.bookie_id or "bookie"
     serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

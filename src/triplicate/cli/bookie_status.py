@@ -15,7 +15,7 @@ from triplicate.bookie import Facts, Inspection, bookie_id_of, memory_bounds
 from triplicate.cli.bookie import bookie, bookie_options, configuration_of, with_cluster
 from triplicate.cli.options import client_settings
 from triplicate.cli.output import print_json, print_table
-from triplicate.cli.running import run_loop
+from triplicate.cli.running import metrics_url, run_loop
 from triplicate.client import Client
 from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
 from triplicate.errors import BookieUnavailable, ConfigError, TriplicateError
@@ -93,9 +93,9 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     elif not facts["cluster"]["known"] and facts["cluster"]["registered"] == "no":
         names = ", ".join(facts["cluster"]["known_bookies"]) or "none"
         raise ConfigError(f"the cluster knows no bookie {bookie_id}: correct bookie.bookie_id; there are: {names}")
-    port = configuration.get(ProcessSettings).metrics_port
-    if port and not offline:
-        facts["metrics"] = read_metrics(port)
+    process = configuration.get(ProcessSettings)
+    if process.metrics_port and not offline:
+        facts["metrics"] = read_metrics(metrics_url(process.metrics_host, process.metrics_port))
     return facts
 
 
@@ -136,13 +136,13 @@ async def ask_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> d
     return facts
 
 
-def read_metrics(port: int) -> dict[str, float] | str:
+def read_metrics(url: str) -> dict[str, float] | str:
     """The figures of `METRICS`, or why there are none."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=METRICS_TIMEOUT_S) as answer:
+        with urllib.request.urlopen(url, timeout=METRICS_TIMEOUT_S) as answer:
             text = answer.read().decode()
     except (urllib.error.URLError, OSError) as error:
-        return f"not to be had from port {port}: {error}"
+        return f"not to be had from {url}: {error}"
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")

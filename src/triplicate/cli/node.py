@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import click
 
 from triplicate.cli.options import load_configuration, settings_options
-from triplicate.cli.running import Serving, serve_process
+from triplicate.cli.probes import Serving, node_problems, node_readiness
+from triplicate.cli.running import serve_process
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
 from triplicate.config.log import LogClientSettings
@@ -64,6 +65,6 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
             raise
         address = "{}:{}".format(*server.address)
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
-        return Serving(facts, stop, databases.failed)
+        return Serving(facts, stop, databases.failed, lambda: node_problems(databases), lambda: node_readiness(databases))
 
     serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -10,17 +10,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from triplicate.cli.probes import ProcessState, Serving
 from triplicate.cli.trace_levels import level_of
 from triplicate.config import ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.runtime import Host, Listener, Metrics, first_of, real_host, serve_metrics
+from triplicate.runtime import Host, Listener, Metrics, Probe, TaskScope, first_of, real_host, serve_metrics
 
 Result = TypeVar("Result")
 
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 ORPHAN_GRACE_S = 5.0
 """What a process whose parent is gone may take to end in order before it ends anyway."""
 
@@ -108,28 +109,29 @@ async def until_signal() -> int:
     return await caught
 
 
-async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings) -> Listener:
-    """Serve the process's metrics on loopback.
+async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings, probes: Mapping[str, Probe]) -> Listener:
+    """Serve the process's metrics and probes.
 
     Raises:
-        EnvironmentFault: the port is in use.
+        EnvironmentFault: the port is in use, or the address cannot be listened on.
     """
     try:
-        return await serve_metrics(host, metrics, settings.metrics_port)
+        return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes)
     except OSError as error:
-        port = settings.metrics_port
-        raise EnvironmentFault(f"metrics port {port} cannot be opened ({error.strerror}); choose another process.metrics_port") from None
+        where = place_of(settings.metrics_host, settings.metrics_port)
+        raise EnvironmentFault(
+            f"{where} cannot be opened for the metrics ({error.strerror}); choose another process.metrics_port or process.metrics_host"
+        ) from None
 
 
-@dataclass
-class Serving:
-    """A server that has been started."""
+def place_of(address: str, port: int) -> str:
+    """``host:port``, an IPv6 address in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
-    facts: dict[str, object]
-    """For the parent and the log."""
-    stop: Callable[[], Awaitable[None]]
-    failed: Callable[[], Awaitable[BaseException]]
-    """Waits until the server can serve no more and returns why; its process must end then, so that somebody notices."""
+
+def metrics_url(address: str, port: int) -> str:
+    """Where a process on this machine reads the metrics that are served on an address; all addresses include loopback."""
+    return f"http://{place_of(LOOPBACK.get(address, address), port)}/metrics"
 
 
 Serve = Callable[[Host, Metrics], Awaitable[Serving]]
@@ -169,20 +171,39 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
     configure_log(settings.log_level)
     watch_parent(parent_pipe)
 
+    def announce(facts: dict[str, object]) -> None:
+        logging.getLogger("triplicate").info("%s serves%s", name, "".join(f" {key}={value}" for key, value in facts.items()))
+        report_ready(ready_pipe, facts)
+
     async def body() -> None:
-        host = real_host(name, trace=LogTrace())
-        metrics = Metrics()
-        serving = await start(host, metrics)
-        try:
-            listener = await start_metrics(host, metrics, settings)
-            try:
-                facts = {**serving.facts, "metrics": "http://{}:{}/metrics".format(*listener.address)}
-                logging.getLogger("triplicate").info("%s serves%s", name, "".join(f" {key}={value}" for key, value in facts.items()))
-                report_ready(ready_pipe, facts)
-                await until_end(name, serving)
-            finally:
-                await listener.close()
-        finally:
-            await serving.stop()
+        await serve(name, real_host(name, trace=LogTrace()), settings, start, announce)
 
     run_loop(body(), debug=settings.debug)
+
+
+async def serve(name: str, host: Host, settings: ProcessSettings, start: Serve, announce: Callable[[dict[str, object]], None]) -> None:
+    """Start a server and run it until a signal or its failure, with metrics and probes from before its start until after its end.
+
+    Args:
+        announce: called with the server's facts once it serves.
+
+    Raises:
+        EnvironmentFault: the metrics' address cannot be opened, or the server failed. Whatever `start` raises.
+    """
+    metrics = Metrics()
+    state = ProcessState(name, host.clock)
+    listener = await start_metrics(host, metrics, settings, {"/health": state.health, "/ready": state.ready})
+    try:
+        async with TaskScope(f"{name} process") as scope:
+            scope.spawn(state.beat(), name="heartbeat")
+            serving = await start(host, metrics)
+            try:
+                state.serving = serving
+                announce({**serving.facts, "metrics": metrics_url(*listener.address)})
+                await until_end(name, serving)
+            finally:
+                state.ending = True
+                await serving.stop()
+            scope.cancel()
+    finally:
+        await listener.close()

@@ -23,9 +23,16 @@ class MetadataSettings:
 class ProcessSettings:
     """Section ``process``: what is the same for every kind of process."""
 
+    metrics_host: str = setting(
+        "127.0.0.1",
+        "Address that /metrics, /health and /ready are served on: an IPv4 or IPv6 address of this machine, or a name; 0.0.0.0 and :: are "
+        "all of them. They ask for no password: name an address that only your monitoring reaches.",
+        bookkeeper="prometheusStatsHttpAddress",
+    )
     metrics_port: int = setting(
         0,
-        "Loopback port that serves the metrics as Prometheus text under /metrics; 0 takes a free one, which the process prints.",
+        "Port that serves the metrics as Prometheus text under /metrics, and the probes /health and /ready; 0 takes a free one, which the "
+        "process prints.",
         low=0,
         high=65535,
         bookkeeper="prometheusStatsHttpPort",

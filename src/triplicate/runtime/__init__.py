@@ -4,7 +4,7 @@ from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.channel import BoundedChannel
 from triplicate.runtime.memory import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
-from triplicate.runtime.metrics_server import serve_metrics
+from triplicate.runtime.metrics_server import Probe, ProbeAnswer, serve_metrics
 from triplicate.runtime.points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.ports import (
     Buffer,
@@ -42,6 +42,8 @@ __all__ = [
     "LogDevice",
     "Metrics",
     "Network",
+    "Probe",
+    "ProbeAnswer",
     "TaskScope",
     "Timer",
     "Trace",

@@ -18,7 +18,7 @@ import pytest
 import uvloop
 
 from triplicate.errors import ArgumentError, HandleClosed
-from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, keep_freed_memory, real_host, serve_metrics
+from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -497,11 +497,47 @@ def test_metrics_are_served_and_nothing_else(loop_factory: Callable[[], asyncio.
         assert await request(listener.address, b"HEAD /metrics HTTP/1.0\r\n\r\n") == (b"HTTP/1.0 200 OK", b"")
         assert (await request(listener.address, b"GET / HTTP/1.0\r\n\r\n"))[0].startswith(b"HTTP/1.0 404")
         assert (await request(listener.address, b"POST /metrics HTTP/1.0\r\n\r\n"))[0].startswith(b"HTTP/1.0 405")
-        assert (await request(listener.address, b"\r\n\r\n"))[0].startswith(b"HTTP/1.0 405")
+        assert (await request(listener.address, b"\r\n\r\n"))[0].startswith(b"HTTP/1.0 400")
         assert (await request(listener.address, b"GET /" + b"x" * 9000))[0].startswith(b"HTTP/1.0 431")
         await listener.close()
 
     run(body(), loop_factory)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_probes_are_answered_with_json_beside_the_metrics(address: str) -> None:
+    async def body() -> None:
+        pages = {"/health": lambda: ProbeAnswer(True, {"healthy": True}), "/ready": lambda: ProbeAnswer(False, {"reasons": ["starting"]})}
+        listener = await serve_metrics(real_host("test"), Metrics(), 0, address, pages)
+        assert listener.address[0] == address
+        assert await request(listener.address, b"GET /health HTTP/1.1\r\n\r\n") == (b"HTTP/1.0 200 OK", b'{"healthy": true}\n')
+        status, page = await request(listener.address, b"GET /ready?verbose HTTP/1.1\r\n\r\n")
+        assert (status, json.loads(page)) == (b"HTTP/1.0 503 Service Unavailable", {"reasons": ["starting"]})
+        assert await request(listener.address, b"HEAD /ready HTTP/1.1\r\n\r\n") == (b"HTTP/1.0 503 Service Unavailable", b"")
+        assert (await request(listener.address, b"DELETE /ready HTTP/1.1\r\n\r\n"))[0].startswith(b"HTTP/1.0 405")
+        status, page = await request(listener.address, b"GET /readyz HTTP/1.1\r\n\r\n")
+        assert (status, page) == (b"HTTP/1.0 404 Not Found", b"only /metrics, /health, /ready\n")
+        await listener.close()
+
+    run(body(), asyncio.new_event_loop)
+
+
+def test_a_request_that_is_never_finished_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.runtime.metrics_server.REQUEST_TIMEOUT_S", 0.1)
+
+    async def body() -> None:
+        listener = await serve_metrics(real_host("test"), Metrics(), 0)
+        reader, writer = await asyncio.open_connection(*listener.address)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+        try:
+            left = await asyncio.wait_for(reader.read(), 30.0)
+        except ConnectionResetError:
+            left = b""
+        assert left == b""
+        writer.close()
+        await listener.close()
+
+    run(body(), asyncio.new_event_loop)
 
 
 def test_tallies_and_distributions_read_as_counters_and_histograms() -> None:
