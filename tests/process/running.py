@@ -62,14 +62,18 @@ def started(*arguments: str, uri: str | None = None) -> Iterator[subprocess.Pope
 
 
 class Up:
-    """A running `triplicate up`. Use it as a context manager; it is killed at the end if it still runs."""
+    """A running `triplicate up`. Use it as a context manager; it is killed at the end if it still runs.
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    Args:
+        restart: whether it starts processes again that end; most tests start them by themselves.
+    """
+
+    def __init__(self, folder: Path, *arguments: str, restart: bool = False) -> None:
         started = time.monotonic()
         self.folder = folder
         self.errors = ""
         self.process = subprocess.Popen(
-            command("up", "--dir", str(folder), "--json", *arguments),
+            command("up", "--dir", str(folder), "--json", *([] if restart else ["--no-restart"]), *arguments),
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -106,6 +110,23 @@ class Up:
         pid = self.members[name]["pid"]
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_running(pid), 5.0, f"{name} is gone")
+
+    def now_running(self) -> dict[str, int]:
+        """Process ids by name, as `up` has noted them last."""
+        found: dict[str, int] = json.loads((self.folder / "processes.json").read_text())["processes"]
+        known = {child.pid for child in self.children}
+        self.children += [psutil.Process(pid) for pid in found.values() if pid not in known and psutil.pid_exists(pid)]
+        return found
+
+    def read_errors_until(self, text: str) -> str:
+        """Read standard error until a line contains the text; returns all that was read. Only before `end`."""
+        assert self.process.stderr is not None
+        told = ""
+        while text not in told:
+            line = self.process.stderr.readline()
+            assert line, told
+            told += line
+        return told
 
     def alive(self) -> list[int]:
         return [child.pid for child in self.children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]

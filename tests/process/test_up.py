@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import socket
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.process.running import TIMEOUT_S, Up, run, started, wait_until
+import psutil
+import pytest
+
+from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, started, wait_until
 
 
 def refused(folder: Path) -> str:
@@ -144,13 +149,93 @@ def test_lost_metadata_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
 def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         up.kill_member("bookie-1")
-        assert up.process.stderr is not None
-        line = up.process.stderr.readline()
-        while "--config" not in line:
-            line += up.process.stderr.readline()
-        told = " ".join(line.split())
+        told = up.read_errors_until("--config")
         assert "bookie-1 was killed by signal 9" in told
         assert "triplicate bookie --config" in told
+        wait_until(lambda: up.now_running() == {}, TIMEOUT_S, "the end is noted")
+
+
+def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "1", restart=True) as up:
+        run("database", "create", "shop", uri=up.uri)
+        for name in ("bookie-2", "node-1"):
+            up.kill_member(name)
+            told = up.read_errors_until(f"{name} serves again")
+            assert re.search(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ {name} was killed by signal 9;", told, re.MULTILINE), told
+            assert is_running(up.now_running()[name])
+            assert up.now_running()[name] != up.members[name]["pid"]
+            assert probe(up.members[name], "health")["healthy"] is True, "at its old port"
+        run("ledger", "append", "new", "x", uri=up.uri)
+        assert len(up.alive()) == 4
+        assert up.end(signal.SIGINT) == 0
+        assert up.alive() == []
+    assert not (tmp_path / "c" / "processes.json").exists()
+
+
+def test_a_restarted_process_ends_with_a_killed_up_and_the_next_up_waits_for_it(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0", restart=True) as up:
+        up.kill_member("bookie-1")
+        up.read_errors_until("bookie-1 serves again")
+        again = up.now_running()["bookie-1"]
+        up.end(signal.SIGKILL)
+        with Up(tmp_path / "c"):
+            assert not is_running(again)
+
+
+def test_up_ends_in_order_while_a_process_is_being_started_again(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0", restart=True) as up:
+        up.kill_member("bookie-1")
+        wait_until(
+            lambda: up.now_running().get("bookie-1", up.members["bookie-1"]["pid"]) != up.members["bookie-1"]["pid"], 30.0, "a start"
+        )
+        assert up.end(signal.SIGINT) == 0
+        assert up.alive() == []
+
+
+def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_intervals(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1", restart=True) as up:
+        config = tmp_path / "c" / "bookie-1" / "bookie.toml"
+        good = config.read_text()
+        config.write_text(good.replace("[bookie]", "[bookie]\nprot = 1"))
+        up.kill_member("bookie-1")
+        delays = []
+        for _ in range(3):
+            told = up.read_errors_until("next try in")
+            assert "bookie-1 did not start: unknown setting bookie.prot" in told
+            delays.append(float(told.rpartition("next try in ")[2].split()[0]))
+        assert delays[0] < delays[1] < delays[2]
+        assert probe(up.members["node-1"], "health")["healthy"] is True, "the others go on"
+        config.write_text(good)
+        up.read_errors_until("bookie-1 serves again")
+
+
+def test_a_process_started_by_hand_is_named_by_the_next_up(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1") as up:
+        up.kill_member("node-1")
+        with Member(tmp_path / "c", "node-1") as member:
+            up.end(signal.SIGTERM)
+            line = refused(tmp_path / "c")
+            assert f"node-1 did not start: it runs already as process {member.process.pid}" in line
+            assert f"end it (kill {member.process.pid}), then try again" in line
+
+
+@pytest.mark.skipif(psutil.disk_usage(tempfile.gettempdir()).percent <= 2, reason="the disk is too empty to count as full at 1 %")
+def test_a_read_only_bookie_is_told_when_the_cluster_is_ready(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--bookies", "2", "--nodes", "0") as up:
+        assert up.facts["read_only"] == []
+        up.end(signal.SIGTERM)
+    config = tmp_path / "c" / "bookie-2" / "bookie.toml"
+    config.write_text(config.read_text().replace("[bookie]", "[bookie]\ndisk_usage_threshold = 0.01\ndisk_usage_low_water = 0.01"))
+    with started("up", "--dir", str(tmp_path / "c")) as up_again:
+        assert up_again.stderr is not None
+        told = ""
+        while "ready;" not in told:
+            line = up_again.stderr.readline()
+            assert line, told
+            told += line
+        assert "ready; 1 of 2 bookies are read-only (bookie-2): they take no new entries until there is space on their disks" in told
+        up_again.send_signal(signal.SIGINT)
+        up_again.communicate(timeout=TIMEOUT_S)
 
 
 def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -16,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from triplicate.cli.cluster_folder import ZOOKEEPER, ClusterFolder, Member, check_instance, locked, open_folder, refuse_foreign, write_json
+from triplicate.cli.port_holders import port_conflict
 from triplicate.cli.running import run_loop
 from triplicate.cli.zookeeper_process import check_kazoo, find_jars, find_java
 from triplicate.errors import EnvironmentFault
@@ -45,6 +48,8 @@ class LocalCluster:
     def __init__(self, folder: ClusterFolder) -> None:
         self.folder = folder
         self._running: dict[str, Running] = {}
+        self._launched: dict[str, int] = {}
+        """By name: the read end of the pipe on which a process that was launched says that it serves."""
         self._pipe_read, self._pipe_write = os.pipe()
 
     def __enter__(self) -> LocalCluster:
@@ -77,6 +82,36 @@ class LocalCluster:
             for ready in waiting:
                 os.close(ready)
 
+    def launch(self, name: str) -> None:
+        """Start one process that does not run, and do not wait: `newly_ready` returns it when it serves, `ended` when it has ended.
+
+        Raises:
+            EnvironmentFault: another process holds one of its ports. OSError: no process can be started.
+        """
+        member = self.folder.member(name)
+        conflict = port_conflict(self.folder, member)
+        if conflict is not None:
+            raise EnvironmentFault(conflict)
+        self._launched[name], self._running[name] = self._spawn(member)
+        self._note_processes()
+
+    def newly_ready(self) -> list[Running]:
+        """Processes that were launched and have said since the last call that they serve."""
+        found = []
+        for name, ready in list(self._launched.items()):
+            if select.select([ready], [], [], 0)[0]:
+                line = os.read(ready, 65536)
+                self._forget_launch(name)
+                if line:  # Else it has ended, or is about to.
+                    self._running[name].facts = json.loads(line)
+                    found.append(self._running[name])
+        return found
+
+    def _forget_launch(self, name: str) -> None:
+        ready = self._launched.pop(name, None)
+        if ready is not None:
+            os.close(ready)
+
     def kill(self, name: str) -> None:
         """SIGKILL one process and wait until it is gone."""
         process = self._running[name].process
@@ -88,8 +123,9 @@ class LocalCluster:
         gone = [one for one in self._running.values() if one.process.poll() is not None]
         for one in gone:
             del self._running[one.member.name]
+            self._forget_launch(one.member.name)
         if gone:
-            self._write_processes()
+            self._note_processes()
         return gone
 
     def close(self) -> None:
@@ -107,6 +143,8 @@ class LocalCluster:
                     process.kill()
                     process.wait()
         self._running.clear()
+        for name in list(self._launched):
+            self._forget_launch(name)
         (self.folder.path / "processes.json").unlink(missing_ok=True)
         if self._pipe_write >= 0:
             os.close(self._pipe_read)
@@ -149,15 +187,24 @@ class LocalCluster:
                     running = waiting[key.fd]
                     line = os.read(key.fd, 65536)
                     if not line:
-                        raise EnvironmentFault(self._why_not_started(running.member))
+                        raise EnvironmentFault(self.why_not_started(running.member))
                     running.facts = json.loads(line)
                     selector.unregister(key.fd)
 
-    def _why_not_started(self, member: Member) -> str:
+    def why_not_started(self, member: Member) -> str:
+        """What a process that ended before it served wrote last."""
         log = self.folder.log_of(member)
         lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
         reason = lines[-1].removeprefix("triplicate: ") if lines else "it wrote nothing"
         return f"{member.name} did not start: {reason} (its log: {log})"
+
+    def _note_processes(self) -> None:
+        try:
+            self._write_processes()
+        except OSError as error:
+            # The cluster must not end because its disk is full. A process that the file lacks hangs on our pipe all the same.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
     def _write_processes(self) -> None:
         running = {name: one.process.pid for name, one in self._running.items()}
@@ -202,6 +249,14 @@ def check_data(folder: ClusterFolder) -> None:
         raise EnvironmentFault(
             f"{folder.metadata_path} is missing, and without it no ledger can be found; put it back, or name a new --dir"
         )
+
+
+def check_ports(folder: ClusterFolder) -> None:
+    """Raises EnvironmentFault: a process that is not ours holds a port, with its id and the cure."""
+    for member in folder.members:
+        conflict = port_conflict(folder, member)
+        if conflict is not None:
+            raise EnvironmentFault(conflict)
 
 
 def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
@@ -263,6 +318,7 @@ def local_cluster(
             folder = ensure_cluster(folder)
         folder.write_configs()
         folder.check_configs()
+        check_ports(folder)
         with LocalCluster(folder) as cluster:
             if folder.zookeeper is not None:
                 check_data(folder)

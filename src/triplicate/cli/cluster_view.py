@@ -1,0 +1,90 @@
+"""What changes in a local cluster, as its processes' ``/ready`` tell it: pure, so that every change can be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Answers = Mapping[str, Mapping[str, Any] | None]
+"""By process: what its ``/ready`` answered, or None when it gave no answer. Processes that do not run are left out."""
+
+LEADERLESS_S = 5.0
+SILENT_S = 10.0
+"""A take-over, and a process that is slow, are told when they last this long."""
+
+
+class ClusterView:
+    """The state of a cluster as it was last observed."""
+
+    def __init__(self) -> None:
+        self._writable: dict[str, bool] = {}
+        self._leaders: dict[str, str | None] = {}
+        self._leaderless_since: dict[str, float] = {}
+        self._leaderless_told: set[str] = set()
+        self._diverged: set[tuple[str, str]] = set()
+        self._silent_since: dict[str, float] = {}
+        self._silent_told: set[str] = set()
+
+    @property
+    def read_only(self) -> list[str]:
+        """Bookies that take no new entries."""
+        return sorted(name for name, writable in self._writable.items() if not writable)
+
+    def observe(self, now: float, answers: Answers) -> list[str]:
+        """Take over what was answered; returns a line for each change."""
+        lines = [*self._silence(now, answers), *self._bookies(answers), *self._copies(answers), *self._leadership(now, answers)]
+        self._silent_since = {name: since for name, since in self._silent_since.items() if name in answers}
+        self._writable = {name: writable for name, writable in self._writable.items() if name in answers}
+        return lines
+
+    def _silence(self, now: float, answers: Answers) -> Iterator[str]:
+        for name, answer in sorted(answers.items()):
+            if answer is not None:
+                self._silent_since.pop(name, None)
+                if name in self._silent_told:
+                    self._silent_told.discard(name)
+                    yield f"{name} answers again"
+            elif now - self._silent_since.setdefault(name, now) >= SILENT_S and name not in self._silent_told:
+                self._silent_told.add(name)
+                yield f"{name} runs and has not answered for {SILENT_S:.0f} s: it is stopped or overloaded, and is left alone"
+        self._silent_told &= set(answers)
+
+    def _bookies(self, answers: Answers) -> Iterator[str]:
+        for name, answer in sorted(answers.items()):
+            if answer is None or "writable" not in answer:
+                continue
+            before, self._writable[name] = self._writable.get(name, True), bool(answer["writable"])
+            if before and not self._writable[name]:
+                yield f"{name} is read-only: it takes no new entries until there is space on its disks"
+            elif not before and self._writable[name]:
+                yield f"{name} is writable again"
+
+    def _copies(self, answers: Answers) -> Iterator[str]:
+        diverged = {(name, database) for name, database, role in _roles(answers) if role == "diverged"}
+        for name, database in sorted(diverged - self._diverged):
+            yield f"the copy of database {database} on {name} has diverged and serves nobody; the log of {name} says why"
+        self._diverged = diverged
+
+    def _leadership(self, now: float, answers: Answers) -> Iterator[str]:
+        leaders: dict[str, list[str]] = {}
+        for name, database, role in _roles(answers):
+            leaders.setdefault(database, []).extend([name] if role == "leader" else [])
+        for database, names in sorted(leaders.items()):
+            before = self._leaders.get(database)
+            if names:
+                leader = before if before in names else names[0]
+                self._leaderless_since.pop(database, None)
+                if leader != before or database in self._leaderless_told:
+                    yield f"{leader} leads database {database}"
+                self._leaderless_told.discard(database)
+                self._leaders[database] = leader
+            elif now - self._leaderless_since.setdefault(database, now) >= LEADERLESS_S and database not in self._leaderless_told:
+                self._leaderless_told.add(database)
+                yield f"database {database} has had no leader for {LEADERLESS_S:.0f} s: nothing can be written to it"
+
+
+def _roles(answers: Answers) -> Iterator[tuple[str, str, str]]:
+    """(node, database, role) of all copies, by node."""
+    for name, answer in sorted(answers.items()):
+        for database, facts in sorted((answer or {}).get("databases", {}).items()):
+            yield name, database, str(facts.get("role"))

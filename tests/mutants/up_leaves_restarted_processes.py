@@ -1,0 +1,16 @@
+"""A process that is started again is not `up`'s own: it stays behind when `up` ends, and no file names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/cli/test_local_cluster.py::test_a_launched_process_is_noted_and_ends_with_the_cluster"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.cli.local import LocalCluster
+
+    def launch(self: LocalCluster, name: str) -> None:
+        self._launched[name], _ = self._spawn(self.folder.member(name))
+
+    patch(LocalCluster, "launch", launch)

@@ -1,0 +1,19 @@
+"""`up` reports a process that has ended, and leaves it at that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/cli/test_supervisor.py::test_a_process_that_ends_is_started_again_at_once",
+    "tests/unit/cli/test_supervisor.py::test_a_start_that_is_refused_is_told_and_tried_again[error0]",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.cli.supervisor import Supervisor
+
+    def schedule(self: Supervisor, name: str, now: float) -> float:
+        return 0.5
+
+    patch(Supervisor, "_schedule", schedule)

@@ -1,0 +1,111 @@
+"""The processes of a local cluster: what is launched later belongs to it as what is started first."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from triplicate.cli import local
+from triplicate.cli.cluster_folder import ClusterFolder, Member
+from triplicate.cli.local import LocalCluster, process_start
+
+PROGRAM = """
+import os, sys
+parent, pipe = (int(sys.argv[sys.argv.index(flag) + 1]) for flag in ("--parent-pipe", "--ready-pipe"))
+behaviour = open(sys.argv[sys.argv.index("--config") + 1]).read()
+print("said its last", flush=True)
+if "fail" in behaviour:
+    sys.exit(3)
+os.write(pipe, b'{"address": "here"}\\n')
+os.close(pipe)
+os.read(parent, 1)
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
+    """One bookie; its process is a small program that serves, or fails where its settings say so."""
+    folder = ClusterFolder(tmp_path, "id", (Member("bookie-1", "bookie", 0, 0),))
+    (tmp_path / "bookie-1").mkdir()
+    (tmp_path / "bookie-1" / "bookie.toml").write_text("")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    stand_in, real = tmp_path / "python", sys.executable
+    stand_in.write_text(f'#!/bin/sh\nshift 2\nexec {real} {program} "$@"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(stand_in))
+    with LocalCluster(folder) as made:
+        yield made
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def noted(cluster: LocalCluster) -> dict[str, int]:
+    found: dict[str, int] = json.loads((cluster.folder.path / "processes.json").read_text())["processes"]
+    return found
+
+
+def test_a_launched_process_is_noted_and_ends_with_the_cluster(cluster: LocalCluster) -> None:
+    cluster.launch("bookie-1")
+    assert "bookie-1" in cluster.running
+    pid = cluster.running["bookie-1"].process.pid
+    assert noted(cluster) == {"bookie-1": pid}
+    until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"])
+    assert cluster.running["bookie-1"].facts == {"address": "here"}
+    assert cluster.newly_ready() == []
+    assert cluster.ended() == []
+    cluster.close()
+    assert process_start(pid) is None
+    assert not (cluster.folder.path / "processes.json").exists()
+
+
+def test_a_launched_process_that_ends_before_it_serves_is_reported_with_its_last_words(cluster: LocalCluster) -> None:
+    cluster.folder.config_of(cluster.folder.members[0]).write_text("# fail")
+    cluster.launch("bookie-1")
+    gone = []
+
+    def ended() -> bool:
+        assert cluster.newly_ready() == []
+        gone.extend(cluster.ended())
+        return bool(gone)
+
+    until(ended)
+    assert gone[0].process.returncode == 3
+    assert "bookie-1 did not start: said its last" in cluster.why_not_started(gone[0].member)
+    assert cluster.running == {}
+    assert noted(cluster) == {}
+
+
+def test_a_cluster_that_ends_while_a_process_starts_leaves_none(cluster: LocalCluster) -> None:
+    cluster.launch("bookie-1")
+    pid = cluster.running["bookie-1"].process.pid
+    cluster.close()
+    assert process_start(pid) is None
+
+
+def test_a_full_disk_does_not_end_the_cluster(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(local, "write_json", full)
+    cluster.launch("bookie-1")
+    cluster.kill("bookie-1")
+    assert [one.member.name for one in cluster.ended()] == ["bookie-1"]
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(local, "write_json", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        cluster.launch("bookie-1")
