@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 from tests.crash.book import NEVER, Book, Claim
@@ -19,7 +20,17 @@ from triplicate.bookie.metrics import BookieMetrics
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
-from triplicate.wire import AddRequest, ForceRequest, ReadRequest, Request, Response, Status, WriteLacRequest
+from triplicate.wire import (
+    AddRequest,
+    ForceRequest,
+    ReadLacRequest,
+    ReadLacResponse,
+    ReadRequest,
+    Request,
+    Response,
+    Status,
+    WriteLacRequest,
+)
 
 NAME = "bookie-1"
 Nodes = dict[str, Any]
@@ -229,7 +240,18 @@ class Lives:
         codec = codec_of(ledger_id)
         claim = Claim(codec.encode_lac(lac), self.place)
         self.book.of(ledger_id).lacs.append(claim)
-        return (await self.caller().ask(WriteLacRequest(ledger_id, lac, codec.master_key, claim.value), self._noted(claim))).status
+        written = self.caller().start(WriteLacRequest(ledger_id, lac, codec.master_key, claim.value), self._noted(claim))
+        # A reader that asks meanwhile may rely on what it sees as the writer may rely on the answer.
+        self.caller().start(ReadLacRequest(ledger_id), partial(self._read_by_somebody, ledger_id))
+        return (await written).status
+
+    def _read_by_somebody(self, ledger_id: int, response: Response) -> None:
+        """A reader got an explicit last-add-confirmed: no crash may take it back."""
+        assert isinstance(response, ReadLacResponse)
+        for claim in self.book.of(ledger_id).lacs:
+            if claim.value == response.lac_body:
+                claim.answered = min(claim.answered, self.place)
+                claim.durable = min(claim.durable, self.place)
 
     async def force(self, ledger_id: int) -> Status:
         asked = self.place
@@ -243,8 +265,8 @@ class Lives:
     def _noted(self, claim: Claim, good: tuple[Status, ...] = (Status.OK,), *, deferred: bool = False) -> Callable[[Response], None]:
         def heard(response: Response) -> None:
             if response.status in good:
-                claim.answered = self.place
+                claim.answered = min(claim.answered, self.place)
                 if not deferred:
-                    claim.durable = self.place
+                    claim.durable = min(claim.durable, self.place)
 
         return heard

@@ -44,10 +44,13 @@ class LedgerHandle:
     fence_durable: bool = False
     """The fence has been synced, in the journal or in an entry log."""
     explicit_lac: bytes | None = None
+    """The greatest explicit record that was accepted: what the journal and the entry logs get."""
+    durable_explicit_lac: bytes | None = None
+    """The greatest explicit record that has been synced: what readers get. A crash cannot take it back."""
     last_entry_id: int = -1
     """The greatest id stored here; -1: no entry."""
     max_lac: int = -1
-    """The greatest last-add-confirmed known here: of the last stored entry, of the explicit record, of entries since."""
+    """The greatest last-add-confirmed known here: of the last stored entry, of the durable explicit record, of entries since."""
     lac_unreadable: bool = False
     """The last stored entry is damaged, so more may be confirmed than `max_lac` says."""
     wake: Callable[[bool], None] | None = None
@@ -77,22 +80,37 @@ class LedgerHandle:
             if self.wake is not None:
                 self.wake(True)
 
+    def accept_explicit_lac(self, record: bytes) -> None:
+        """Keep an explicit record for the journal. One that says less than the record before it changes nothing."""
+        self.explicit_lac = _greater(self.explicit_lac, record)
+
+    def publish_explicit_lac(self, record: bytes) -> None:
+        """An explicit record is durable, so readers may rely on it. Has no effect on a ledger that was deleted meanwhile."""
+        if self.exists:
+            self.durable_explicit_lac = _greater(self.durable_explicit_lac, record)
+            self.learn_lac(lac_of_record(record))
+
     def forget(self) -> None:
         """The ledger was deleted: whoever still has the handle finds it empty."""
-        self.master_key = self.explicit_lac = None
+        self.master_key = self.explicit_lac = self.durable_explicit_lac = None
         self.last_entry_id = self.max_lac = -1
         if self.wake is not None:
             self.wake(False)
 
     def take(self, state: LedgerState) -> None:
-        """Add what a stored record says; fences only join."""
+        """Add what a stored record says; fences only join, and an explicit last-add-confirmed only grows."""
         self.master_key = state.master_key
         self.fenced = self.fenced or state.fenced
-        self.explicit_lac = state.explicit_lac if state.explicit_lac is not None else self.explicit_lac
         self.limbo = self.limbo or state.limbo
         self.dirty = True
         if state.explicit_lac is not None:
-            self.learn_lac(lac_of_record(state.explicit_lac))
+            self.accept_explicit_lac(state.explicit_lac)
+            self.publish_explicit_lac(state.explicit_lac)
+
+
+def _greater(known: bytes | None, record: bytes) -> bytes:
+    """Of two explicit records the one that says more; the newer one where they say the same."""
+    return known if known is not None and lac_of_record(known) > lac_of_record(record) else record
 
 
 def lac_of_entry(entry: Buffer) -> int:

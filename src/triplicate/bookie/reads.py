@@ -287,7 +287,7 @@ class Reads:
         if max_lac <= previous_lac:
             if handle.lac_unreadable:
                 return ReadResponse(Status.IO_ERROR, request.ledger_id, request.entry_id)
-            if handle.last_entry_id < 0 and handle.explicit_lac is None:
+            if handle.last_entry_id < 0 and handle.durable_explicit_lac is None:
                 status, _ = self._entry(handle, LAST_ENTRY)
                 return ReadResponse(status, request.ledger_id, request.entry_id)
             return ReadResponse(Status.OK, request.ledger_id, request.entry_id, max_lac=max_lac)
@@ -348,12 +348,12 @@ class Reads:
             status, body = Status.IO_ERROR, None
         if status is Status.NO_LEDGER:
             status = Status.NO_ENTRY
-        elif status is Status.NO_ENTRY and handle.explicit_lac is not None:
+        elif status is Status.NO_ENTRY and handle.durable_explicit_lac is not None:
             status = Status.OK
         if handle.limbo:
             # What is left here need not be the greatest there was.
             status, body = Status.UNKNOWN_LEDGER_STATE, None
-        return ReadLacResponse(status, request.ledger_id, handle.explicit_lac, body)
+        return ReadLacResponse(status, request.ledger_id, handle.durable_explicit_lac, body)
 
     def _list(self, request: ListEntriesRequest, handle: LedgerHandle) -> ListEntriesResponse:
         if handle.limbo:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from triplicate.bookie.asked import Asked, Peer
-from triplicate.bookie.ledgers import LedgerHandle, Verification, lac_of_record
+from triplicate.bookie.ledgers import LedgerHandle, Verification
 from triplicate.bookie.long_polls import LongPolls
 from triplicate.bookie.metrics import BookieMetrics
 from triplicate.bookie.reads import Reads
@@ -225,10 +225,19 @@ class Requests:
             asked.refuse(status)
             return
         handle.master_key = request.master_key
-        handle.explicit_lac = request.body
-        # The record may be newer than the request's own field, so the number is taken from the record (trap 17 of the protocol).
-        handle.learn_lac(lac_of_record(request.body))
-        self._after_sync(asked, lambda then: self.storage.journal_state(handle, then), lambda synced: WriteLacResponse(synced, ledger_id))
+        handle.accept_explicit_lac(request.body)
+
+        def submit(then: Callable[[bool], None]) -> None:
+            def synced(done: bool) -> None:
+                if done:
+                    # Not before: a reader that has seen the record finds it after every crash (decision 26).
+                    # The record may be newer than the request's own field, so the number is taken from it (trap 17 of the protocol).
+                    handle.publish_explicit_lac(request.body)
+                then(done)
+
+            self.storage.journal_state(handle, synced)
+
+        self._after_sync(asked, submit, lambda status: WriteLacResponse(status, ledger_id))
 
     def _after_sync(self, asked: Asked, submit: Callable[[Callable[[bool], None]], None], response: Callable[[Status], Response]) -> None:
         def then(synced: bool) -> None:
