@@ -109,6 +109,10 @@ class OutcomeUnknown(LedgerError):
     """The append may or may not survive; only recovery of the ledger decides."""
 
 
+class EntryTooLarge(LedgerError, UsageError):
+    """A bookie refused an entry, probably for its size. The writer ended; the entry and those behind it have an unknown outcome."""
+
+
 class Unauthorized(LedgerError, UsageError):
     """The password or digest type does not match the ledger's."""
 

@@ -16,7 +16,7 @@ from tests.process.running import TIMEOUT_S, Up
 from triplicate import blocking
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import (
-    MAX_FRAME_BYTES,
+    BOOKIE_FRAME_BYTES,
     AddRequest,
     AddResponse,
     BatchReadRequest,
@@ -192,7 +192,7 @@ def _header(version: int = 3, operation: int = 1, txn_id: int = 5) -> bytes:
 _IDS = struct.pack(">qq", 9, 4)
 
 CLOSING: dict[str, bytes] = {
-    "a frame over the limit": struct.pack(">I", MAX_FRAME_BYTES) + b"\x02\x02\x00\x00",
+    "a frame over the limit": struct.pack(">I", BOOKIE_FRAME_BYTES) + b"\x02\x02\x00\x00",
     "a negative length": b"\xff\xff\xff\xff\x02\x02\x00\x00",
     "the least negative length": b"\x80\x00\x00\x00",
     "an empty frame": struct.pack(">I", 0),

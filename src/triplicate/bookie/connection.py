@@ -12,6 +12,7 @@ from triplicate.bookie.asked import Asked
 from triplicate.bookie.budgets import FrameBudget
 from triplicate.bookie.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.ledgers import LedgerHandle
+from triplicate.bookie.oversized import OversizedFrame
 from triplicate.bookie.requests import Requests, changes_ledger, is_journaled, ledger_of
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError, FrameTooLarge, ProtocolError
@@ -26,6 +27,8 @@ from triplicate.wire import (
     Response,
     Status,
     WriteLacRequest,
+    excess_of,
+    may_be_add,
     next_frame,
 )
 
@@ -70,7 +73,9 @@ class Connection(asyncio.Protocol):
         self._older = V2Dialect()
         self._dialect: Dialect = V3Dialect(not settings.clients_before_4_15)
         """What the peer speaks: version 3 until it sends something else, then what is older, for good."""
-        self._frames = FrameBuffer(settings.frame_limit_bytes)
+        self._frames = FrameBuffer(settings.frame_limit_bytes, settings.frame_excess_bytes)
+        self._oversized: OversizedFrame | None = None
+        """The frame at hand is too large to be taken in, and passed over as it arrives."""
         self._budget = frames
         self._answers_bytes = answers_bytes
         self.frame_held = 0
@@ -179,6 +184,10 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         try:
+            if self._oversized is not None:
+                data = data[self._pass_over(self._oversized, data, 0) :]
+                if not data:
+                    return
             buffer, more, start = self._frames.feed_apart(data)
             if not buffer:
                 self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
@@ -230,6 +239,13 @@ class Connection(asyncio.Protocol):
                 self._alternating = dialect is self._older and adds.end < end and len(adds.run.entry_ids) < SHORT_RUN
                 self._wait_for_room()
                 continue
+            size = excess_of(buffer, self._position, end, limit, self._settings.frame_excess_bytes)
+            if size:
+                self._adds.submit()
+                self._oversized = OversizedFrame(size)
+                self._position = self._pass_over(self._oversized, buffer, self._position)
+                self._end_turn(None)
+                continue
             frame = next_frame(buffer, self._position, end, limit)
             if frame is None:
                 return
@@ -247,6 +263,39 @@ class Connection(asyncio.Protocol):
                 return
             self._position = frame[1]
             self._end_turn(None if isinstance(found, bytes) else found[0])
+
+    def _pass_over(self, frame: OversizedFrame, buffer: bytes, position: int) -> int:
+        """Drop what the buffer holds of a frame that is too large, and refuse the frame once its ids are known; returns where it ends.
+
+        Raises:
+            FrameTooLarge: it is no add, so nobody can be answered.
+        """
+        position = frame.pass_over(buffer, position)
+        if not frame.refused and (frame.has_head or not may_be_add(frame.head)):
+            self._refuse_oversized(frame)
+        if not frame.left_bytes:
+            self._oversized = None
+        return position
+
+    def _refuse_oversized(self, frame: OversizedFrame) -> None:
+        limit = self._settings.frame_limit_bytes
+        add = self._dialect.oversized_add(frame.head) if frame.has_head else None
+        if add is None and frame.has_head and self._dialect is not self._older:
+            self._dialect = self._older
+            add = self._dialect.oversized_add(frame.head)
+        if add is None:
+            raise FrameTooLarge(f"a frame of {frame.size_bytes} bytes passes the limit of {limit}, and is no add that could be refused")
+        self._host.trace(
+            "bookie.add_too_large",
+            peer=self.peer,
+            ledger_id=add.ledger_id,
+            entry_id=add.entry_id,
+            size_bytes=frame.size_bytes,
+            limit_bytes=limit,
+        )
+        self._metrics.adds_too_large.inc()
+        frame.refused = True
+        self.answer(add.refusal)
 
     def _handle_request(self, asked: Asked) -> bool:
         """One request by itself; False when it must wait for its ledger."""

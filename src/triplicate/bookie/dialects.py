@@ -15,6 +15,7 @@ from triplicate.wire import (
     AuthRequest,
     AuthResponse,
     BookieInfoRequest,
+    OversizedAdd,
     Request,
     Response,
     StartTlsRequest,
@@ -24,6 +25,8 @@ from triplicate.wire import (
     encode_add_responses,
     encode_response,
     encode_v3_add_responses,
+    oversized_v2_add,
+    oversized_v3_add,
     scan_adds,
     scan_v3_adds,
     v2,
@@ -60,6 +63,9 @@ class Dialect(Protocol):
             ProtocolError: not a request of this version.
         """
 
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        """The add that begins with these bytes and is too large to be taken in; None when it is no add of this version."""
+
     def encode(self, response: Response, tag: int) -> bytes:
         """The frame of an answer to the request with this tag."""
 
@@ -95,6 +101,9 @@ class V2Dialect:
             # Of a token nobody asks the version; whatever else comes in an unknown one is no request.
             request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
         return request, body[0]
+
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        return oversized_v2_add(head)
 
     def encode(self, response: Response, tag: int) -> bytes:
         if isinstance(response, AuthResponse):
@@ -141,6 +150,9 @@ class V3Dialect:
         if asked.refusal is not None:
             return v3.encode_refusal(asked, asked.refusal)
         return request, asked.txn_id
+
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        return oversized_v3_add(head)
 
     def encode(self, response: Response, tag: int) -> bytes:
         if response.status is Status.UNKNOWN_LEDGER_STATE and not self._knows_unknown_state:

@@ -25,6 +25,7 @@ class BookieMetrics:
         self.read_requests = tally("bookkeeper_server_READ_ENTRY_REQUEST", "Reads received.")
         self.reads = counter("bookkeeper_server_READ_ENTRY", "Reads answered, by outcome.", ("status",))
         self.reads_of = {status: self.reads.labels(status.name) for status in Status}
+        self.adds_too_large = counter("bookie_adds_too_large", "Adds refused because their frame passes frame_limit_bytes.")
         self.fences = counter("bookkeeper_server_READ_ENTRY_FENCE_REQUEST", "Fencing reads received.")
         self.other_requests = counter("bookkeeper_server_OTHER_REQUEST", "Other requests received.", ("kind",))
         self.blocked = counter("bookkeeper_server_ADD_ENTRY_BLOCKED", "Times that a connection was not read, by reason.", ("reason",))

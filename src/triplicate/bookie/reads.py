@@ -26,6 +26,7 @@ from triplicate.runtime import Host
 from triplicate.wire import (
     LAST_ENTRY,
     LENGTH_BYTES,
+    MAX_FRAME_BYTES,
     BatchReadRequest,
     BatchReadResponse,
     ListEntriesRequest,
@@ -364,7 +365,8 @@ class Reads:
         cached = consecutive(sorted(self._storage.cache.ids(handle.ledger_id)))
         stored = sorted(self._storage.stored.entry_ids(handle.ledger_id), key=_start_of)
         encoded = encode_availability(merge(cached, stored, key=_start_of))
-        if len(encoded) > self._settings.frame_limit_bytes - LIST_ENVELOPE_BYTES:
+        # The clients' own limit is mostly the protocol's default, which the bookie's passes a little.
+        if len(encoded) > min(self._settings.frame_limit_bytes, MAX_FRAME_BYTES) - LIST_ENVELOPE_BYTES:
             self._host.trace("bookie.list_too_long", ledger_id=handle.ledger_id, size_bytes=len(encoded))
             return ListEntriesResponse(Status.IO_ERROR, request.ledger_id)
         return ListEntriesResponse(Status.OK, request.ledger_id, encoded)

@@ -16,7 +16,7 @@ from triplicate.cli.main import one_line
 from triplicate.cli.options import existing, load_configuration
 from triplicate.cli.output import print_json
 from triplicate.cli.running import run_loop
-from triplicate.config import BookieSettings, Configuration
+from triplicate.config import BookieSettings, ClientSettings, Configuration
 from triplicate.errors import TriplicateError
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, open_cluster
 from triplicate.runtime import Host, real_host
@@ -174,5 +174,5 @@ def setting_remarks(settings: BookieSettings) -> Iterator[str]:
             f"bookie.disk_usage_low_water is {settings.disk_usage_low_water}, above bookie.disk_usage_threshold "
             f"{settings.disk_usage_threshold}: a full disk would count as free again at once; lower it"
         )
-    if settings.frame_limit_bytes < BookieSettings().frame_limit_bytes:
+    if settings.frame_limit_bytes < ClientSettings().frame_limit_bytes:
         yield "bookie.frame_limit_bytes is below the clients' default: lower theirs as well, or it refuses large records"

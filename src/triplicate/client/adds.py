@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
-from triplicate.client.answers import error_of
+from triplicate.client.answers import REFUSALS_OF_SIZE, error_of, too_large
 from triplicate.client.channel import AddLane, Flight
 from triplicate.client.ensemble import EnsembleChanger
 from triplicate.client.explicit_lac import ExplicitLac
@@ -343,7 +343,13 @@ class LedgerAdds:
             self.confirm()
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
-        """A fence or a wrong key ends the writer, anything else is that bookie's failure."""
+        """A fence, a wrong key or an entry that is too large ends the writer, anything else is that bookie's failure."""
+        if status in REFUSALS_OF_SIZE and entry_id > self._tracker.last_add_confirmed:
+            (frame,) = self._owner.frames_of([entry_id])
+            oversize = too_large(status, bookie_id, self.ledger_id, entry_id, len(frame))
+            if oversize is not None:
+                self.fail(oversize)
+                return
         error = error_of(status, bookie_id, self.ledger_id, f"add of entry {entry_id}")
         if isinstance(error, BookieError):
             self.bookie_failed(bookie_id, error)

@@ -7,16 +7,20 @@ from triplicate.errors import (
     BookieReadOnly,
     BookieUnavailable,
     ConnectionBroken,
+    EntryTooLarge,
     LedgerFenced,
     RequestTimeout,
     TooManyRequests,
     TriplicateError,
     Unauthorized,
 )
-from triplicate.wire import Status
+from triplicate.wire import MAX_FRAME_BYTES, TOO_LARGE, Status
 
 EXPLICIT_NEGATIVES = (Status.NO_ENTRY, Status.NO_LEDGER)
 """The only answers that say "it is not here". Every other one, a fenced answer included, leaves that unknown."""
+
+REFUSALS_OF_SIZE = (TOO_LARGE, Status.BAD_REQUEST)
+"""Answers to an add that may mean that its frame passes the bookie's limit."""
 
 
 def error_of(status: Status, bookie_id: str, ledger_id: int, what: str) -> TriplicateError:
@@ -31,11 +35,30 @@ def error_of(status: Status, bookie_id: str, ledger_id: int, what: str) -> Tripl
         fenced.ledger_id = ledger_id
         return fenced
     if status == Status.UNAUTHORIZED:
-        refused = Unauthorized(f"{text}: the password is not the ledger's, or the bookie wants an authentication first")
+        refused = Unauthorized(
+            f"{text}: the password is not the ledger's, the bookie wants an authentication first, or the entry passes its frame limit"
+        )
         refused.ledger_id = ledger_id
         return refused
     kinds: dict[Status, type[BookieError]] = {Status.READ_ONLY: BookieReadOnly, Status.TOO_MANY_REQUESTS: TooManyRequests}
     return about_bookie(kinds.get(status, BookieError), bookie_id, text)
+
+
+def too_large(status: Status, bookie_id: str, ledger_id: int, entry_id: int, frame_bytes: int) -> TriplicateError | None:
+    """The exception for a refusal by which bookies say that an add's frame passes their limit; None where it says something else.
+
+    The protocol has no status of its own for that: our bookies say "unauthorized", which is the only one that ends Apache's writers.
+    A frame within the limit that every bookie has by default is never refused for its size.
+    """
+    if frame_bytes <= MAX_FRAME_BYTES or status not in REFUSALS_OF_SIZE:
+        return None
+    error = EntryTooLarge(
+        f"bookie {bookie_id} refused entry {entry_id} of ledger {ledger_id} ({status.name}), whose frame of {frame_bytes} bytes passes the "
+        f"{MAX_FRAME_BYTES} bytes that every bookie takes by default: raise bookie.frame_limit_bytes, or lower client.frame_limit_bytes to "
+        "the bookies'; if theirs is no smaller, the password is not the ledger's"
+    )
+    error.ledger_id = ledger_id
+    return error
 
 
 def about_bookie(kind: type[BookieError], bookie_id: str, text: str) -> BookieError:

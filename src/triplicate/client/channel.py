@@ -22,6 +22,7 @@ from triplicate.errors import BookieError, ProtocolError, TriplicateError
 from triplicate.metadata import BookieDirectory
 from triplicate.runtime import Backoff, Host, TaskScope, Timer, timeout_at
 from triplicate.wire import (
+    BOOKIE_FRAME_BYTES,
     AddResponse,
     FrameBuffer,
     ReadRequest,
@@ -36,8 +37,16 @@ SWEEPS_PER_TIMEOUT = 10
 OWED_TIMEOUTS = 6
 """A connection on which a read is still not answered after so many time-outs is given up."""
 WRITE_BUFFER_BYTES = 1 << 24
+ANSWER_ENVELOPE_BYTES = 1024
+"""What may stand around an entry in an answer beyond what stood around it in its add."""
 MOST_REQUESTS = 1 << 16
 """Requests other than adds that may wait for answers on one connection; those who ask have smaller windows of their own."""
+
+
+def receive_limit_of(settings: ClientSettings) -> int:
+    """The greatest answer that is accepted: every entry that a bookie takes by default can be read, whoever wrote it."""
+    return max(settings.frame_limit_bytes, BOOKIE_FRAME_BYTES) + ANSWER_ENVELOPE_BYTES
+
 
 ReadCallback = Callable[[Any, ReadResponse | None, BookieError | None], None]
 """Called once with the token of the read and either the answer or what went wrong."""
@@ -193,7 +202,8 @@ class BookieChannel(asyncio.Protocol):
         self._turn = turn
         self._out: list[bytes] = []
         self._flush_due = False
-        self._frames = FrameBuffer(settings.frame_limit_bytes)
+        self._receive_limit = receive_limit_of(settings)
+        self._frames = FrameBuffer(self._receive_limit)
         self._received_at = 0.0
         self._sweep: Timer | None = None
         backoff_maximum = max(settings.reconnect_first_s, settings.reconnect_maximum_s)
@@ -322,7 +332,7 @@ class BookieChannel(asyncio.Protocol):
                 address, port = info.address
                 transport, _ = await self._host.network.connect(lambda: self, address, port)
                 if self._authenticator is not None:
-                    limit = self._settings.frame_limit_bytes
+                    limit = self._receive_limit
                     self._handshake = Handshake(self._authenticator, self._exchange, transport, limit)
                     await self._handshake.run()
         except TimeoutError:
@@ -368,7 +378,7 @@ class BookieChannel(asyncio.Protocol):
             return  # It never carried a request.
         self._transport = None
         self.losses += 1
-        self._frames = FrameBuffer(self._settings.frame_limit_bytes)
+        self._frames = FrameBuffer(self._receive_limit)
         if not self._closed:
             why = f"the connection broke ({error})" if error is not None else "it closed the connection"
             self._last_error = why
@@ -430,7 +440,7 @@ class BookieChannel(asyncio.Protocol):
         Args:
             gathered: where to note the entries that were stored, by ledger.
         """
-        end, limit, exchange = len(buffer), self._settings.frame_limit_bytes, self._exchange
+        end, limit, exchange = len(buffer), self._receive_limit, self._exchange
         while position < end:
             run = exchange.scan_adds(buffer, position, end)
             if run is not None:

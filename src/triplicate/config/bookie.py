@@ -109,12 +109,19 @@ class BookieSettings:
     )
 
     frame_limit_bytes: int = setting(
-        5 * MIB,
-        "Largest frame; a larger one closes the connection. No client's limit may be greater.",
+        5 * MIB + 10 * KIB,
+        "Largest frame: 5 MiB of payload in every envelope. An add in a larger one is refused; no client's limit should be greater.",
         unit="bytes",
         low=4 * KIB,
         high=32 * MIB,
         bookkeeper="nettyMaxFrameSizeBytes",
+    )
+    frame_excess_bytes: int = setting(
+        5 * MIB,
+        "An add whose frame passes frame_limit_bytes by no more than this is read over and refused; what is larger closes the connection.",
+        unit="bytes",
+        low=0,
+        high=64 * MIB,
     )
     connections: int = setting(4_000, "Connections that may be open; more are closed at once.", unit="connections", low=1, high=1_000_000)
     unfinished_frames_bytes: int = setting(

@@ -90,7 +90,7 @@ class ClientSettings:
     )
     frame_limit_bytes: int = setting(
         5 * MIB,
-        "Largest frame of the protocol; a record that does not fit is refused. The bookies' limit must not be smaller.",
+        "Largest frame that is sent; a record that does not fit is refused. The bookies' limit must not be smaller.",
         unit="bytes",
         low=4 * KIB,
         high=1024 * MIB,

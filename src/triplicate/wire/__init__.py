@@ -18,7 +18,7 @@ from triplicate.wire.batch import (
     scan_add_responses,
     scan_adds,
 )
-from triplicate.wire.frames import LENGTH_BYTES, MAX_FRAME_BYTES, FrameBuffer, encode_frame, next_frame
+from triplicate.wire.frames import BOOKIE_FRAME_BYTES, LENGTH_BYTES, MAX_FRAME_BYTES, FrameBuffer, encode_frame, excess_of, next_frame
 from triplicate.wire.messages import (
     LAST_ENTRY,
     AddRequest,
@@ -45,6 +45,7 @@ from triplicate.wire.messages import (
     WriteLacRequest,
     WriteLacResponse,
 )
+from triplicate.wire.oversized import OVERSIZED_HEAD_BYTES, TOO_LARGE, OversizedAdd, may_be_add, oversized_v2_add, oversized_v3_add
 from triplicate.wire.status import V2_CODES, status_from_v2, status_from_v3, status_to_v2
 from triplicate.wire.v2 import (
     FLAG_FENCE,
@@ -71,12 +72,15 @@ from triplicate.wire.v3_envelope import V3Request, is_v3
 __all__ = [
     "ADD_HEAD_BYTES",
     "ADD_RESPONSE",
+    "BOOKIE_FRAME_BYTES",
     "FLAG_FENCE",
     "FLAG_HIGH_PRIORITY",
     "FLAG_RECOVERY_ADD",
     "LAST_ENTRY",
     "LENGTH_BYTES",
     "MAX_FRAME_BYTES",
+    "OVERSIZED_HEAD_BYTES",
+    "TOO_LARGE",
     "V2_CODES",
     "AddAnswerRun",
     "AddRequest",
@@ -94,6 +98,7 @@ __all__ = [
     "FrameBuffer",
     "ListEntriesRequest",
     "ListEntriesResponse",
+    "OversizedAdd",
     "ReadLacRequest",
     "ReadLacResponse",
     "ReadRequest",
@@ -120,10 +125,14 @@ __all__ = [
     "encode_request",
     "encode_response",
     "encode_v3_add_responses",
+    "excess_of",
     "gather_add_responses",
     "is_v3",
     "iter_adds",
+    "may_be_add",
     "next_frame",
+    "oversized_v2_add",
+    "oversized_v3_add",
     "scan_add_responses",
     "scan_adds",
     "scan_v3_add_responses",

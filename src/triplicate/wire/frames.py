@@ -7,7 +7,10 @@ from struct import Struct
 from triplicate.errors import FrameTooLarge
 
 MAX_FRAME_BYTES = 5 * 1024 * 1024
-"""The greatest frame both sides accept by default; the 4 bytes of the length count."""
+"""The greatest frame a client sends by default, and Apache's bookies accept; the 4 bytes of the length count."""
+
+BOOKIE_FRAME_BYTES = MAX_FRAME_BYTES + 10 * 1024
+"""The greatest frame our bookies accept by default: 5 MiB of payload in every envelope. Apache Pulsar sets its bookies to the same."""
 
 LENGTH_BYTES = 4
 
@@ -44,6 +47,14 @@ def next_frame(buffer: bytes, position: int, end: int, max_frame_bytes: int = MA
     return (start, stop) if stop <= end else None
 
 
+def excess_of(buffer: bytes, position: int, end: int, max_frame_bytes: int, excess_bytes: int) -> int:
+    """The size, with its length, of the frame at `position` if it passes the limit by no more than `excess_bytes`; otherwise 0."""
+    if position + LENGTH_BYTES > end:
+        return 0
+    size = LENGTH_BYTES + int(_unpack_length(buffer, position)[0])
+    return size if max_frame_bytes < size <= max_frame_bytes + excess_bytes else 0
+
+
 class FrameBuffer:
     """Holds what a connection delivered of a frame that is not complete yet.
 
@@ -52,10 +63,16 @@ class FrameBuffer:
     many: memory is bounded by the frame limit and one chunk, also where the chunks are of a few bytes.
     """
 
-    __slots__ = ("_held", "_pieces", "_wanted", "max_frame_bytes")
+    __slots__ = ("_excess_bytes", "_held", "_pieces", "_wanted", "max_frame_bytes")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, excess_bytes: int = 0) -> None:
+        """
+        Args:
+            excess_bytes: a frame that passes the limit by no more than this is not gathered: `feed` gives what is there of it as soon as
+                its length is, for a caller that passes over it (`excess_of`).
+        """
         self.max_frame_bytes = max_frame_bytes
+        self._excess_bytes = excess_bytes
         self._pieces: list[bytes] = []
         self._held = 0
         self._wanted = 0
@@ -112,8 +129,10 @@ class FrameBuffer:
         if position >= len(buffer):
             return
         length_known = len(buffer) - position >= LENGTH_BYTES
-        next_frame(buffer, position, len(buffer), self.max_frame_bytes)
+        next_frame(buffer, position, len(buffer), self.max_frame_bytes + self._excess_bytes)
         self._wanted = LENGTH_BYTES + (_unpack_length(buffer, position)[0] if length_known else 0)
+        if self._wanted > self.max_frame_bytes:
+            self._wanted = LENGTH_BYTES
         self._pieces = [buffer[position:]]
         self._held = len(self._pieces[0])
 

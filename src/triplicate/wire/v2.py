@@ -46,6 +46,8 @@ FLAG_HIGH_PRIORITY = 0x0004
 _WORD = Struct(">I")
 _IDS = Struct(">qq")
 _ADD_IDS_OFFSET = _WORD.size + MASTER_KEY_BYTES
+ADD_IDS = Struct(f">{_ADD_IDS_OFFSET}xqq")
+"""Ledger and entry of an add, unpacked at the beginning of its body."""
 _READ = Struct(">Iqq")
 _FRAMED_READ = Struct(">IIqq")
 _BATCH_READ = Struct(">Iqqqiq")

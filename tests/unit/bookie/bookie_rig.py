@@ -13,6 +13,7 @@ from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerStat
 from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.sim import ClusterOptions, HostCrashed, SimulatedCluster, World, small_bookie_settings
 from triplicate.wire import (
+    BOOKIE_FRAME_BYTES,
     AddRequest,
     BatchReadRequest,
     BatchReadResponse,
@@ -48,7 +49,7 @@ class RawClient(asyncio.Protocol):
         """Every answer as it came."""
         self.closed = False
         self.transport: asyncio.Transport | None = None
-        self._frames = FrameBuffer()
+        self._frames = FrameBuffer(BOOKIE_FRAME_BYTES + 1024)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from triplicate.ledger import DigestType, EntryCodec
-from triplicate.wire import AddRequest, ReadRequest, ReadResponse, Status, encode_request, v3
+from triplicate.wire import BOOKIE_FRAME_BYTES, AddRequest, ReadRequest, ReadResponse, Status, encode_request, v3
 
 MIB = 1024 * 1024
 
@@ -42,7 +42,7 @@ READ_PART = b"\xa2\x06\x04\x08\x05\x10\x00"
         pytest.param(framed(bytes(64)), id="zeros"),
         pytest.param(framed(b"\xff" * 64), id="ones"),
         pytest.param(b"\xff\xff\xff\xff", id="a negative length"),
-        pytest.param((5 * MIB - 3).to_bytes(4, "big") + bytes(100), id="one byte over the limit"),
+        pytest.param((BOOKIE_FRAME_BYTES - 3).to_bytes(4, "big") + bytes(8), id="one byte over the limit, and no add"),
         pytest.param(framed(b"\x02\x04\x00\x00" + bytes(16)), id="an operation of version 3 over version 2"),
         pytest.param(framed(b"\x02\x01\x00\x00" + bytes(30)), id="an add shorter than its header"),
         pytest.param(framed(b"\x02\x07\x00\x00" + bytes(20)), id="a batch read cut short"),
@@ -69,7 +69,7 @@ def test_what_no_version_understands_closes_its_connection_alone(frame: bytes) -
     run_rig(body)
 
 
-def test_the_greatest_frame_is_served_and_one_byte_more_is_not() -> None:
+def test_the_greatest_frame_is_served_and_one_byte_more_closes_without_an_excess() -> None:
     async def body(rig: Rig) -> None:
         client, greater = await rig.connect(), await rig.connect()
         ledger = codec()
@@ -79,7 +79,7 @@ def test_the_greatest_frame_is_served_and_one_byte_more_is_not() -> None:
         await greater.until_closed()
         assert (await client.read(5, 1)).status is Status.NO_ENTRY
 
-    run_rig(body, frame_limit_bytes=100_000)
+    run_rig(body, frame_limit_bytes=100_000, frame_excess_bytes=0)
 
 
 def test_an_unknown_operation_of_version_3_is_a_bad_request_with_a_status_alone() -> None:

@@ -1,0 +1,32 @@
+"""A frame above the limit on its way through a connection: its first bytes are kept, the rest is read and dropped."""
+
+from __future__ import annotations
+
+from triplicate.wire import OVERSIZED_HEAD_BYTES
+
+
+class OversizedFrame:
+    """See the module's text. Memory: `OVERSIZED_HEAD_BYTES`, whatever the frame's size.
+
+    Args:
+        size_bytes: of the whole frame, its length included.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.left_bytes = size_bytes
+        """What has not arrived yet."""
+        self.head = b""
+        self.refused = False
+        """The peer has been sent an answer."""
+
+    @property
+    def has_head(self) -> bool:
+        return len(self.head) == min(OVERSIZED_HEAD_BYTES, self.size_bytes)
+
+    def pass_over(self, buffer: bytes, position: int) -> int:
+        """Consume what the buffer holds of the frame from `position` on; returns where that ends."""
+        end = min(len(buffer), position + self.left_bytes)
+        self.head += buffer[position : min(end, position + OVERSIZED_HEAD_BYTES - len(self.head))]
+        self.left_bytes -= end - position
+        return end
