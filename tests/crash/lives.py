@@ -175,7 +175,7 @@ class Lives:
         self.book.of(ledger_id)
 
     async def delete(self, ledger_id: int) -> None:
-        await self.metadata.ledgers.delete(ledger_id)
+        await self.metadata.trash.delete(ledger_id, self.settings.trash_period_s)
         self.book.of(ledger_id).deleted = self.place
 
     async def collect(self) -> None:

@@ -5,9 +5,11 @@ A ledger is deleted only when two questions agree: it is missing from a complete
 metadata cannot answer, nothing is deleted. Questions about many ledgers are asked at once, so that a round, and with it the time after
 which space comes back, does not grow by an answer of the metadata for each. Source: BookKeeper `ScanAndCompareGarbageCollector`.
 
-Until it has been missing for `trash_period_s` by both questions of every round, a ledger is only noted, since it may be undeleted.
-One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the deletion of which the
-trash tells.
+A ledger whose metadata lie in the trash may be undeleted. Until it has been missing for `trash_period_s` by both questions of every
+round it is only noted. One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the
+deletion of which the trash tells. A ledger without a record there, which is what a client of Apache's leaves behind, or one whose trash
+period is 0, cannot be brought back: it goes in the round that misses it. A deletion writes the record before the metadata go, and an
+undelete removes it after they are back, so a ledger that can be brought back is always in one of the two places.
 """
 
 from __future__ import annotations
@@ -80,7 +82,9 @@ class GarbageCollector:
         """
         held = await self._storage.ledger_ids()
         self._metrics.ledgers_active.set(len(held))
-        gone = await self._due(await self._missing(held))
+        missing = await self._missing(held)
+        unkept = await self._unkept(missing) if self._trash_period_s > 0 else []
+        gone = sorted([*unkept, *await self._due(sorted(set(missing) - set(unkept)))])
         for start in range(0, len(gone), DELETED_AT_ONCE):
             part = gone[start : start + DELETED_AT_ONCE]
             await self._storage.delete_ledgers(part)
@@ -94,8 +98,23 @@ class GarbageCollector:
             await self.metadata.trash.expire(pages=EXPIRED_PAGES)
         return len(gone)
 
+    async def _unkept(self, missing: list[int]) -> list[int]:
+        """Those of the missing ledgers that nobody can bring back: they are not in the trash.
+
+        Asked after the ledger was found missing, over the same session, which never goes back: a listing of the trash, then by name, as
+        `_deleted_ms` does it, so that an undelete in between is noticed.
+        """
+        kept = set(await self.metadata.trash.ledger_ids()) if missing else set()
+        unlisted = [ledger_id for ledger_id in missing if ledger_id not in kept]
+        now_ms = self._host.clock.wall_us() // 1000
+        deleted = await _about_each(unlisted, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
+        unkept = [ledger_id for ledger_id, deleted_ms in zip(unlisted, deleted, strict=True) if deleted_ms is None]
+        if unkept:
+            self._host.trace("bookie.ledgers_not_in_trash", count=len(unkept), first=unkept[0], last=unkept[-1])
+        return unkept
+
     async def _due(self, missing: list[int]) -> list[int]:
-        """Those of the missing ledgers whose time in the trash is over; keeps the notes about the others."""
+        """Those of these ledgers, ascending, whose time in the trash is over; keeps the notes about the others."""
         stored, on_writer = self._storage.stored, self._storage.on_writer
         noted = await on_writer(stored.index.missing)
         now_ms = self._host.clock.wall_us() // 1000
@@ -127,21 +146,22 @@ class GarbageCollector:
 
         However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
         """
-
-        async def deleted(ledger_id: int) -> int | None:
-            try:
-                return await self._deleted_ms(ledger_id, now_ms)
-            except FormatError as error:
-                self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
-                return now_ms  # Of a newer release perhaps, which can bring the ledger back.
-
+        deleted = await _about_each(due, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
         again: dict[int, int] = {}
-        for ledger_id, deleted_ms in zip(due, await _about_each(due, deleted), strict=True):
+        for ledger_id, deleted_ms in zip(due, deleted, strict=True):
             if deleted_ms is None or self._waited_for.get(ledger_id) == deleted_ms:
                 continue
             if deleted_ms + self._trash_period_s * 1000 > now_ms:
                 again[ledger_id] = deleted_ms
         return again
+
+    async def _known_deletion_ms(self, ledger_id: int, now_ms: int) -> int | None:
+        """As `_deleted_ms`, and `now_ms` where the record in the trash is not understood."""
+        try:
+            return await self._deleted_ms(ledger_id, now_ms)
+        except FormatError as error:
+            self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
+            return now_ms  # Of a newer release perhaps, which can bring the ledger back.
 
     async def _deleted_ms(self, ledger_id: int, now_ms: int) -> int | None:
         """When a missing ledger was deleted, `now_ms` if it is there again; None: it is gone for good. Raises FormatError."""

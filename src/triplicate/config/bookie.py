@@ -206,7 +206,8 @@ class BookieSettings:
     )
     trash_period_s: float = setting(
         86_400.0,
-        "Entries of a ledger without metadata are kept so long after that was noticed, so that the ledger can be undeleted; 0: not at all.",
+        "Entries of a ledger in the trash are kept so long after the bookie noticed its deletion, so that it can be undeleted; 0: not "
+        "at all. What was deleted without the trash, as Apache's clients delete, is freed by the next round.",
         unit="seconds",
         low=0,
         high=86_400 * 365,

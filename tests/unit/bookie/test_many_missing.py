@@ -8,27 +8,39 @@ from typing import Any
 
 import pytest
 
-from tests.unit.bookie.bookie_rig import Rig, run_rig
+from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
 from tests.unit.bookie.test_index import run_of
-from triplicate.bookie.core.state import LedgerState
+from triplicate.bookie.core.state import LedgerState as StoredState
 from triplicate.bookie.garbage import QUESTIONS_AT_ONCE
 from triplicate.errors import ConnectionLost
+from triplicate.ledger import LedgerMetadata, LedgerState, Segment
+from triplicate.metadata import TrashedLedger
+from triplicate.metadata.trash import encode_trashed
 
 PERIOD_S = 20.0
 LEDGERS = 4 * QUESTIONS_AT_ONCE
 ANSWER_S = 0.1
+METADATA = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN)
 
 
-def fill(rig: Rig) -> None:
-    """Ledgers that the bookie holds and the metadata does not know."""
+async def fill(rig: Rig) -> None:
+    """Ledgers that the bookie holds, whose metadata lie in the trash."""
     index = rig.bookie.storage.stored.index
     ids = range(1, LEDGERS + 1)
-    index.add(1, [(9, LedgerState(ledger, b"k" * 20)) for ledger in ids], [(9, run_of(ledger, 0, 0, 1, 4096)) for ledger in ids], [])
+    metadata = rig.bookie._metadata
+    for ledger in ids:
+        trashed = encode_trashed(TrashedLedger(ledger, 1, 1e9, METADATA, 0))
+        await metadata.tree.create(f"{metadata.own_root}/trash/{ledger:019d}", trashed, parents=True)
+    index.add(1, [(9, StoredState(ledger, b"k" * 20)) for ledger in ids], [(9, run_of(ledger, 0, 0, 1, 4096)) for ledger in ids], [])
+
+
+async def none_expires(limit: int = 0, pages: int = 0) -> int:
+    return 0
 
 
 def test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing() -> None:
     async def body(rig: Rig) -> None:
-        fill(rig)
+        await fill(rig)
         time = asyncio.get_running_loop().time
         outstanding = most = 0
 
@@ -47,12 +59,13 @@ def test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing() -> N
         metadata = rig.bookie._metadata
         metadata.ledgers.exists = slow(metadata.ledgers.exists)  # type: ignore[method-assign, assignment]
         metadata.trash.get = slow(metadata.trash.get)  # type: ignore[method-assign, assignment]
+        # Which of the records go is another matter.
+        metadata.trash.expire = none_expires  # type: ignore[method-assign]
         began = time()
         assert await rig.bookie.collect_garbage() == 0
         assert time() - began < LEDGERS * ANSWER_S / 10
         await asyncio.sleep(PERIOD_S)
         began = time()
-        # What nothing tells of in the trash is asked about more than once.
         assert await rig.bookie.collect_garbage() == LEDGERS
         assert time() - began < LEDGERS * ANSWER_S / 2
         assert most <= QUESTIONS_AT_ONCE
@@ -63,7 +76,7 @@ def test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing() -> N
 @pytest.mark.parametrize("which", ["exists", "trash"])
 def test_one_question_without_an_answer_among_many_keeps_all(which: str) -> None:
     async def body(rig: Rig) -> None:
-        fill(rig)
+        await fill(rig)
         assert await rig.bookie.collect_garbage() == 0
         await asyncio.sleep(PERIOD_S)
         metadata = rig.bookie._metadata
@@ -82,5 +95,26 @@ def test_one_question_without_an_answer_among_many_keeps_all(which: str) -> None
         assert len(rig.bookie.storage.stored.index.ledger_ids()) == LEDGERS
         setattr(on, name, right)
         assert await rig.bookie.collect_garbage() == LEDGERS
+
+    run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
+
+
+def test_a_round_asks_about_many_ledgers_that_are_not_in_the_trash_at_once() -> None:
+    async def body(rig: Rig) -> None:
+        await fill(rig)
+        metadata = rig.bookie._metadata
+        for ledger_id in range(1, LEDGERS + 1):
+            await metadata.tree.delete(f"{metadata.own_root}/trash/{ledger_id:019d}")
+        right = metadata.trash.get
+
+        async def slow(ledger_id: int) -> TrashedLedger | None:
+            await asyncio.sleep(ANSWER_S)
+            return await right(ledger_id)
+
+        metadata.trash.get = slow  # type: ignore[method-assign]
+        time = asyncio.get_running_loop().time
+        began = time()
+        assert await rig.bookie.collect_garbage() == LEDGERS
+        assert time() - began < LEDGERS * ANSWER_S / 5
 
     run_rig(body, trash_period_s=PERIOD_S, gc_interval_s=1e6)
