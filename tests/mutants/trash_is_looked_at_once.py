@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"]
+TESTS = [
+    "tests/unit/bookie/test_deletions_without_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
