@@ -15,7 +15,7 @@ from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
-from triplicate.log.reader import LogReader, check_start, readable_end
+from triplicate.log.reader import LogReader, head_for, readable_end
 from triplicate.log.segments import create_ledger
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.store import HeadStore
@@ -120,9 +120,9 @@ class Logs:
         Raises:
             NoSuchLog. OffsetTruncated: the offset lies before the first. ArgumentError: below 0 or beyond the end.
         """
-        head = (await self._store.read(name)).head
-        offset = check_start(name, head, start_offset)
-        return LogReader(name, self.client, self._store, self.settings, LogMetrics(self._metrics, name), head, offset, include_control)
+        head = await head_for(self._store, name, start_offset)
+        metrics = LogMetrics(self._metrics, name)
+        return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control)
 
     async def end_offset(self, name: str) -> int:
         """Offset after the last record that may be read now."""

@@ -61,6 +61,10 @@ class LogReader:
         """Whether the place within a segment was searched, so that entries before the position may come first."""
         self._finished_ledger: int | None = None
         self._missing_ledger: int | None = None
+        self._synced = False
+        """Whether the place was looked up in a head that is known to be new enough: only then may it contradict the position."""
+        self._doubted = False
+        """Whether an entry contradicted a place that was looked up in a head that may be old."""
 
     @property
     def position(self) -> int:
@@ -102,19 +106,38 @@ class LogReader:
 
     async def _next(self) -> LogEntry | None:
         while True:
-            while self._view is None:
-                await self._enter()
+            if self._doubted:
+                await self._look_again()
             try:
-                entry = await self._next_raw()
-            except NoSuchLedger:
-                await self._lost()
+                made = await self._step()
+            except (OffsetGap, OffsetTruncated):
+                if self._synced:
+                    raise
+                # The head may come from a server that is behind the one that told of this position.
+                self._doubted = True
                 continue
-            if entry is None:
-                await self._finish()
-                continue
-            made = self._accept(entry)
             if made is not None:
                 return made
+
+    async def _step(self) -> LogEntry | None:
+        """Read one entry, or leave a segment that has none."""
+        while self._view is None:
+            await self._enter()
+        try:
+            entry = await self._next_raw()
+        except NoSuchLedger:
+            await self._lost()
+            return None
+        if entry is None:
+            await self._finish()
+            return None
+        return self._accept(entry)
+
+    async def _look_again(self) -> None:
+        """Leave the segment and have the position looked up in a head that is new enough."""
+        await self._leave()
+        self._synced = True
+        self._doubted = False
 
     def _at_hand(self) -> LogEntry | None:
         while True:
@@ -123,7 +146,13 @@ class LogReader:
                 entry = self._chunks.next_nowait()
             if entry is None:
                 return None
-            made = self._accept(entry)
+            try:
+                made = self._accept(entry)
+            except OffsetGap:
+                if self._synced:
+                    raise
+                self._doubted = True  # The next call looks again; the position has not moved.
+                return None
             if made is not None:
                 return made
 
@@ -168,6 +197,7 @@ class LogReader:
             epoch=self._epoch,
         )
         self._position = end_offset
+        self._synced = False
         self._metrics.read.inc(made.count)
         return made
 
@@ -189,7 +219,7 @@ class LogReader:
         if self._missing_ledger == segment.ledger_id:
             raise NoSuchLedger(f"log {self.name!r}: ledger {segment.ledger_id} from offset {segment.first_offset} on is gone")
         self._missing_ledger = segment.ledger_id
-        await self._leave()
+        await self._look_again()
 
     async def _enter(self) -> None:
         """Find the segment of the position, waiting for it if need be, and begin to read it."""
@@ -221,8 +251,11 @@ class LogReader:
 
     async def _await_segment(self) -> Segment:
         while True:
-            head = (await self._store.read(self.name)).head
+            head = (await self._store.read(self.name, synced=self._synced)).head
             if head.log_id != self._log_id:
+                if not self._synced:
+                    self._synced = True
+                    continue
                 raise NoSuchLog(f"log {self.name!r} was deleted and created again")
             if self._position < head.first_offset:
                 raise OffsetTruncated(
@@ -308,6 +341,21 @@ async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClie
             continue
         return max(stored.head.first_offset, segment.first_offset + (header.end_index if header is not None else 0))
     raise NoSuchLedger(f"log {name!r}: its open segment changes too fast to look at it")
+
+
+async def head_for(store: HeadStore, name: str, offset: int) -> Head:
+    """The head of a log in which reading can begin at an offset. A head without the offset is believed only after a sync.
+
+    Raises:
+        NoSuchLog. ArgumentError, OffsetTruncated: see `check_start`.
+    """
+    head = (await store.read(name)).head
+    try:
+        check_start(name, head, offset)
+    except (ArgumentError, OffsetTruncated):
+        head = (await store.read(name, synced=True)).head
+        check_start(name, head, offset)
+    return head
 
 
 def check_start(name: str, head: Head, offset: int) -> int:

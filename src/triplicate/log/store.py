@@ -121,12 +121,18 @@ class HeadStore:
             found.append(name)
         return found
 
-    async def read(self, name: str) -> Stored:
+    async def read(self, name: str, *, synced: bool = False) -> Stored:
         """The head as it is now.
+
+        Args:
+            synced: see every change that was made before this call. Without it the head may be a moment old, and nothing may be concluded
+                from what it does not hold.
 
         Raises:
             NoSuchLog: there is none, or it is being deleted. FormatError, CorruptionError: it cannot be read.
         """
+        if synced:
+            await self.persist(lambda: self.tree.sync(self.path(name)))
         stored = await self.persist(lambda: self._get(name))
         if stored.head.deleted:
             raise NoSuchLog(f"log {name!r} has been deleted")

@@ -96,7 +96,14 @@ async def _open_zookeeper(servers: str, host: Host) -> Tree:
     async def open_session() -> Tree:
         return await ZooKeeperTree.open(servers, host)
 
-    return RenewingTree(await open_session(), open_session, host)
+    first = await open_session()
+    try:
+        # The server may be behind what this process has seen in an earlier life.
+        await first.sync("/")
+    except BaseException:
+        await first.close()
+        raise
+    return RenewingTree(first, open_session, host)
 
 
 async def open_cluster(uri: str, host: Host, *, create: bool = False) -> ClusterMetadata:

@@ -26,8 +26,9 @@ LONGEST_PAUSE_S = 1.0
 
 
 class RenewingTree:
-    """A `Tree` over one session after another. It raises SessionExpired only once it was closed, or when sessions die as fast as they
-    are opened. An operation that met an expired session was not applied and is made again on the next one; watches wake."""
+    """A `Tree` over one session after another. It raises SessionExpired only once it was closed. An operation that met an expired
+    session was not applied and is made again on the next one; watches wake. Sessions that die as fast as they are opened are a lost
+    connection: a later attempt may succeed."""
 
     def __init__(self, first: Tree, open_session: Callable[[], Awaitable[Tree]], host: Host) -> None:
         self._tree = first
@@ -91,7 +92,14 @@ class RenewingTree:
                 return await operation(tree)
             except SessionExpired:
                 self.lost(tree)
-        return await operation(await self.current())
+        tree = await self.current()
+        try:
+            return await operation(tree)
+        except SessionExpired as error:
+            self.lost(tree)
+            if self._closed:
+                raise
+            raise ConnectionLost(f"{SESSIONS_PER_OPERATION_MAX} metadata sessions expired one after another: {error}") from error
 
     def lost(self, tree: Tree) -> None:
         """A session turned out to be over."""
@@ -116,12 +124,17 @@ class RenewingTree:
     async def _renew(self) -> None:
         """Not interrupted half-way: a session that was opened must not be dropped unclosed."""
         old, new = self._tree, await self._open_session()
-        if self._check is not None:
-            try:
+        try:
+            # The new session may be with a server that is behind what the old one has shown already.
+            await new.sync("/")
+            if self._check is not None:
                 await self._check(new)
-            except BaseException:
-                await new.close()
-                raise
+        except SessionExpired as error:
+            await new.close()
+            raise ConnectionLost(f"a new metadata session expired at once: {error}") from error
+        except BaseException:
+            await new.close()
+            raise
         self._tree = new
         self._expired = False
         self._host.trace("metadata.session_renewed", old=old.session_id, new=self._tree.session_id)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from tests.unit.metadata.lagging import LaggingTree
 from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchEntry, NoSuchLedger, NotEnoughBookies, WindowFull
 from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
 from triplicate.ledger import Segment as LedgerSegment
@@ -294,6 +295,13 @@ class Stage:
         self.clients += 1
         host = replace(real_host(f"client-{self.clients}", seed=self.clients), clock=self.host.clock)
         return Logs(FakeClient(host, self.store, self.bookies), replace(settings or LogClientSettings(), owner_grace_s=0.05))
+
+    def lagging_logs(self) -> tuple[Logs, LaggingTree]:
+        """Another client, whose metadata reads may be behind; the tree says how."""
+        logs = self.logs()
+        tree = LaggingTree(self.store)
+        self.client_of(logs).metadata.tree = tree
+        return Logs(logs.client, logs.settings), tree
 
     def client_of(self, logs: Logs) -> FakeClient:
         assert isinstance(logs.client, FakeClient)

@@ -410,3 +410,59 @@ def test_cancelling_at_any_moment_loses_nothing(every: int) -> None:
         assert read == values
 
     play(scene)
+
+
+HEAD = "/triplicate/test/logs/l"
+
+
+def test_reading_begins_beyond_the_end_that_a_stale_head_tells() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, "l", 3)
+        mine, tree = stage.lagging_logs()
+        tree.behind[HEAD] = (await tree.get(HEAD))[0]
+        async with await logs.writer("l", owner="next") as writer:
+            await writer.append_entry([b"3", b"4"])
+        async with await mine.reader("l", 5) as reader:
+            assert reader.position == 5
+        with pytest.raises(ArgumentError, match="ends at 5"):
+            await mine.reader("l", 6)
+
+    play(scene)
+
+
+def test_a_stale_head_is_read_again_before_a_segment_counts_as_missing() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", ROLLING)
+        mine, tree = stage.lagging_logs()
+        async with await logs.writer("l", owner="w") as writer:
+            first = (await tree.get(HEAD))[0]
+            values = [b"%04d" % number + b"." * 600 for number in range(6)]
+            async with await mine.reader("l", 0) as reader:
+                for value in values[:3]:
+                    await writer.append_entry([value])
+                read = [(await anext(reader)).values for _ in range(3)]
+                tree.behind[HEAD] = first
+                for value in values[3:]:
+                    await writer.append_entry([value])
+                assert writer.rolls >= 2
+                read += [(await anext(reader)).values for _ in range(3)]
+                assert read == [[value] for value in values]
+
+    play(scene)
+
+
+def test_a_stale_head_of_a_log_that_was_made_again_is_read_again() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, "l", 3)
+        mine, tree = stage.lagging_logs()
+        former = (await tree.get(HEAD))[0]
+        await logs.delete("l")
+        await fill(logs, "l", 6)
+        async with await mine.reader("l", 0) as reader:
+            tree.behind[HEAD] = former
+            assert (await anext(reader)).count == 3
+
+    play(scene)

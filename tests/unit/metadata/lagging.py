@@ -15,7 +15,7 @@ class LaggingTree(MemoryTree):
 
     async def sync(self, path: str) -> None:
         await super().sync(path)
-        self.behind = {node: data for node, data in self.behind.items() if not f"{node}/".startswith(f"{path}/")}
+        self.behind = {node: data for node, data in self.behind.items() if not f"{node}/".startswith(f"{path.rstrip('/')}/")}
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         data, stat = await super().get(path)

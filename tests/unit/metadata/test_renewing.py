@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.metadata.lagging import LaggingTree
 from tests.unit.metadata.stores import run
 from triplicate.errors import ConnectionLost, SessionExpired
 from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
@@ -65,12 +66,12 @@ def test_operations_that_meet_the_loss_together_open_one_session() -> None:
     run(body())
 
 
-def test_sessions_that_die_as_fast_as_they_are_opened_are_an_error() -> None:
+def test_sessions_that_die_as_fast_as_they_are_opened_are_a_lost_connection() -> None:
     async def body() -> None:
         store = MemoryStore(real_host("test").clock)
         tree = renewing(store)
         store.fault = lambda session_id, operation, path: Fault(expire=True)
-        with pytest.raises(SessionExpired):
+        with pytest.raises(ConnectionLost):
             await tree.create("/a")
         store.fault = None
         await tree.create("/a")
@@ -174,5 +175,46 @@ def test_an_address_opens_a_tree_that_survives_the_loss_of_its_session(tmp_path:
         assert await other.exists("/e") is None
         await other.close()
         await sleep(host.clock, 0)
+
+    run(body())
+
+
+def test_a_new_session_is_synced_before_its_first_read_is_trusted() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+        sessions: list[LaggingTree] = []
+
+        async def open_session() -> Tree:
+            # The server of each new session has not seen the last change.
+            sessions.append(LaggingTree(store))
+            sessions[-1].behind["/a"] = b"old"
+            return sessions[-1]
+
+        tree = RenewingTree(MemoryTree(store), open_session, real_host("test"))
+        await tree.create("/a", b"new")
+        store.expire(tree.session_id)
+        assert (await tree.get("/a"))[0] == b"new"
+        assert len(sessions) == 1
+        await tree.close()
+
+    run(body())
+
+
+def test_a_new_session_that_cannot_be_synced_is_closed() -> None:
+    async def body() -> None:
+        store = MemoryStore(real_host("test").clock)
+
+        async def open_session() -> Tree:
+            return MemoryTree(store)
+
+        tree = RenewingTree(MemoryTree(store), open_session, real_host("test"))
+        store.expire(tree.session_id)
+        store.fault = lambda session_id, operation, path: Fault(raise_before=ConnectionLost("away")) if operation == "sync" else None
+        with pytest.raises(ConnectionLost):
+            await tree.get("/")
+        assert store.sessions == []
+        store.fault = None
+        assert await tree.exists("/none") is None
+        await tree.close()
 
     run(body())
