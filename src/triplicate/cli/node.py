@@ -12,11 +12,29 @@ from triplicate.cli.running import serve_process
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
-from triplicate.metadata import open_cluster
-from triplicate.runtime import Host, Metrics
+from triplicate.metadata import ClusterMetadata, open_cluster
+from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.sql import DatabaseNode, PostgresServer, ServerLimits
+
+WAIT_FIRST_S = 0.5
+WAIT_LONGEST_S = 5.0
+
+
+async def open_cluster_in_time(uri: str, host: Host) -> ClusterMetadata:
+    """Open the cluster, waiting for a metadata store that does not answer for as long as it takes: a machine may start before it.
+
+    Raises:
+        ConfigError: an address of no known form, or no cluster there.
+    """
+    backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
+    while True:
+        try:
+            return await open_cluster(uri, host)
+        except ConnectionLost as error:
+            host.trace("node.waits_for_metadata", error=str(error))
+            await sleep(host.clock, backoff.next_s())
 
 
 @click.command()
@@ -37,7 +55,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await open_cluster(uri, host)
+        cluster = await open_cluster_in_time(uri, host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
         limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)

@@ -56,3 +56,17 @@ class NodeSettings:
     report_interval_s: float = setting(1.0, "How often a follower tells others its position.", unit="seconds", low=0.05, high=600)
     retry_first_s: float = setting(0.05, "First delay after a failed read, apply or take-over.", unit="seconds", low=0.001, high=60)
     retry_longest_s: float = setting(2.0, "Longest such delay.", unit="seconds", low=0.01, high=600)
+    restart_first_s: float = setting(
+        0.5, "First delay before a copy that failed or diverged is opened again.", unit="seconds", low=0.01, high=600
+    )
+    restart_longest_s: float = setting(60.0, "Longest such delay.", unit="seconds", low=0.01, high=86_400)
+    copies_kept: int = setting(
+        2, "Damaged or wrong copies of each database that are kept beside the one built anew.", unit="copies", low=1, high=100
+    )
+    name_wait_s: float = setting(
+        15.0,
+        "How long a start waits for another node's registration under the same node_id to end, as it does after a crash.",
+        unit="seconds",
+        low=0,
+        high=600,
+    )

@@ -90,6 +90,11 @@ def database_path(root: str, database: str) -> str:
     return f"{root}/databases/{check_name(database, 'database')}"
 
 
+def node_path(root: str, node_id: str) -> str:
+    """The registration of a database node that runs; ephemeral."""
+    return f"{root}/nodes/{encode_name(node_id)}"
+
+
 def subscriptions_path(root: str, log: str) -> str:
     """Children: the subscriptions to a log."""
     return f"{root}/subscriptions/{check_name(log, 'log')}"

@@ -1,7 +1,18 @@
 """Replicated state machines: who leads, and how every copy follows the log."""
 
-from triplicate.replica.election import Candidate, Election, candidates_of, leader_of
-from triplicate.replica.machine import Role, StateMachine
+from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
+from triplicate.replica.machine import STANDS_AT, Role, StateMachine
 from triplicate.replica.runtime import Replica, ReplicaSettings
 
-__all__ = ["Candidate", "Election", "Replica", "ReplicaSettings", "Role", "StateMachine", "candidates_of", "leader_of"]
+__all__ = [
+    "STANDS_AT",
+    "UNREADABLE",
+    "Candidate",
+    "Election",
+    "Replica",
+    "ReplicaSettings",
+    "Role",
+    "StateMachine",
+    "candidates_of",
+    "leader_of",
+]

@@ -1,7 +1,8 @@
 """Who should lead: candidates and the leader's sign in the metadata.
 
 This is about liveness only. Two leaders at once would do no harm: the log has one writer, and who takes it over fences the other.
-Below the replica's node: ``candidates/<node id>`` and ``leader``, all ephemeral, JSON with node, address and position.
+Below the replica's node: ``candidates/<node id>`` and ``leader``, all ephemeral, JSON with node, address and position; a candidate's
+node says the state of the copy as well.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata import Tree
 from triplicate.runtime import Host, sleep
 
-FORMAT = 1
+FORMAT = 2
+FORMAT_WITHOUT_ROLE = 1
+"""What earlier releases write, and what the leader's sign still is."""
+UNREADABLE = "unreadable"
+"""The role of a candidate whose node this release cannot read."""
+CANDIDATE_CHECK_S = 5.0
+"""How often a candidate that has nothing new to report looks whether its node is still there."""
+REASON_LENGTH_MAX = 500
+"""Characters of a reason that go into the metadata."""
 _SMALL_DELAY_S = 0.02
+_UNABLE = frozenset(["diverged", "failed", UNREADABLE])
+"""Roles of copies that do not stand for election."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +38,25 @@ class Candidate:
     address: str
     """Where its clients connect to, host:port."""
     position: int
+    role: str = ""
+    """The state of its copy: a `Role`'s value, ``failed``, ``unreadable``, or empty where an earlier release does not say."""
+    reason: str = ""
+    """Why the copy is not served, where it is not."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether clients can be sent there."""
+        return self.role not in _UNABLE
 
 
 def encode_candidate(candidate: Candidate) -> bytes:
-    fields = {"v": FORMAT, "node": candidate.node_id, "address": candidate.address, "position": candidate.position}
+    fields: dict[str, object] = {"node": candidate.node_id, "address": candidate.address, "position": candidate.position}
+    if candidate.role:
+        fields |= {"v": FORMAT, "role": candidate.role}
+        if candidate.reason:
+            fields["reason"] = candidate.reason[:REASON_LENGTH_MAX]
+    else:
+        fields["v"] = FORMAT_WITHOUT_ROLE
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -38,9 +64,10 @@ def decode_candidate(data: bytes) -> Candidate:
     """Raises FormatError."""
     try:
         fields = json.loads(data)
-        if fields["v"] != FORMAT:
-            raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
-        return Candidate(str(fields["node"]), str(fields["address"]), int(fields["position"]))
+        if fields["v"] not in (FORMAT_WITHOUT_ROLE, FORMAT):
+            raise ValueError(f"version {fields['v']}; this release knows {FORMAT_WITHOUT_ROLE} and {FORMAT}")
+        role = str(fields["role"]) if fields["v"] == FORMAT else ""
+        return Candidate(str(fields["node"]), str(fields["address"]), int(fields["position"]), role, str(fields.get("reason", "")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a candidate's node cannot be read: {error}") from error
 
@@ -54,20 +81,26 @@ async def leader_of(tree: Tree, path: str) -> Candidate | None:
     return decode_candidate(data)
 
 
+async def candidate_of(tree: Tree, path: str, node_id: str) -> Candidate | None:
+    """One node that holds a copy, or None. A node that cannot be read is shown as such: a later release may have written it."""
+    try:
+        data, _ = await tree.get(f"{path}/candidates/{node_id}")
+    except NoNode:
+        return None
+    try:
+        return decode_candidate(data)
+    except FormatError as error:
+        return Candidate(node_id, "", 0, UNREADABLE, str(error))
+
+
 async def candidates_of(tree: Tree, path: str) -> list[Candidate]:
-    """All nodes that hold a copy now, by node id."""
+    """All nodes that hold a copy now, by node id; also those whose copies are not served."""
     try:
         names, _ = await tree.children(f"{path}/candidates")
     except NoNode:
         return []
-    found = []
-    for name in names:
-        try:
-            data, _ = await tree.get(f"{path}/candidates/{name}")
-        except NoNode:
-            continue
-        found.append(decode_candidate(data))
-    return found
+    found = [await candidate_of(tree, path, name) for name in names]
+    return [candidate for candidate in found if candidate is not None]
 
 
 class Election:
@@ -76,9 +109,21 @@ class Election:
     Args:
         path: the replica's node in the tree; it exists.
         delay_s: how long to wait when another candidate has applied more.
+        holds_name: whether this process is the one that bears `node_id` in the cluster. Only then it puts up its candidate's node, and
+            removes one that another session has left under this name.
     """
 
-    def __init__(self, host: Host, tree: Tree, path: str, node_id: str, address: str, *, delay_s: float) -> None:
+    def __init__(
+        self,
+        host: Host,
+        tree: Tree,
+        path: str,
+        node_id: str,
+        address: str,
+        *,
+        delay_s: float,
+        holds_name: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._host = host
         self._tree = tree
         self._leader_path = f"{path}/leader"
@@ -87,33 +132,44 @@ class Election:
         self._node_id = node_id
         self._address = address
         self._delay_s = delay_s
+        self._holds_name = holds_name
         self._chance = host.entropy.stream(f"replica.election.{path}")
-        self._reported: int | None = None
+        self._reported: tuple[Candidate, int] | None = None
+        self._check_at_s = 0.0
+        self._signed_by = 0
+        """The session that put up the leader's sign last."""
 
-    async def report(self, position: int) -> None:
-        """Stand as a candidate, or tell how far this copy is."""
-        if self._reported == position:
+    async def report(self, position: int, role: str = "", reason: str = "") -> None:
+        """Stand as a candidate, or tell how far this copy is and what state it is in."""
+        candidate = Candidate(self._node_id, self._address, position, role, reason)
+        now_s = self._host.clock.monotonic()
+        if self._reported == (candidate, self._tree.session_id) and now_s < self._check_at_s:
             return
-        data = encode_candidate(Candidate(self._node_id, self._address, position))
+        if not self._holds_name():
+            return
+        data = encode_candidate(candidate)
         try:
             stat = await self._tree.exists(self._candidate_path)
             if stat is not None and stat.ephemeral_owner != self._tree.session_id:
                 # Left by this node's former life, whose session has not been declared dead yet.
-                await self._tree.delete(self._candidate_path)
+                await self._tree.delete(self._candidate_path, stat.version)
                 stat = None
             if stat is None:
                 await self._tree.create(self._candidate_path, data, ephemeral=True, parents=True)
-            else:
+            elif self._reported is None or self._reported[0] != candidate:
                 await self._tree.set(self._candidate_path, data)
-        except (NodeExists, NoNode):
+        except (NodeExists, NoNode, BadVersion):
             return  # It changed under our hands; the next report finds out.
-        self._reported = position
+        self._reported = candidate, self._tree.session_id
+        self._check_at_s = now_s + CANDIDATE_CHECK_S
 
     async def withdraw(self) -> None:
         """Stand no more, and give up the leader's sign if it is ours."""
         self._reported = None
-        with suppress(NoNode):
-            await self._tree.delete(self._candidate_path)
+        with suppress(NoNode, BadVersion):
+            stat = await self._tree.exists(self._candidate_path)
+            if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+                await self._tree.delete(self._candidate_path, stat.version)
         await self.resign()
 
     async def resign(self) -> None:
@@ -128,11 +184,18 @@ class Election:
     async def leader(self) -> Candidate | None:
         return await leader_of(self._tree, self._path)
 
-    async def elected(self, position: Callable[[], int]) -> None:
+    async def leaders_position(self) -> int | None:
+        """How far the leader has told that it is; None where nobody leads."""
+        sign = await self.leader()
+        leader = None if sign is None else await candidate_of(self._tree, self._path, sign.node_id)
+        return None if leader is None else leader.position
+
+    async def elected(self, position: Callable[[], int], handicap_s: float = 0.0) -> None:
         """Return when this node should take over: nobody leads, and it was first to put up its sign.
 
         Args:
             position: tells how far this copy is by now.
+            handicap_s: how much longer to leave the first word to other candidates, if there are any.
         """
         watch = self._tree.watch(self._leader_path)
         try:
@@ -143,15 +206,27 @@ class Election:
                 if stat is not None:
                     await watch.changed()
                     continue
-                await self._let_others_first(position())
-                try:
-                    sign = encode_candidate(Candidate(self._node_id, self._address, position()))
-                    await self._tree.create(self._leader_path, sign, ephemeral=True)
-                except NodeExists:
-                    continue
-                return
+                await self._let_others_first(position(), handicap_s)
+                if await self.put_up_sign(position()):
+                    return
         finally:
             watch.close()
+
+    async def put_up_sign(self, position: int) -> bool:
+        """Put up the leader's sign; False where another's is there."""
+        sign = encode_candidate(Candidate(self._node_id, self._address, position))
+        try:
+            await self._tree.create(self._leader_path, sign, ephemeral=True)
+        except NodeExists:
+            return False
+        self._signed_by = self._tree.session_id
+        return True
+
+    async def put_up_sign_again(self, position: int) -> bool:
+        """Put up the sign that went with a session; False where another's is there, or where it was taken away within this session:
+        then somebody wants another leader.
+        """
+        return self._signed_by != self._tree.session_id and await self.put_up_sign(position)
 
     async def lost(self) -> None:
         """Return when the leader's sign is not ours."""
@@ -165,9 +240,11 @@ class Election:
         finally:
             watch.close()
 
-    async def _let_others_first(self, position: int) -> None:
+    async def _let_others_first(self, position: int, handicap_s: float) -> None:
         delay_s = self._chance.random() * _SMALL_DELAY_S
-        others = await candidates_of(self._tree, self._path)
-        if any(other.position > position for other in others if other.node_id != self._node_id):
+        others = [other for other in await candidates_of(self._tree, self._path) if other.node_id != self._node_id and other.serves]
+        if any(other.position > position for other in others):
             delay_s += self._delay_s
+        if others:
+            delay_s += handicap_s
         await sleep(self._host.clock, delay_s)

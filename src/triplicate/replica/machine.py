@@ -8,6 +8,10 @@ from typing import Protocol
 
 from triplicate.log import LogEntry, LogWriter
 
+STANDS_AT = "this copy stands at"
+"""How every reason begins that is about the place of a copy in the log and not about its content. Such a copy may be right, and is
+verified against the log before it serves again. The reasons are stored, so the words are part of the format."""
+
 
 class Role(Enum):
     """What a replica is at the moment."""
@@ -29,15 +33,33 @@ class StateMachine(Protocol):
     def position(self) -> int:
         """Offset after the last record that is part of the state."""
 
+    @property
+    def suspicion(self) -> str | None:
+        """Why the copy must be verified before it serves: it was given up for its place in the log (`STANDS_AT`). Known after `open`."""
+
     async def open(self) -> int:
         """Open the local state; returns its position: the offset after the last record applied.
 
         Raises:
-            Diverged: this copy was found to be wrong before.
+            Diverged: this copy was found to be wrong before, or is damaged. EnvironmentFault: it cannot be opened now.
+        """
+
+    async def verify(self, entry: LogEntry | None) -> None:
+        """Compare with the entry before `position` what this copy applied last; where they agree, it is under no suspicion any more.
+
+        Args:
+            entry: its last record is the one before `position`; None where the position is 0.
+
+        Raises:
+            Diverged: they differ.
         """
 
     async def follow(self) -> int:
-        """Get ready to apply, as stored locally; returns the position. Called before the first `apply` and after each leadership."""
+        """Get ready to apply, as stored locally; returns the position. Called before the first `apply` and after each leadership.
+
+        Raises:
+            Diverged: the copy is damaged. EnvironmentFault: not now; it is tried again.
+        """
 
     async def apply(self, entries: Sequence[LogEntry]) -> int:
         """Apply entries in order, together with the position, all or none; entries applied already are skipped. Returns the position.

@@ -21,7 +21,8 @@ from triplicate.sql.directory import (
     database_info,
     database_names,
 )
-from triplicate.sql.node import DatabaseNode, HostedDatabase
+from triplicate.sql.hosted import HostedDatabase
+from triplicate.sql.node import DatabaseNode
 from triplicate.sql.pg import PostgresServer, ServerLimits
 from triplicate.sql.session import SqlSession
 

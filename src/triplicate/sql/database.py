@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable, Sequence
 
 import apsw
 
 from triplicate.config.node import NodeSettings
-from triplicate.errors import Diverged, EnvironmentFault, SqlError
+from triplicate.errors import Diverged, EnvironmentFault, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Host, Metrics, fault_point, shielded
 
 from .apply import Applier, Batch, follow
+from .copies import guarded, is_damage, is_suspicion, verify_last_batch
 from .functions import Numbers
 from .leadership import Leadership, LogAppender
 from .readers import ReaderPool
@@ -25,7 +27,7 @@ class SqlDatabase:
 
     Args:
         identity: 16 bytes; the local file must be of this database.
-        path: the local file; its folder exists.
+        path: the local file; its folder is made if it is missing.
         setup: called on every new connection, for example to register functions; the same on every node.
     """
 
@@ -58,6 +60,9 @@ class SqlDatabase:
         self.schema_version = 0
         self.unusable: SqlError | None = SqlError("57P03", f"database {name!r} is starting")
         """Why no session can be had, or None."""
+        self.catching_up: SqlError | None = None
+        """Why no session can be had once the copy is open: it is being built from the log. Set before `open`, ended by `caught_up`."""
+        self._suspicion: str | None = None
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -105,11 +110,16 @@ class SqlDatabase:
 
     # What the replica's runtime asks.
 
+    @property
+    def suspicion(self) -> str | None:
+        return self._suspicion
+
     async def open(self) -> int:
         state = await self._worker.run(self._open)
         self._moved(state)
-        if state.diverged is not None:
+        if state.diverged is not None and not is_suspicion(state.diverged):
             raise Diverged(state.diverged)
+        self._suspicion = state.diverged
         self._pool = ReaderPool(
             self._host,
             self._name,
@@ -119,23 +129,50 @@ class SqlDatabase:
             wait_s=self.settings.reader_wait_s,
             setup=self._setup,
         )
-        self.unusable = None
+        if self._suspicion is None:
+            self._serve()
         return state.position
 
     def _open(self) -> StoreState:
+        return guarded(self._path, self._open_file)
+
+    def _open_file(self) -> StoreState:
+        self._host.disk.mkdir(os.path.dirname(self._path))
         try:
-            try:
-                open_store(self._path, self._identity)
-            except ValueError:
-                self._put_aside()
-                open_store(self._path, self._identity)
-            connection = open_follower(self._path, self._setup)
-        except apsw.Error as error:
-            raise EnvironmentFault(f"{self._path} cannot be opened: {error}") from error
+            open_store(self._path, self._identity)
+        except ValueError:
+            self._put_aside()
+            open_store(self._path, self._identity)
+        connection = open_follower(self._path, self._setup)
         try:
             return read_state(connection)
         finally:
             connection.close(True)
+
+    async def verify(self, entry: LogEntry | None) -> None:
+        await self._worker.run(self._verify, None if entry is None else _batch_of(entry))
+        self._suspicion = None
+        self._serve()
+
+    def _verify(self, batch: Batch | None) -> None:
+        def compare() -> None:
+            connection = open_follower(self._path)
+            try:
+                verify_last_batch(connection, batch)
+            finally:
+                connection.close(True)
+
+        guarded(self._path, compare)
+
+    def _serve(self) -> None:
+        """Let sessions in, unless the copy is being built and not far enough yet."""
+        self.unusable = self.catching_up
+
+    def caught_up(self) -> None:
+        """The copy is as far as it must be to be read."""
+        if self.unusable is not None and self.unusable is self.catching_up:
+            self.unusable = None
+        self.catching_up = None
 
     def _put_aside(self) -> None:
         """The file is of an earlier database of this name: keep it under another name and begin with an empty one."""
@@ -149,15 +186,17 @@ class SqlDatabase:
         return state.position
 
     def _start_following(self) -> StoreState:
-        self._close_connection()
-        self._connection = open_follower(self._path, self._setup)
-        self._applier = Applier(self._connection)
-        return read_state(self._connection)
+        def start() -> StoreState:
+            self._close_connection()
+            self._connection = open_follower(self._path, self._setup)
+            self._applier = Applier(self._connection)
+            return read_state(self._connection)
+
+        return guarded(self._path, start)
 
     @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
-        batches = [Batch(entry.first_offset, [value or b"" for value in entry.values], entry.preamble, entry.epoch) for entry in entries]
-        self._moved(await self._worker.run(self._apply, batches))
+        self._moved(await self._worker.run(self._apply, [_batch_of(entry) for entry in entries]))
         return self.position
 
     def _apply(self, batches: Sequence[Batch]) -> tuple[int, int]:
@@ -165,6 +204,8 @@ class SqlDatabase:
         try:
             follow(self._applier, batches)
         except apsw.Error as error:
+            if is_damage(error):
+                raise Diverged(f"the local file {self._path} is damaged: {error}") from error
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
         return self._applier.position, self._applier.schema_version
 
@@ -223,19 +264,25 @@ class SqlDatabase:
         self.on_leadership(leads)
 
     async def diverge(self, reason: str) -> None:
-        self.unusable = SqlError(
-            "58000",
-            f"this node's copy of database {self._name!r} is not what the log says and is not served: {reason}",
-            hint="Use another node; delete this node's copy to have it built again.",
-        )
+        if is_suspicion(reason):
+            hint = "Use another node; this one verifies its copy from time to time, and serves it again when the log confirms it."
+        else:
+            hint = "Use another node; this one sets its copy aside and builds another from the log."
+        message = f"this node's copy of database {self._name!r} is not what the log says and is not served: {reason}"
+        self.unusable = SqlError("58000", message, hint=hint)
         self._end_sessions(self.unusable)
-        await self._worker.run(self._mark_diverged, reason)
+        try:
+            await self._worker.run(self._mark_diverged, reason)
+        except (apsw.Error, FormatError) as error:
+            # A file that cannot be marked is found out again when it is opened or followed with.
+            self._host.trace("sql.mark_failed", database=self._name, error=repr(error))
 
     def _mark_diverged(self, reason: str) -> None:
         self._close_connection()
         connection = open_follower(self._path)
         try:
-            if read_state(connection).diverged is None:
+            marked = read_state(connection).diverged
+            if marked is None or is_suspicion(marked):
                 mark_diverged(connection, reason)
         finally:
             connection.close(True)
@@ -256,6 +303,10 @@ class SqlDatabase:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close(True)
+
+
+def _batch_of(entry: LogEntry) -> Batch:
+    return Batch(entry.first_offset, [value or b"" for value in entry.values], entry.preamble, entry.epoch)
 
 
 class _Gauges:

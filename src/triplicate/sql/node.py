@@ -1,40 +1,28 @@
-"""A database node: hosts a copy of every database of the cluster."""
+"""A database node: hosts a copy of every database of the cluster.
+
+It waits for the metadata for as long as they are away, and serves meanwhile what it has open. One database's failure stays with it
+(`hosted`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os.path
 
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
-from triplicate.errors import FormatError, NoNode, SessionExpired, TriplicateError
+from triplicate.errors import HandleClosed, SessionExpired, TriplicateError
 from triplicate.log import Logs
 from triplicate.metadata import Watch, own
-from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Role
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
 from .database import SqlDatabase
-from .directory import DatabaseInfo, database_file, database_names, read_info
+from .directory import database_names, read_info
+from .hosted import HostedDatabase, NodeParts
+from .registration import NodeDirectory, NodeName
 from .store import ConnectionSetup
 
-
-class HostedDatabase:
-    """One database on this node, with what runs it."""
-
-    def __init__(self, info: DatabaseInfo, database: SqlDatabase, replica: Replica) -> None:
-        self.info = info
-        self.database = database
-        self.replica = replica
-        self.leader: Candidate | None = None
-
-    @property
-    def role(self) -> Role:
-        return self.replica.role
-
-    @property
-    def start_position(self) -> int:
-        """Where the local copy stood when the node began to host it."""
-        return self.replica.start_position
+RETRY_FIRST_S = 0.05
+RETRY_LONGEST_S = 2.0
 
 
 class DatabaseNode:
@@ -61,9 +49,10 @@ class DatabaseNode:
         self._settings = settings
         self._metrics = metrics
         self._setup = setup
-        self._address = settings.advertised_address
+        self._parts: NodeParts | None = None
+        self._directory = NodeDirectory(host, settings.directory)
+        self._name: NodeName | None = None
         self._hosted: dict[str, HostedDatabase] = {}
-        self._watch: Watch | None = None
         self._failure: BaseException | None = None
         self._failed_event: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._scope = TaskScope(f"node {settings.node_id}", on_failure=self._failed)
@@ -99,26 +88,58 @@ class DatabaseNode:
 
     async def start(self, address: tuple[str, int] | None = None) -> None:
         """Open every local copy and begin to follow the databases that there are, and those that are made later. Returns when the
-        copies are open, so `positions` tells where they stood.
+        copies are open, so `positions` tells where they stood. Waits for the metadata for as long as it takes; `stop` ends that.
 
         Args:
             address: host and port of the PostgreSQL server in front, told to other nodes' clients unless the setting says another.
+
+        Raises:
+            EnvironmentFault: the directory is used by another process, or cannot be used; or another node of this name runs.
         """
-        self._address = self._settings.advertised_address or ("{}:{}".format(*address) if address else "")
-        self._watch = self._client.metadata.tree.watch(own.databases_path(self._client.metadata.own_root))
-        await self._look()
+        shown = self._settings.advertised_address or ("{}:{}".format(*address) if address else "")
+        beginning = self._scope.spawn(self._begin(shown), name="start")
+        try:
+            await beginning
+        except asyncio.CancelledError:
+            if self._scope.closing and self._failure is None:
+                raise HandleClosed(f"node {self.node_id} was stopped while it started") from None
+            raise
+
+    async def _begin(self, address: str) -> None:
+        identity = await self._lock_directory()
+        metadata = self._client.metadata
+        name = self._name = NodeName(self._host, metadata.tree, metadata.own_root, self.node_id, address, identity)
+        await name.acquire(self._settings.name_wait_s)
+        self._scope.spawn(name.keep(), name="name")
+        self._parts = NodeParts(
+            self._host, self._client, self._logs, self._settings, self._metrics, self._setup, address, lambda: name.held
+        )
+        watch = metadata.tree.watch(own.databases_path(metadata.own_root))
+        backoff = self._backoff()
+        while not await self._look():
+            await sleep(self._host.clock, backoff.next_s())
         for hosted in list(self._hosted.values()):
-            await hosted.replica.opened
-        self._scope.spawn(self._follow_list(self._watch), name="databases")
+            await hosted.opened
+        self._scope.spawn(self._follow_list(watch), name="databases")
+
+    async def _lock_directory(self) -> str:
+        worker = self._host.new_worker("node-directory")
+        try:
+            return await worker.run(self._directory.open)
+        finally:
+            await worker.close()
 
     async def stop(self) -> None:
         """End all sessions and stop following. Idempotent."""
-        if self._watch is not None:
-            self._watch.close()
-        await self._scope.aclose()
-        for hosted in list(self._hosted.values()):
-            await hosted.database.close()
-        self._hosted.clear()
+        try:
+            await self._scope.aclose()
+            for hosted in list(self._hosted.values()):
+                await hosted.database.close()
+            self._hosted.clear()
+            if self._name is not None:
+                await self._name.withdraw()
+        finally:
+            self._directory.close()
 
     def _failed(self, error: BaseException) -> None:
         self._failure = error
@@ -127,63 +148,45 @@ class DatabaseNode:
         self._host.trace("node.failed", node=self.node_id, error=repr(error))
 
     async def _follow_list(self, watch: Watch) -> None:
-        backoff = Backoff(0.05, 2.0, self._host.entropy.stream("node.databases"))
-        while True:
-            await watch.changed()
-            try:
-                await self._look()
-                backoff.reset()
-            except SessionExpired:
-                raise
-            except TriplicateError as error:
-                self._host.trace("node.databases", error=repr(error))
-                await sleep(self._host.clock, backoff.next_s())
-
-    async def _look(self) -> None:
-        """Host what is new, let go of what is gone."""
-        names = await database_names(self._client)
-        for name in names:
-            if name not in self._hosted:
-                await self._host_database(await read_info(self._client, name))
-
-    async def _host_database(self, info: DatabaseInfo) -> None:
-        path = str(database_file(self._settings.directory, info.name))
-        self._host.disk.mkdir(os.path.dirname(path))
-        database = SqlDatabase(self._host, info.name, info.identity, path, self._settings, metrics=self._metrics, setup=self._setup)
-        node_path = own.database_path(self._client.metadata.own_root, info.name)
-        election = Election(
-            self._host, self._client.metadata.tree, node_path, self.node_id, self._address, delay_s=self._settings.election_delay_s
-        )
-        replica = Replica(
-            self._host,
-            self._logs,
-            info.log,
-            database,
-            election,
-            self.node_id,
-            ReplicaSettings(
-                self._settings.apply_entries,
-                self._settings.apply_size_bytes,
-                self._settings.report_interval_s,
-                self._settings.retry_first_s,
-                self._settings.retry_longest_s,
-            ),
-        )
-        hosted = HostedDatabase(info, database, replica)
-        database.find_leader = lambda: hosted.leader.address if hosted.leader is not None else None
-        self._hosted[info.name] = hosted
-        self._scope.spawn(replica.run(), name=f"replica {info.name}")
-        self._scope.spawn(self._watch_leader(hosted, election, node_path), name=f"leader of {info.name}")
-
-    async def _watch_leader(self, hosted: HostedDatabase, election: Election, path: str) -> None:
-        """Know who leads, for hints to clients."""
-        watch = self._client.metadata.tree.watch(f"{path}/leader")
+        backoff = self._backoff()
         try:
             while True:
-                try:
-                    hosted.leader = await election.leader()
-                except (NoNode, FormatError):
-                    hosted.leader = None
                 await watch.changed()
+                while not await self._look():
+                    await sleep(self._host.clock, backoff.next_s())
+                backoff.reset()
         finally:
             watch.close()
+
+    def _backoff(self) -> Backoff:
+        return Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._host.entropy.stream("node.databases"))
+
+    async def _look(self) -> bool:
+        """Host what is new; False where that must be tried again."""
+        try:
+            names = await database_names(self._client)
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            self._host.trace("node.waits_for_metadata", node=self.node_id, error=str(error))
+            return False
+        done = True
+        for name in names:
+            if name in self._hosted:
+                continue
+            try:
+                await self._host_database(name)
+            except SessionExpired:
+                raise
+            except (TriplicateError, OSError) as error:
+                # One that cannot be hosted now does not keep the others from it.
+                self._host.trace("node.database_not_hosted", node=self.node_id, database=name, error=repr(error))
+                done = False
+        return done
+
+    async def _host_database(self, name: str) -> None:
+        assert self._parts is not None, "the parts are made before the first database"
+        info = await read_info(self._client, name)
+        hosted = HostedDatabase(self._parts, info)
+        self._hosted[name] = hosted
+        self._scope.spawn(hosted.run(), name=f"database {name}")

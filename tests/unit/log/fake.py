@@ -12,7 +12,7 @@ from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchE
 from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
 from triplicate.ledger import Segment as LedgerSegment
 from triplicate.log import LogClientSettings, Logs, LogSettings
-from triplicate.metadata import MemoryStore, MemoryTree
+from triplicate.metadata import MemoryStore, MemoryTree, Tree
 from triplicate.runtime import Host, Metrics, real_host
 
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ class FakeBookies:
 
 
 class FakeMetadata:
-    def __init__(self, tree: MemoryTree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.own_root = "/triplicate/test"
 

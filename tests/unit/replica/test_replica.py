@@ -12,9 +12,9 @@ import pytest
 from tests.unit.log.fake import SMALL, Stage, play
 from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced, NotEnoughBookies, TriplicateError
 from triplicate.log import LogEntry, Logs, LogWriter
-from triplicate.metadata import Tree
-from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Role, candidates_of, leader_of
-from triplicate.replica.election import decode_candidate, encode_candidate
+from triplicate.metadata import MemoryTree, RenewingTree, Tree
+from triplicate.replica import STANDS_AT, UNREADABLE, Candidate, Election, Replica, ReplicaSettings, Role, candidates_of, leader_of
+from triplicate.replica.election import CANDIDATE_CHECK_S, decode_candidate, encode_candidate
 
 PATH = "/machine"
 QUICK = ReplicaSettings(report_interval_s=0.02, retry_first_s=0.005, retry_longest_s=0.02)
@@ -29,6 +29,9 @@ class Counter:
         self.led: list[int] = []
         self.reason: str | None = None
         self.faults: list[TriplicateError] = []
+        self.follow_faults: list[TriplicateError] = []
+        self.lead_fault: TriplicateError | None = None
+        self.suspicion: str | None = None
         self.closed = False
 
     @property
@@ -36,11 +39,19 @@ class Counter:
         return len(self.disk)
 
     async def open(self) -> int:
-        if self.reason is not None:
+        if self.reason is not None and not self.reason.startswith(STANDS_AT):
             raise Diverged(self.reason)
+        self.suspicion = self.reason
         return self.position
 
+    async def verify(self, entry: LogEntry | None) -> None:
+        if entry is not None and (entry.end_offset != self.position or entry.values[-1] != self.disk[-1]):
+            raise Diverged("the log holds something else")
+        self.suspicion = self.reason = None
+
     async def follow(self) -> int:
+        if self.follow_faults:
+            raise self.follow_faults.pop()
         return self.position
 
     async def apply(self, entries: Sequence[LogEntry]) -> int:
@@ -59,6 +70,9 @@ class Counter:
         try:
             while writer.failure is None:
                 await asyncio.sleep(0.002)
+                if self.lead_fault is not None:
+                    fault, self.lead_fault = self.lead_fault, None
+                    raise fault
             raise writer.failure
         finally:
             self.writer = None
@@ -78,10 +92,11 @@ class Counter:
 class Member:
     """One node of the group."""
 
-    def __init__(self, stage: Stage, name: str, disk: list[bytes]) -> None:
-        self.logs: Logs = stage.logs()
+    def __init__(self, stage: Stage, name: str, disk: list[bytes], *, logs: Logs | None = None, reason: str | None = None) -> None:
+        self.logs: Logs = logs or stage.logs()
         self.host = stage.client_of(self.logs).host
         self.machine = Counter(disk)
+        self.machine.reason = reason
         self.roles: list[Role] = []
         election = Election(self.host, self.tree, PATH, name, f"{name}:1", delay_s=0.02)
         self.replica = Replica(self.host, self.logs, "l", self.machine, election, name, QUICK, self.roles.append)
@@ -267,7 +282,171 @@ def test_the_candidate_that_has_applied_more_goes_first() -> None:
 
 
 def test_a_candidates_node_of_another_version_is_refused() -> None:
-    assert decode_candidate(encode_candidate(Candidate("n", "h:1", 7))) == Candidate("n", "h:1", 7)
-    for data in (b"", b"{}", b'{"v":2}', b'{"v":1,"node":"n"}'):
+    for candidate in (Candidate("n", "h:1", 7), Candidate("n", "h:1", 7, "leader"), Candidate("n", "h:1", 7, "diverged", "why")):
+        assert decode_candidate(encode_candidate(candidate)) == candidate
+    # As every release writes them, for ever.
+    assert decode_candidate(b'{"address":"h:1","node":"n","position":7,"v":1}') == Candidate("n", "h:1", 7)
+    found = decode_candidate(b'{"address":"h:1","node":"n","position":7,"reason":"why","role":"diverged","v":2}')
+    assert found == Candidate("n", "h:1", 7, "diverged", "why")
+    for data in (b"", b"{}", b'{"v":2}', b'{"v":1,"node":"n"}', b'{"v":3,"address":"h:1","node":"n","position":7}'):
         with pytest.raises(FormatError):
             decode_candidate(data)
+
+
+def test_a_candidate_of_a_later_release_hinders_no_election() -> None:
+    async def body(stage: Stage) -> None:
+        tree = stage.logs().client.metadata.tree
+        await tree.create(f"{PATH}/candidates/later", b'{"v":9}', ephemeral=True, parents=True)
+        election = Election(stage.host, tree, PATH, "m", "", delay_s=0.01)
+        await election.elected(lambda: 0)
+        (later,) = await candidates_of(tree, PATH)
+        assert (later.node_id, later.role, later.serves) == ("later", UNREADABLE, False)
+
+    play(body)
+
+
+def test_a_candidate_that_vanished_is_put_up_again_though_nothing_has_moved() -> None:
+    async def body(stage: Stage) -> None:
+        tree = stage.logs().client.metadata.tree
+        election = Election(stage.host, tree, PATH, "m", "h:1", delay_s=0.01)
+        await election.report(5, "follower")
+        await tree.delete(f"{PATH}/candidates/m")
+        began = stage.host.clock.monotonic()
+        while not await candidates_of(tree, PATH):
+            await election.report(5, "follower")
+            await asyncio.sleep(0.01)
+        assert stage.host.clock.monotonic() - began < CANDIDATE_CHECK_S + 5
+        assert await candidates_of(tree, PATH) == [Candidate("m", "h:1", 5, "follower")]
+
+    play(body)
+
+
+def test_a_candidate_is_put_up_again_at_once_in_a_new_session() -> None:
+    async def body(stage: Stage) -> None:
+        async def open_session() -> Tree:
+            return MemoryTree(stage.store)
+
+        tree = RenewingTree(MemoryTree(stage.store), open_session, stage.host)
+        await tree.create(PATH)
+        election = Election(stage.host, tree, PATH, "m", "h:1", delay_s=0.01)
+        await election.report(5, "follower")
+        stage.store.expire(tree.session_id)
+        await tree.exists(PATH)
+        await election.report(5, "follower")
+        assert len(await candidates_of(tree, PATH)) == 1
+        await tree.close()
+
+    play(body)
+
+
+def test_a_process_that_does_not_hold_its_name_leaves_the_candidate_of_that_name_alone() -> None:
+    async def body(stage: Stage) -> None:
+        trees = [stage.logs().client.metadata.tree for _ in range(2)]
+        await trees[0].create(PATH)
+        holder = Election(stage.host, trees[0], PATH, "m", "first:1", delay_s=0.01)
+        twin = Election(stage.host, trees[1], PATH, "m", "second:1", delay_s=0.01, holds_name=lambda: False)
+        await holder.report(5, "follower")
+        await twin.report(9, "follower")
+        await twin.withdraw()
+        assert await candidates_of(trees[0], PATH) == [Candidate("m", "first:1", 5, "follower")]
+
+    play(body)
+
+
+def test_a_leader_whose_session_was_lost_puts_its_sign_up_again_and_leads_on() -> None:
+    async def body(stage: Stage) -> None:
+        async def open_session() -> Tree:
+            return MemoryTree(stage.store)
+
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        await logs.client.metadata.tree.create(PATH)
+        tree = RenewingTree(MemoryTree(stage.store), open_session, stage.host)
+        stage.client_of(logs).metadata.tree = tree
+        only = Member(stage, "m0", [], logs=Logs(logs.client, logs.settings))
+        await leader_among([only])
+        for number in range(3):
+            stage.store.expire(tree.session_id)
+            while await leader_of(tree, PATH) is None:
+                await asyncio.sleep(0.005)
+            await only.machine.write(b"%d" % number)
+        assert only.machine.led == [0]
+        await only.stop()
+        await tree.close()
+
+    play(body)
+
+
+def test_a_machine_that_cannot_get_ready_is_asked_again() -> None:
+    async def body(stage: Stage) -> None:
+        await stage.logs().create("l", SMALL)
+        await stage.logs().client.metadata.tree.create(PATH)
+        member = Member(stage, "m0", [])
+        member.machine.follow_faults = [EnvironmentFault("the disk is full") for _ in range(3)]
+        await leader_among([member])
+        await member.stop()
+
+    play(body)
+
+
+def test_a_leader_whose_own_copy_fails_leaves_the_next_election_to_a_peer() -> None:
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        leader = await leader_among(members)
+        (other,) = [member for member in members if member is not leader]
+        while len(await candidates_of(leader.tree, PATH)) < 2:
+            await asyncio.sleep(0.005)
+        for _ in range(3):
+            leader.machine.lead_fault = EnvironmentFault("the disk is full")
+            await other.until(Role.LEADER)
+            assert leader.replica.role is not Role.LEADER
+            other.machine.lead_fault = EnvironmentFault("another fault")
+            leader, other = other, leader
+
+    group(2, scene)
+
+
+def test_a_copy_is_not_given_up_because_of_a_metadata_server_that_is_behind() -> None:
+    async def body(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        await logs.client.metadata.tree.create(PATH)
+        async with await logs.writer("l", owner="first") as writer:
+            await writer.append_entry([b"0"])
+        mine, tree = stage.lagging_logs()
+        tree.behind["/triplicate/test/logs/l"] = (await tree.get("/triplicate/test/logs/l"))[0]
+        leader = Member(stage, "leader", [])
+        await leader_among([leader])
+        for number in range(3):
+            await leader.machine.write(b"%d" % number)
+        follower = Member(stage, "follower", list(leader.machine.disk), logs=mine)
+        await leader.machine.write(b"more")
+        await reached(follower, 5)
+        assert follower.replica.role is Role.FOLLOWER
+        await follower.stop()
+        await leader.stop()
+
+    play(body)
+
+
+def test_a_copy_given_up_for_its_place_is_verified_and_goes_on() -> None:
+    async def body(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        await logs.client.metadata.tree.create(PATH)
+        async with await logs.writer("l", owner="first") as writer:
+            await writer.append_entry([b"0", b"1"])
+            await writer.append_entry([b"2", b"3"])
+        reason = f"{STANDS_AT} 4, where the log cannot be read"
+        right = Member(stage, "right", [b"0", b"1", b"2", b"3"], reason=reason)
+        await right.until(Role.LEADER)
+        assert right.machine.reason is None
+        await right.stop()
+        wrong = Member(stage, "wrong", [b"0", b"1", b"2", b"x"], reason=reason)
+        await asyncio.wait_for(asyncio.shield(wrong.task), 5)
+        assert (wrong.replica.role, wrong.replica.reason) == (Role.DIVERGED, "the log holds something else")
+        beyond = Member(stage, "beyond", [b"0", b"1", b"2", b"3", b"4"], reason=reason)
+        await asyncio.wait_for(asyncio.shield(beyond.task), 5)
+        assert beyond.replica.role is Role.DIVERGED
+        assert (beyond.replica.reason or "").startswith(STANDS_AT)
+
+    play(body)

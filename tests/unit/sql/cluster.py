@@ -8,20 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from tests.unit.log.fake import Stage
+from tests.unit.log.fake import FakeClient, Stage
 from triplicate.client import Client
 from triplicate.config.log import LogSettings
 from triplicate.config.node import NodeSettings
-from triplicate.errors import SqlError
+from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
-from triplicate.metadata import MemoryTree
+from triplicate.metadata import Fault, MemoryTree, RenewingTree, Tree
 from triplicate.sql import DatabaseNode, SqlDatabase, create_database
 from triplicate.sql.interface import Row, Value
 from triplicate.sql.session import SqlSession
+from triplicate.sql.store import ConnectionSetup
 
 Result = TypeVar("Result")
 SETTINGS = NodeSettings(
-    election_delay_s=0.02, report_interval_s=0.05, retry_first_s=0.005, retry_longest_s=0.05, writer_wait_s=2.0, reader_threads=1
+    election_delay_s=0.02,
+    report_interval_s=0.05,
+    retry_first_s=0.005,
+    retry_longest_s=0.05,
+    restart_first_s=0.02,
+    restart_longest_s=0.2,
+    name_wait_s=0.2,
+    writer_wait_s=2.0,
+    reader_threads=1,
 )
 
 
@@ -42,11 +51,55 @@ class Cluster:
         await create_database(self.client("admin"), name, LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1))
 
     async def start(self, name: str, settings: NodeSettings = SETTINGS) -> DatabaseNode:
+        return await self.start_with(name, replace(settings, node_id=name, directory=str(self.folder / name)))
+
+    async def start_with(
+        self, name: str, settings: NodeSettings, tree: Tree | None = None, setup: ConnectionSetup | None = None
+    ) -> DatabaseNode:
+        """Start a node with exactly these settings, and with a metadata tree of the test's own."""
         client = self.client(name)
-        settings = replace(settings, node_id=name, directory=str(self.folder / name))
-        node = self.nodes[name] = DatabaseNode(client.host, client, self.logs[name], settings)
-        await node.start((name, 5432))
+        if tree is not None:
+            cast("FakeClient", client).metadata.tree = tree
+            self.logs[name] = Logs(self.logs[name].client, self.logs[name].settings)
+        node = DatabaseNode(client.host, client, self.logs[name], settings, client.metrics, setup)
+        self.nodes[name] = node
+        try:
+            await node.start((name, 5432))
+        except BaseException:
+            self.nodes.pop(name, None)
+            await node.stop()
+            raise
         return node
+
+    def renewing_tree(self) -> RenewingTree:
+        """Metadata that open another session when one is lost, as those of real nodes do."""
+
+        async def open_session() -> Tree:
+            return MemoryTree(self.stage.store)
+
+        return RenewingTree(MemoryTree(self.stage.store), open_session, self.stage.host)
+
+    async def kill(self, name: str) -> None:
+        """End a node as a crash does: its session and what that put up stay for a while."""
+        node = self.nodes.pop(name)
+        session = node._client.metadata.tree.session_id
+        gone = Fault(raise_before=SessionExpired("the process is dead"))
+        self.stage.store.fault = lambda session_id, operation, path: gone if session_id == session else None
+        await node.stop()
+        self.stage.store.fault = None
+
+    def wake_watches(self) -> None:
+        """Wake every watch, as a broken connection does."""
+        for table in self.stage.store._sessions.values():
+            table.wake_all()
+
+    async def serving(self, node: str, position: int, name: str = "db") -> SqlDatabase:
+        """The database on a node once it lets sessions in and stands at least at a position."""
+        while True:
+            found = self.nodes[node].get(name)
+            if found is not None and found.unusable is None and found.position >= position:
+                return found
+            await asyncio.sleep(0.005)
 
     def database(self, node: str, name: str = "db") -> SqlDatabase:
         found = self.nodes[node].get(name)

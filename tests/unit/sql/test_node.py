@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import apsw
 import pytest
 
 from tests.property.rowlog_workload import contents
-from tests.unit.sql.cluster import Cluster, affected, play, run, state_of
-from triplicate.errors import SessionExpired, SqlError
-from triplicate.metadata import own
+from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
+from triplicate.errors import ConnectionLost, EnvironmentFault, HandleClosed, SessionExpired, SqlError
+from triplicate.metadata import Fault, own
 from triplicate.replica import Role
 from triplicate.sql import database_info
 
@@ -149,30 +152,320 @@ def test_a_request_id_survives_a_change_of_leader(tmp_path: Path) -> None:
     play(tmp_path, scene, nodes=2)
 
 
-def test_a_wrong_copy_stops_serving_and_says_so_also_after_a_restart(tmp_path: Path) -> None:
+def damage_row(path: str) -> None:
+    connection = apsw.Connection(path)
+    connection.set_busy_timeout(1000)
+    connection.execute("delete from t where id = 3")
+    connection.close()
+
+
+def test_a_wrong_copy_stops_serving_and_another_is_built_from_the_log(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         position = await fill(cluster, 5)
         follower = next(name for name in cluster.nodes if name != cluster.leader_name())
         database = await cluster.caught_up(follower, position)
         session = await database.session()
-        damage = apsw.Connection(database.path)
-        damage.set_busy_timeout(1000)
-        damage.execute("delete from t where id = 3")
-        damage.close()
-        await run(await (await cluster.leader()).session(), "update t set a = a + 1")
+        damage_row(database.path)
+        leader = await cluster.leader()
+        await run(await leader.session(), "update t set a = a + 1")
         reason = await asyncio.wait_for(session.ended, 5)
         assert reason.sqlstate == "58000"
         assert "update of 5 rows of 't' changed 4" in reason.message
         assert await state_of(database.session()) == "58000"
-        assert cluster.nodes[follower].hosted["db"].role is Role.DIVERGED
-        await cluster.nodes.pop(follower).stop()
-        await cluster.start(follower)
-        assert await state_of(cluster.database(follower).session()) == "58000"
-        await cluster.nodes.pop(cluster.leader_name()).stop()
-        await asyncio.sleep(0.1)
-        assert not cluster.database(follower).is_leader
+        again = await cluster.serving(follower, leader.position)
+        assert await run(await again.session(), "select count(*), sum(a) from t") == [(5, 15)]
+        aside = tmp_path / follower / "databases" / ".db.aside-1" / "main.db"
+        kept = apsw.Connection(str(aside), flags=apsw.SQLITE_OPEN_READONLY)
+        assert kept.execute("select count(*) from t").fetchall() == [(4,)]
+        (mark,) = kept.execute("select diverged from triplicate_state").fetchall()[0]
+        assert "changed 4" in str(mark)
+        kept.close()
 
     play(tmp_path, scene, nodes=2)
+
+
+def test_a_copy_is_not_read_before_it_has_caught_up_with_the_one_it_replaces(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 30)
+        follower = next(name for name in cluster.nodes if name != cluster.leader_name())
+        leader = await cluster.leader()
+        await cluster.caught_up(follower, leader.position)
+        damage_row(cluster.database(follower).path)
+        await run(await leader.session(), "update t set a = 0")
+        states: set[str] = set()
+        while True:
+            try:
+                session = await cluster.database(follower).session()
+                if cluster.database(follower).position >= leader.position:
+                    break
+                assert await run(session, "select count(*) from t") == [(30,)] or not states, "an old copy was read"
+            except SqlError as error:
+                states.add(error.sqlstate)
+            await asyncio.sleep(0)
+        assert states <= {"58000", "57P03"}
+
+    play(tmp_path, scene, nodes=2)
+
+
+def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 5)
+        info = cluster.nodes["n1"].hosted["db"].info
+        async with await cluster.stage.logs().writer(info.log, owner="somebody") as writer:
+            await writer.append_entry([b"garbage"])
+        # The leader hears of the other writer when it is asked for something.
+        await state_of(run(await cluster.database("n1").session(), "select 1"))
+        path = tmp_path / "n1" / "databases"
+        while cluster.nodes["n1"].hosted["db"].role is not Role.DIVERGED:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(1.0)
+        hosted = cluster.nodes["n1"].hosted["db"]
+        assert hosted.role is Role.DIVERGED
+        assert sorted(one.name for one in path.iterdir()) == [".db.aside-1", "db"]
+        assert await state_of(cluster.database("n1").session()) == "58000"
+        status = await database_info(cluster.client("other"), "db")
+        assert [(copy.node_id, copy.role, copy.serves) for copy in status.nodes] == [("n1", "diverged", False)]
+        assert "not a database's log" in status.nodes[0].reason
+
+    play(tmp_path, scene)
+
+
+def test_a_copy_that_was_given_up_for_its_place_is_verified_at_the_next_start(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 5)
+        path = cluster.database("n1").path
+        await cluster.nodes.pop("n1").stop()
+        file = apsw.Connection(path)
+        # As releases before this one wrote it.
+        file.execute("update triplicate_state set diverged = 'this copy stands at 6, where the log cannot be read: OffsetGap()'")
+        file.close()
+        await cluster.start("n1")
+        session = await (await cluster.leader()).session()
+        assert await run(session, "select count(*) from t") == [(5,)]
+        assert not (tmp_path / "n1" / "databases" / ".db.aside-1").exists()
+        assert await run(session, "select diverged from triplicate_state") == [(None,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 5)
+        path = cluster.database("n1").path
+        await cluster.nodes.pop("n1").stop()
+        file = apsw.Connection(path)
+        file.execute("update triplicate_state set batch = batch - 1, diverged = 'this copy stands at 6, where the log cannot be read'")
+        file.close()
+        await cluster.start("n1")
+        session = await (await cluster.serving("n1", 6)).session()
+        assert await run(session, "select count(*) from t") == [(5,)]
+        assert (tmp_path / "n1" / "databases" / ".db.aside-1").exists()
+
+    play(tmp_path, scene)
+
+
+def spoil(path: Path) -> None:
+    """Overwrite the header of a SQLite file."""
+    data = bytearray(path.read_bytes())
+    data[:100] = b"\xff" * 100
+    path.write_bytes(data)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def test_a_damaged_copy_is_set_aside_and_the_other_databases_are_served(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.create("other")
+        await fill(cluster, 3)
+        leader = await cluster.leader("other")
+        await run(await leader.session(), "create table u(a)")
+        path = Path(leader.path)
+        for number in range(4):
+            await cluster.nodes.pop("n1").stop()
+            spoil(path)
+            node = await cluster.start("n1")
+            session = await (await cluster.serving("n1", 1 + number, "other")).session()
+            assert await run(session, "select count(*) from u") == [(number,)]
+            again = await (await cluster.leader("other")).session()
+            await run(again, "insert into u values(1)")
+            assert await run(await (await cluster.leader()).session(), "select count(*) from t") == [(3,)]
+            assert node.failure is None
+        kept = sorted(one.name for one in (tmp_path / "n1" / "databases").iterdir())
+        assert kept == [".other.aside-1", ".other.aside-2", "db", "other"]
+
+    play(tmp_path, scene)
+
+
+class DamagedApplier:
+    """Meets a page of the file that is damaged."""
+
+    def begin(self) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+
+def test_a_copy_that_is_damaged_while_it_follows_is_set_aside(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        position = await fill(cluster, 5)
+        follower = next(name for name in cluster.nodes if name != cluster.leader_name())
+        database = await cluster.caught_up(follower, position)
+        cast("Any", database)._applier = DamagedApplier()
+        leader = await cluster.leader()
+        await run(await leader.session(), "insert into t(a) values(7)")
+        again = await cluster.serving(follower, leader.position)
+        assert again is not database
+        assert await run(await again.session(), "select count(*) from t") == [(6,)]
+
+    play(tmp_path, scene, nodes=2)
+
+
+def test_a_failed_copy_is_opened_again_and_clients_hear_why(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        position = await fill(cluster, 5)
+        await cluster.create("other")
+        await cluster.leader("other")
+        database = await cluster.leader()
+        session = await database.session()
+
+        def defect(*_: object) -> None:
+            raise RuntimeError("a defect of ours")
+
+        cast("Any", database.leadership).on_commit = defect
+        assert await state_of(run(session, "insert into t(a) values(8)")) in ("08007", "57P01")
+        while (told := database.unusable) is None or "has failed" not in told.message:
+            await asyncio.sleep(0.001)
+        assert told.sqlstate == "57P03"
+        assert told.message.endswith("has failed and is opened again in a moment: a defect of ours")
+        again = await cluster.leader()
+        assert again is not database
+        assert again.position >= position
+        assert await run(await again.session(), "select count(*) from t") in ([(5,)], [(6,)])
+        assert cluster.nodes["n1"].failure is None
+        assert (await cluster.leader("other")).is_leader
+
+    play(tmp_path, scene)
+
+
+def test_lost_connections_to_the_metadata_end_no_node(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        leader = cluster.leader_name()
+        lost = Fault(raise_before=ConnectionLost("the connection broke before the answer came"))
+        cluster.stage.store.fault = lambda session_id, operation, path: lost if "/databases" in path else None
+        cluster.wake_watches()
+        await run(await cluster.database(leader).session(), "insert into t(a) values(3)")
+        await asyncio.sleep(0.3)
+        await run(await cluster.database(leader).session(), "insert into t(a) values(4)")
+        for name in cluster.nodes:
+            await cluster.caught_up(name, cluster.database(leader).position)
+        assert [node.failure for node in cluster.nodes.values()] == [None] * 3
+        cluster.stage.store.fault = None
+        await cluster.create("later")
+        await cluster.leader("later")
+
+    play(tmp_path, scene, nodes=3)
+
+
+def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        await cluster.nodes.pop("n1").stop()
+        lost = Fault(raise_before=ConnectionLost("away"))
+        cluster.stage.store.fault = lambda session_id, operation, path: lost
+        loop = asyncio.get_running_loop()
+        starting = loop.create_task(cluster.start("n1"))
+        await asyncio.sleep(0.2)
+        assert not starting.done()
+        await asyncio.wait_for(cluster.nodes.pop("n1").stop(), 5)
+        with pytest.raises(HandleClosed):
+            await starting
+        starting = loop.create_task(cluster.start("n1"))
+        await asyncio.sleep(0.2)
+        cluster.stage.store.fault = None
+        node = await starting
+        assert node.hosted["db"].start_position == 4
+
+    play(tmp_path, scene)
+
+
+def test_one_unreadable_database_does_not_hinder_the_others(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        metadata = cluster.client("operator").metadata
+        await metadata.tree.create(own.database_path(metadata.own_root, "a"), b'{"v":99}', parents=True)
+        await cluster.create("second")
+        assert (await cluster.leader("second")).is_leader
+        assert cluster.nodes["n1"].names() == ["db", "second"]
+
+    play(tmp_path, scene)
+
+
+def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        twin = replace(SETTINGS, node_id="other", directory=str(tmp_path / "n1"))
+        with pytest.raises(
+            EnvironmentFault, match=rf"{tmp_path}/n1: another node runs on this directory \(process {os.getpid()}\): stop it"
+        ):
+            await cluster.start_with("twin", twin)
+        await cluster.nodes.pop("n1").stop()
+        node = await cluster.start_with("twin", twin)
+        assert node.names() == ["db"]
+
+    play(tmp_path, scene)
+
+
+def test_two_living_nodes_of_one_name_are_refused(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        twin = replace(SETTINGS, node_id="n1", directory=str(tmp_path / "elsewhere"))
+        with pytest.raises(EnvironmentFault, match="a node named 'n1' runs already, at n1:5432: give each node of the cluster its own"):
+            await cluster.start_with("twin", twin)
+        status = await database_info(cluster.client("other"), "db")
+        assert [(copy.node_id, copy.address) for copy in status.nodes] == [("n1", "n1:5432")]
+        await cluster.nodes.pop("n1").stop()
+        node = await cluster.start_with("twin", twin)
+        assert (await cluster.leader()).is_leader
+        assert node.failure is None
+
+    play(tmp_path, scene)
+
+
+def test_what_a_former_life_of_a_directory_left_is_replaced_at_once(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        # It dies without a word: its session lives on for a while.
+        await cluster.kill("n1")
+        status = await database_info(cluster.client("other"), "db")
+        assert [copy.address for copy in status.nodes] == ["n1:5432"]
+        began = cluster.stage.host.clock.monotonic()
+        settings = replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1"), name_wait_s=15.0, advertised_address="again:1")
+        await cluster.start_with("n1", settings)
+        assert cluster.stage.host.clock.monotonic() - began < 5
+        while [copy.address for copy in (await database_info(cluster.client("other"), "db")).nodes] != ["again:1"]:
+            await asyncio.sleep(0.01)
+
+    play(tmp_path, scene)
+
+
+def test_a_node_takes_its_name_again_after_its_session_was_lost(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        tree = cluster.renewing_tree()
+        node = await cluster.start_with("n1", replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1")), tree)
+        await fill(cluster, 1)
+        leader = await cluster.leader()
+        session = await leader.session()
+        path = own.node_path(node._client.metadata.own_root, "n1")
+        for number in range(3):
+            cluster.stage.store.expire(tree.session_id)
+            await run(session, "insert into t(a) values($1)", (number,))
+            while (stat := await tree.exists(path)) is None or stat.ephemeral_owner != tree.session_id:
+                await asyncio.sleep(0.01)
+            while not (await database_info(cluster.client("other"), "db")).nodes:
+                await asyncio.sleep(0.01)
+        assert node.failure is None
+        assert leader.is_leader
+        await cluster.nodes.pop("n1").stop()
+        await tree.close()
+
+    play(tmp_path, scene, nodes=0)
 
 
 def test_databases_made_later_are_hosted_too(tmp_path: Path) -> None:

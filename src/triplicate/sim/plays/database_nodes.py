@@ -25,7 +25,7 @@ from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import LogClientSettings, Logs
 from triplicate.metadata import MemoryStore, MemoryTree, Tree, Watch
 from triplicate.replica import Role
-from triplicate.runtime import Disk, Host, first_of
+from triplicate.runtime import Disk, File, Host, first_of, real_host
 from triplicate.sim.cluster import Node, SimulatedCluster
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.loop import Life, context_of
@@ -36,6 +36,8 @@ Result = TypeVar("Result")
 DATABASE = "books"
 """The name of the one database that is played with."""
 MEMORY_FOLDER = "/dev/shm"
+DIRECTORY_IDENTITY = "NODE"
+"""The file that tells a node's directory from others."""
 RESTART_PAUSE_S = 0.3
 """A process that ended by itself is started again after this time."""
 
@@ -132,21 +134,43 @@ class CopyDisk:
     def __init__(self, simulated: Disk, life: Life) -> None:
         self._simulated = simulated
         self._life = life
+        self._real = real_host("copies").disk
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._simulated, name)
 
     def mkdir(self, path: str) -> None:
         self._life.check()
-        Path(path).mkdir(parents=True, exist_ok=True)
+        self._real.mkdir(path)
 
     def exists(self, path: str) -> bool:
         self._life.check()
-        return Path(path).exists()
+        return self._real.exists(path)
+
+    def names(self, path: str) -> list[str]:
+        self._life.check()
+        return self._real.names(path)
 
     def rename(self, source: str, target: str) -> None:
         self._life.check()
-        Path(source).rename(target)
+        self._real.rename(source, target)
+
+    def delete(self, path: str) -> None:
+        self._life.check()
+        self._real.delete(path)
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+        self._life.check()
+        return self._real.open(path, create=create, exclusive=exclusive, readonly=readonly)
+
+    def sync_directory(self, path: str) -> None:
+        self._life.check()
+
+    def lock(self, path: str) -> Callable[[], None]:
+        """The folder is the process's own: each life that does not find its predecessor's files has a new one."""
+        self._life.check()
+        self._real.open(path, create=True).close()
+        return lambda: None
 
 
 class DatabaseServer(Node):
@@ -287,6 +311,10 @@ class DatabaseServer(Node):
         self._ended.set()
         if keep_unsynced and before.exists():
             shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm"))
+        elif (before / DIRECTORY_IDENTITY).exists():
+            # It was synced when it was made, so it outlives a loss of power.
+            self.folder.mkdir(parents=True)
+            shutil.copy(before / DIRECTORY_IDENTITY, self.folder)
         # Not now: the crash may have been struck from within a function that uses one of them.
         self.cluster.world.loop.call_soon(self._forget, before, context=context_of(None))
 
