@@ -177,6 +177,10 @@ class BadVersion(MetadataError):
     """The node's version is not the expected one: somebody changed it."""
 
 
+class LedgerVanished(BadVersion):
+    """A ledger that a change of a log lists for the first time is gone; nothing was changed."""
+
+
 class NotEmpty(MetadataError):
     """The node has children and cannot be deleted."""
 
@@ -214,6 +218,14 @@ class LogFenced(LogError):
 
 class LogOwned(LogError, UsageError):
     """Publishing was refused because a writer is alive; the message names it."""
+
+
+class LogReserved(LogError, UsageError):
+    """The log belongs to a database, a key-value store or a pipeline, and only that may change it; the message names it."""
+
+
+class PublisherForgotten(LogError, UsageError):
+    """The batch was published, but so long ago that its offsets are forgotten; nothing was published again."""
 
 
 class OffsetTruncated(LogError, UsageError):

@@ -28,7 +28,7 @@ class Desk:
     def __init__(self, world: World, cluster: SimulatedCluster) -> None:
         self.world = world
         self.cluster = cluster
-        self.settings = LogClientSettings(entry_target_bytes=1024, owner_grace_s=1.0, orphan_grace_s=0.0)
+        self.settings = LogClientSettings(entry_target_bytes=1024, owner_grace_s=1.0, orphan_grace_s=0.0, staging_grace_s=0.0)
 
     def at(self, name: str, program: Callable[[Logs], Awaitable[Result]]) -> asyncio.Task[Result]:
         """Run a program on a node of its own; a node that dies ends it with NodeDied."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -21,7 +21,7 @@ from triplicate.client.writer import LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, check_quorums, choose_ensemble
-from triplicate.metadata import ClusterMetadata, Versioned
+from triplicate.metadata import ClusterMetadata, Operation, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
 from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
@@ -262,14 +262,21 @@ class Client:
             self._services.metrics.ledgers_recovered.inc()
         return reader
 
-    async def delete(self, ledger_id: int) -> None:
+    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
         """Delete a ledger. A ledger that is not there counts as deleted.
 
         Its metadata stays in the trash for the setting `trash_period_s`, and its data on the bookies for theirs: see `undelete`.
+
+        Args:
+            version: delete it only while its metadata node has this version.
+            checks: operations on the metadata tree that the deletion depends on, applied in the same transaction.
+
+        Raises:
+            BadVersion: the version is another, or a check failed; the ledger stays.
         """
         self._check_usable()
         services = self._services
-        await services.metadata.trash.delete(ledger_id, self.settings.trash_period_s)
+        await services.metadata.trash.delete(ledger_id, self.settings.trash_period_s, version=version, checks=checks)
         services.metrics.ledgers_deleted.inc()
         now = self.host.clock.monotonic()
         if self.settings.trash_period_s > 0 and now >= self._trash_due:

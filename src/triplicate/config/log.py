@@ -81,5 +81,17 @@ class LogClientSettings:
         30 * 86400.0, "What a publisher published last is forgotten after this time without a batch.", unit="seconds", low=60, high=1e10
     )
     orphan_grace_s: float = setting(
-        3600.0, "Ledgers written for a log that no log lists are deleted at this age.", unit="seconds", low=0, high=1e9
+        3600.0,
+        "Ledgers made for a log that no log lists are deleted at this age, by the metadata store's clock.",
+        unit="seconds",
+        low=0,
+        high=1e9,
+    )
+    staging_grace_s: float = setting(
+        86400.0,
+        "Staging ledgers that were not published are deleted when they have not changed for this time: longer than any job takes from its "
+        "first sealed ledger to its commit.",
+        unit="seconds",
+        low=0,
+        high=1e9,
     )

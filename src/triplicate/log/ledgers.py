@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from triplicate.ledger import DigestType, Entry, LedgerMetadata
-from triplicate.metadata import Tree
+from triplicate.metadata import Operation, TrashedLedger, Tree, Versioned
 from triplicate.runtime import Host, Metrics
 
 
@@ -59,8 +59,29 @@ class LedgerView(Protocol):
     async def aclose(self) -> None: ...
 
 
+class LedgerNodes(Protocol):
+    """The metadata of ledgers, as nodes that changes of logs depend on."""
+
+    def node_path(self, ledger_id: int, /) -> str: ...
+
+    async def get(self, ledger_id: int, /) -> Versioned:
+        """Raises NoSuchLedger, FormatError."""
+
+
+class TrashView(Protocol):
+    """Deleted ledgers that may be brought back."""
+
+    async def get(self, ledger_id: int, /) -> TrashedLedger | None: ...
+
+
 class Cluster(Protocol):
     """Where the metadata of this cluster lives."""
+
+    @property
+    def ledgers(self) -> LedgerNodes: ...
+
+    @property
+    def trash(self) -> TrashView: ...
 
     @property
     def tree(self) -> Tree: ...
@@ -96,7 +117,8 @@ class LedgerClient(Protocol):
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerView: ...
 
-    async def delete(self, ledger_id: int) -> None: ...
+    async def delete(self, ledger_id: int, *, version: int | None = ..., checks: Sequence[Operation] = ...) -> None:
+        """Delete a ledger, at a version of its metadata node and together with checks. Raises BadVersion where one of them fails."""
 
     def ledger_ids(self) -> AsyncIterator[int]: ...
 

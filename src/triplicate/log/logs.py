@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.ledger import check_quorums
-from triplicate.log import publishing, ranges, truncation
+from triplicate.log import orphans, publishing, ranges, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
@@ -36,7 +36,7 @@ class Logs:
         self.client = client
         self._metrics = client.metrics
         self.settings = settings if settings is not None else LogClientSettings()
-        self._store = HeadStore(client.metadata.tree, client.metadata.own_root, client.host, self.settings, limits)
+        self._store = HeadStore(client.metadata, client.host, self.settings, limits)
 
     async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
         """Make an empty log.
@@ -205,7 +205,7 @@ class Logs:
 
         For aborts, which may come after a commit that was applied though it seemed to fail.
         """
-        return await publishing.discard_unpublished(self.client, self._store, name, ledger_ids)
+        return await orphans.discard_unpublished(self.client, self._store, name, ledger_ids)
 
     async def sweep(self, name: str) -> dict[str, int]:
         """Clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers. Returns how many of each."""
@@ -213,9 +213,9 @@ class Logs:
         return {
             "pages": await truncation.sweep_pages(self._store, name),
             "publishers": await truncation.sweep_publishers(self._store, name),
-            "ledgers": len(await publishing.sweep_orphans(self.client, self._store, self.settings, name)),
+            "ledgers": len(await orphans.Sweep(self.client, self._store, self.settings, name).run()),
         }
 
     async def sweep_orphans(self) -> list[int]:
         """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids."""
-        return await publishing.sweep_orphans(self.client, self._store, self.settings, None)
+        return await orphans.Sweep(self.client, self._store, self.settings, None).run()

@@ -1,12 +1,17 @@
-"""Publishing: sealed ledgers become segments of a log in one compare-and-set, together with the publisher's name and batch number."""
+"""Publishing: sealed ledgers become segments of a log in one compare-and-set, together with the publisher's name and batch number.
+
+The same transaction changes the metadata of each ledger at the version that was read (see `marks`). So a ledger that is gone, or was
+published by somebody else, makes it fail, and whether a ledger is listed already is read from the ledger and not from the whole list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.errors import ArgumentError, LedgerVanished, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.head import (
     Owner,
@@ -18,13 +23,20 @@ from triplicate.log.core.head import (
     encode_publisher,
 )
 from triplicate.log.ledgers import LedgerClient
+from triplicate.log.marks import COMPONENT, Mark, mark_of, marked, promises_mark
 from triplicate.log.ownership import claim, release
 from triplicate.log.segments import count_segment, password_of
 from triplicate.log.staging import StagedLedger
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.succession import take_over
-from triplicate.metadata import Create, Operation, SetData, own
-from triplicate.runtime import fault_point
+from triplicate.metadata import Check, Create, Operation, SetData, Versioned, own
+from triplicate.runtime import fault_point, sleep
+
+LEDGERS_MAXIMUM = 10_000
+"""Ledgers of one publish: their checks, the head and its new pages fit into one transaction of ZooKeeper, which takes 1 MiB."""
+MARKS_BYTES_MAXIMUM = 512 * 1024
+"""Metadata of ledgers that one transaction marks; of more, they are announced first."""
+ANNOUNCED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +80,8 @@ async def publish(
     state = await read_publisher(store, name, application)
     if is_old_batch(state[0], batch if batch is not None else -1):
         return _already(state[0])
-    ids = [item if isinstance(item, int) else item.ledger_id for item in ledgers]
-    if len(set(ids)) != len(ids):
-        raise ArgumentError("a ledger is given twice")
-    segments = [await describe(client, settings, name, item) for item in ledgers]
+    batch_ledgers = Candidates(client, store, settings, name, ledgers)
+    await batch_ledgers.read()
     answer: list[Published] = []
 
     async def decide(stored: Stored) -> Decision | None:
@@ -80,9 +90,9 @@ async def publish(
         if is_old_batch(state, batch if batch is not None else -1):
             answer.append(_already(state))
             return None
-        listed = {segment.ledger_id: segment for segment in await store.listed(name, stored)}
-        known = [listed[ledger_id] for ledger_id in ids if ledger_id in listed]
-        if known and application is None and len(known) == len([item for item in segments if item.records]):
+        await batch_ledgers.refresh(stored)
+        known = await batch_ledgers.known(stored)
+        if known and application is None and len(known) == len(batch_ledgers.segments):
             answer.append(Published(known[0].first_offset, known[-1].end_offset, True, -1))
             return None
         if known:
@@ -90,18 +100,21 @@ async def publish(
         if stored.head.open is not None:
             await _refuse_or_free(client, store, settings, name, publisher)
             raise NoNode("the head has changed since it was read")
-        change = changes.publish(stored.head, [segment for segment in segments if segment.records], store.token(), store.limits)
+        change = changes.publish(stored.head, batch_ledgers.segments, store.token(), store.limits)
         first = stored.head.closed_end
-        end = first + sum(segment.records for segment in segments)
+        end = first + sum(segment.records for segment in batch_ledgers.segments)
         answer.append(Published(first, end, False, batch if batch is not None else -1))
-        if application is None or batch is None:
-            return change, ()
-        data = encode_publisher(PublisherState(batch, first, end, client.host.clock.wall_us() // 1000))
-        path = own.publisher_path(store.own_root, name, application)
-        remember: Operation = Create(path, data) if version is None else SetData(path, data, version)
-        return change, (remember,)
+        extra = await batch_ledgers.marks(stored)
+        if application is not None and batch is not None:
+            data = encode_publisher(PublisherState(batch, first, end, client.host.clock.wall_us() // 1000))
+            path = own.publisher_path(store.own_root, name, application)
+            extra.append(Create(path, data) if version is None else SetData(path, data, version))
+        return change, extra
 
-    await store.change(name, decide)
+    try:
+        await store.change(name, decide)
+    except LedgerVanished as error:
+        raise NoSuchLedger(f"nothing was published: a ledger of the batch was deleted before; write the batch again ({error})") from error
     return answer[0]
 
 
@@ -143,82 +156,170 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
 
 
 @fault_point("log.describe_ledger")
-async def describe(client: LedgerClient, settings: LogClientSettings, name: str, ledger: int | StagedLedger) -> Segment:
-    """What a sealed ledger would be as a segment.
+async def describe(
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, ledger: int | StagedLedger
+) -> tuple[Segment, Versioned]:
+    """What a sealed ledger would be as a segment, and its metadata.
 
     Raises:
         ArgumentError: it is not closed, is no staging ledger for this log, or is not what it is said to be. NoSuchLedger.
     """
     ledger_id = ledger if isinstance(ledger, int) else ledger.ledger_id
-    metadata = await client.metadata_of(ledger_id)
+    found = await store.ledgers.get(ledger_id)
+    metadata = found.value
     component, log = metadata.custom.get("component", b"").decode(), metadata.custom.get("log", b"").decode()
-    if component != "staging" or log != name:
+    if component != COMPONENT or log != name:
         raise ArgumentError(f"ledger {ledger_id} is {component or 'no part'} of {log or 'nothing'}, not staging for log {name!r}")
     if not metadata.is_closed:
         raise ArgumentError(f"ledger {ledger_id} is not sealed and cannot be published")
     if isinstance(ledger, StagedLedger):
         if metadata.last_entry_id != ledger.last_entry:
             raise ArgumentError(f"ledger {ledger_id} ends at entry {metadata.last_entry_id}, not at {ledger.last_entry} as its writer said")
-        return Segment(
-            ledger_id, 0, ledger.records, ledger.size_bytes, ledger.last_entry, ledger.min_time_us, ledger.max_time_us, SegmentState.CLOSED
-        )
+        times = ledger.min_time_us, ledger.max_time_us
+        return Segment(ledger_id, 0, ledger.records, ledger.size_bytes, ledger.last_entry, *times, SegmentState.CLOSED), found
     view = await client.open(ledger_id, password=password_of(settings))
     try:
-        return await count_segment(view, Segment(ledger_id, 0))
+        return await count_segment(view, Segment(ledger_id, 0)), found
     finally:
         await view.aclose()
 
 
+class Candidates:
+    """The ledgers of one publish: what each would be as a segment, and whether the log lists it already."""
+
+    def __init__(
+        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, ledgers: Sequence[int | StagedLedger]
+    ) -> None:
+        ids = [item if isinstance(item, int) else item.ledger_id for item in ledgers]
+        if len(set(ids)) != len(ids):
+            raise ArgumentError("a ledger is given twice")
+        if len(ids) > LEDGERS_MAXIMUM:
+            raise ArgumentError(f"{len(ids)} ledgers are more than one publish takes ({LEDGERS_MAXIMUM}): write the batch with fewer tasks")
+        self.segments: list[Segment] = []
+        """Those with records, in order; their first offsets are not assigned yet."""
+        self._client = client
+        self._store = store
+        self._settings = settings
+        self._name = name
+        self._ledgers = ledgers
+        self._found: dict[int, Versioned] = {}
+        self._tried: int | None = None
+        """The version of the head that the last attempt was made on."""
+
+    async def read(self) -> None:
+        """Describe every ledger. Raises as `describe`."""
+        described = [await describe(self._client, self._store, self._settings, self._name, item) for item in self._ledgers]
+        self.segments = [segment for segment, _ in described if segment.records]
+        self._found = {segment.ledger_id: found for segment, found in described}
+
+    async def refresh(self, stored: Stored) -> None:
+        """After a failed attempt, read again what it may have changed.
+
+        An attempt that was applied after all marked every ledger. One that failed on an unchanged head failed on some ledger.
+        """
+        tried, self._tried = self._tried, stored.version
+        if tried is None or not self.segments:
+            return
+        again = self.segments if tried == stored.version or self._is_large(stored) else self.segments[:1]
+        for segment in again:
+            self._found[segment.ledger_id] = await self._store.ledgers.get(segment.ledger_id)
+        if len(again) == 1 and self._mark(again[0]) is not None:
+            for segment in self.segments[1:]:
+                self._found[segment.ledger_id] = await self._store.ledgers.get(segment.ledger_id)
+
+    async def known(self, stored: Stored) -> list[Segment]:
+        """Those that the log lists already, with their first offsets. Raises NoNode when the head is out of date."""
+        return await listed_among(self._store, self._name, stored, self.segments, self._found)
+
+    async def marks(self, stored: Stored) -> list[Operation]:
+        """What the change does to the ledgers: marks each with its place, or insists on the announcement made here."""
+        if self._is_large(stored):
+            await self._announce(stored)
+            return [Check(self._path(segment), self._found[segment.ledger_id].version) for segment in self.segments]
+        return self._exact_marks(stored)
+
+    def _exact_marks(self, stored: Stored) -> list[Operation]:
+        operations: list[Operation] = []
+        offset = stored.head.closed_end
+        for segment in self.segments:
+            found = self._found[segment.ledger_id]
+            data = encode_metadata(marked(found.value, Mark(stored.head.log_id, offset, exact=True)))
+            operations.append(SetData(self._path(segment), data, found.version))
+            offset += segment.records
+        return operations
+
+    async def _announce(self, stored: Stored) -> None:
+        """Mark the ledgers as perhaps listed from here on, some at a time. One that is announced already keeps its offset."""
+        missing = [segment for segment in self.segments if self._mark(segment) is None or self._mark_log(segment) != stored.head.log_id]
+        mark = Mark(stored.head.log_id, stored.head.closed_end, exact=False)
+        for start in range(0, len(missing), ANNOUNCED_AT_ONCE):
+            some = missing[start : start + ANNOUNCED_AT_ONCE]
+            changed = {segment.ledger_id: marked(self._found[segment.ledger_id].value, mark) for segment in some}
+            operations = [
+                SetData(self._path(segment), encode_metadata(changed[segment.ledger_id]), self._found[segment.ledger_id].version)
+                for segment in some
+            ]
+            await self._store.persist(lambda operations=operations: self._store.tree.multi(operations))  # type: ignore[misc]
+            for segment in some:
+                before = self._found[segment.ledger_id]
+                self._found[segment.ledger_id] = replace(before, value=changed[segment.ledger_id], version=before.version + 1)
+
+    def _is_large(self, stored: Stored) -> bool:
+        """Whether the marks are too much for one transaction."""
+        return sum(len(operation.data) for operation in self._exact_marks(stored) if isinstance(operation, SetData)) > MARKS_BYTES_MAXIMUM
+
+    def _mark(self, segment: Segment) -> Mark | None:
+        return mark_of(self._found[segment.ledger_id].value, segment.ledger_id)
+
+    def _mark_log(self, segment: Segment) -> str | None:
+        mark = self._mark(segment)
+        return None if mark is None else mark.log_id
+
+    def _path(self, segment: Segment) -> str:
+        return self._store.ledgers.node_path(segment.ledger_id)
+
+
+async def listed_among(
+    store: HeadStore, name: str, stored: Stored, segments: Sequence[Segment], metadata: Mapping[int, Versioned]
+) -> list[Segment]:
+    """Those of some ledgers that a log lists, with their first offsets, in the order given.
+
+    A mark tells without a look at the list; only for ledgers that were announced, and for those of earlier releases, is it searched, from
+    the offset on from which they can be there.
+
+    Raises:
+        NoNode: the head is out of date.
+    """
+    offsets: dict[int, int] = {}
+    searched: dict[int, int] = {}
+    for segment in segments:
+        found = metadata[segment.ledger_id].value
+        mark = mark_of(found, segment.ledger_id)
+        if mark is not None and mark.log_id == stored.head.log_id:
+            (offsets if mark.exact else searched)[segment.ledger_id] = mark.offset
+        elif mark is None and not promises_mark(found):
+            searched[segment.ledger_id] = 0
+    if searched:
+        lowest = min(searched.values())
+        pages = await store.pages(name, stored.head, lambda reference: reference.end_offset > lowest)
+        listed = [segment for page in pages.values() for segment in page.segments] + list(stored.head.recent)
+        offsets.update((segment.ledger_id, segment.first_offset) for segment in listed if segment.ledger_id in searched)
+    return [replace(segment, first_offset=offsets[segment.ledger_id]) for segment in segments if segment.ledger_id in offsets]
+
+
 async def is_published(store: HeadStore, name: str, ledger_ids: Sequence[int]) -> bool:
     """Whether every one of some ledgers is a segment of a log. A log that does not exist has none."""
-    return (await _listed_ids(store, name)).issuperset(ledger_ids)
-
-
-@fault_point("log.discard")
-async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
-    """Delete those of some ledgers that are no segments of a log; returns their ids."""
-    listed = await _listed_ids(store, name)
-    deleted: list[int] = []
-    for ledger_id in ledger_ids:
-        if ledger_id not in listed:
-            try:
-                await client.delete(ledger_id)
-            except NoSuchLedger:
-                continue
-            deleted.append(ledger_id)
-    return deleted
-
-
-async def sweep_orphans(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None) -> list[int]:
-    """Delete ledgers made for logs, older than the grace time, that no log lists; returns their ids.
-
-    Args:
-        name: only those of this log; None: of all logs, also of logs that are gone.
-    """
-    oldest_ms = client.host.clock.wall_us() // 1000 - int(settings.orphan_grace_s * 1000)
-    suspects: dict[str, list[int]] = {}
-    async for ledger_id in client.ledger_ids():
+    await store.sync()
+    backoff = store.backoff()
+    while True:
         try:
-            metadata = await client.metadata_of(ledger_id)
-        except NoSuchLedger:
-            continue
-        custom = {key: value.decode(errors="replace") for key, value in metadata.custom.items()}
-        if custom.get("application") != "triplicate" or custom.get("component") not in ("log", "staging"):
-            continue
-        created = custom.get("created", "")
-        log = custom.get("log", "")
-        if created.isdigit() and int(created) <= oldest_ms and log and name in (None, log):
-            suspects.setdefault(log, []).append(ledger_id)
-    swept: list[int] = []
-    for log, ledger_ids in suspects.items():
-        swept += await discard_unpublished(client, store, log, ledger_ids)
-    return swept
-
-
-async def _listed_ids(store: HeadStore, name: str) -> frozenset[int]:
-    """Asked before ledgers are deleted because they are not listed, so a head that is behind will not do."""
-    await store.persist(lambda: store.tree.sync(store.root))
-    try:
-        return frozenset(segment.ledger_id for segment in await store.segments(name))
-    except NoSuchLog:
-        return frozenset()
+            stored = await store.read(name)
+            metadata = {ledger_id: await store.ledgers.get(ledger_id) for ledger_id in ledger_ids}
+            segments = [Segment(ledger_id, 0) for ledger_id in ledger_ids]
+            return len(await listed_among(store, name, stored, segments, metadata)) == len(ledger_ids)
+        except (NoSuchLog, NoSuchLedger):
+            return False
+        except NoNode:
+            if backoff.attempts >= store.settings.change_attempts:
+                raise
+            await sleep(store.host.clock, backoff.next_s())

@@ -14,6 +14,7 @@ from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import Columns, EncodedEntry, columns_of, encode_columns, record_cost, wall_time_after
 from triplicate.log.core.payload import Buffer, Producer
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.marks import COMPONENT, PROMISE, PROMISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class StagingOrigin:
     def custom(self) -> dict[str, str]:
         """Custom metadata: text, numbers decimal."""
         return {
-            "component": "staging",
+            "component": COMPONENT,
+            PROMISE: PROMISED.decode(),
             "log": self.log,
             "app": self.application,
             "query": self.query,

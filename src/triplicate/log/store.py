@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import BadVersion, ConnectionLost, LogExists, NodeExists, NoNode, NoSuchLog
+from triplicate.errors import BadVersion, ConnectionLost, LedgerVanished, LogExists, MetadataError, NodeExists, NoNode, NoSuchLog
 from triplicate.log.core.changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
 from triplicate.log.core.head import USER, Head, Page, PageReference, Purpose, Segment, decode_head, decode_page, encode_head, encode_page
-from triplicate.metadata import Check, Create, Operation, SetData, Tree, Watch, own
+from triplicate.log.ledgers import Cluster
+from triplicate.metadata import Check, Create, Operation, SetData, Watch, own
 from triplicate.runtime import Backoff, Host, fault_point, sleep
 
 Result = TypeVar("Result")
@@ -35,7 +36,9 @@ Decision = tuple[Change, Sequence[Operation]]
 class HeadStore:
     """All logs of a cluster, as nodes. Shared by writers, readers and publishers of one process."""
 
-    def __init__(self, tree: Tree, own_root: str, host: Host, settings: LogClientSettings, limits: PageLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, cluster: Cluster, host: Host, settings: LogClientSettings, limits: PageLimits = DEFAULT_LIMITS) -> None:
+        tree, own_root = cluster.tree, cluster.own_root
+        self.ledgers = cluster.ledgers
         self.tree = tree
         self.own_root = own_root
         self.root = own.logs_path(own_root)
@@ -188,6 +191,7 @@ class HeadStore:
 
         Raises:
             BadVersion: somebody else changed the head or what `extra` touches; nothing was changed by this call.
+            LedgerVanished: a ledger that the change lists is gone; nothing was changed.
             ConnectionLost: it was perhaps applied, and then perhaps changed again; the caller reads the head and looks.
             NoSuchLog: the log is gone.
         """
@@ -195,9 +199,33 @@ class HeadStore:
         for place in range(len(change.pages)):
             numbers.append(await self._write_page(name, numbered(change, numbers, place)))
         head = numbered_head(change, numbers)
-        checks = [Check(self._page_path(name, number)) for number in numbers]
-        operations = [SetData(self.path(name), encode_head(head), self.expected_version(stored)), *checks, *extra]
-        return await self._swap(name, stored, head, operations)
+        operations: list[Operation] = [SetData(self.path(name), encode_head(head), self.expected_version(stored))]
+        operations += [Check(self._page_path(name, number)) for number in numbers]
+        operations += [*self._ledger_checks(change, extra), *extra]
+        try:
+            committed = await self._swap(name, stored, head, operations)
+        except BadVersion:
+            await self._delete_pages(name, head.log_id, numbers)  # Nothing refers to them, nor ever will.
+            raise
+        await self._delete_pages(name, head.log_id, change.replaced)
+        return committed
+
+    def _ledger_checks(self, change: Change, extra: Sequence[Operation]) -> list[Operation]:
+        """That each ledger the change lists for the first time is there. Deletions check the head in turn, so one of the two fails."""
+        covered = {operation.path for operation in extra}
+        return [Check(path) for path in map(self.ledgers.node_path, change.listed) if path not in covered]
+
+    async def _delete_pages(self, name: str, log_id: str, numbers: Sequence[int]) -> None:
+        """Delete pages that the head does not refer to. Readers with an older head read it again; what stays is swept later."""
+        for number in numbers:
+            self._pages.pop((log_id, number), None)
+            try:
+                await self.tree.delete(self._page_path(name, number))
+            except NoNode:
+                continue
+            except MetadataError as error:
+                self.host.trace("log.pages_left", log=name, pages=len(numbers), error=repr(error))
+                return
 
     @fault_point("log.head_change")
     async def _swap(self, name: str, stored: Stored, head: Head, operations: Sequence[Operation]) -> Stored:
@@ -216,9 +244,16 @@ class HeadStore:
                     return current
                 if backoff.attempts:
                     raise ConnectionLost(f"log {name!r}: nobody knows whether the change was applied before others followed") from error
+                if isinstance(error, NoNode) and current.version == stored.version:
+                    self._raise_vanished(name, str(error))
                 raise BadVersion(f"log {name!r}: its head was changed by somebody else") from error
             else:
                 return Stored(head, stored.version + 1)
+
+    def _raise_vanished(self, name: str, error: str) -> None:
+        """The head is as it was, so a node is gone that the change depends on; a page is written again, a ledger is not."""
+        if not error.startswith((f"{self.path(name)}:", f"{self.path(name)}/")):
+            raise LedgerVanished(f"log {name!r} cannot list a ledger that is gone; nothing was changed ({error})")
 
     def expected_version(self, stored: Stored) -> int:
         """The version that the head's node must have for a change to be applied: the one that was read."""
@@ -238,6 +273,7 @@ class HeadStore:
                 when it sees it applied. What it raises ends the attempt.
 
         Raises:
+            LedgerVanished: a ledger that the change lists is gone.
             BadVersion, ConnectionLost: the last attempt's, when all were used up.
         """
         backoff = self.backoff()
@@ -246,10 +282,32 @@ class HeadStore:
             try:
                 decision = await decide(stored)
                 return stored if decision is None else await self.commit(name, stored, *decision)
+            except LedgerVanished:
+                raise
             except (BadVersion, ConnectionLost, NoNode):
                 if backoff.attempts >= self.settings.change_attempts:
                     raise
                 await sleep(self.host.clock, backoff.next_s())
+
+    async def now_ms(self) -> int:
+        """What time it is in the metadata store, ms since the epoch: what the ages of nodes are counted against."""
+        path = own.clock_path(self.own_root)
+
+        async def attempt() -> int:
+            try:
+                return (await self.tree.set(path, b"")).mtime_ms
+            except NoNode:
+                try:
+                    await self.tree.create(path, parents=True)
+                except NodeExists:
+                    self.host.trace("log.clock_made", path=path)
+                return (await self.tree.set(path, b"")).mtime_ms
+
+        return await self.persist(attempt)
+
+    async def sync(self) -> None:
+        """Return when reads of logs see every change made before this call."""
+        await self.persist(lambda: self.tree.sync(self.root))
 
     async def listed(self, name: str, stored: Stored) -> list[Segment]:
         """Every segment of a head, oldest first, the open one last. Raises NoNode when the head is out of date."""

@@ -26,6 +26,7 @@ from triplicate.errors import (
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Owner, Segment
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.orphans import discard
 from triplicate.log.ownership import keep, release
 from triplicate.log.segments import create_ledger, recover_segment
 from triplicate.log.store import Decision, HeadStore, Stored
@@ -83,23 +84,12 @@ async def _list_take_over(
     try:
         return await store.commit(name, stored, change)
     except BadVersion:
-        await discard(client, ledger)
+        await discard(client, store, name, ledger)
         return None
     except ConnectionLost:
         current = await store.read(name)
         # If it is not ours it may have been. A ledger that the list knows belongs to the list; the sweep finds the others.
         return current if current.head.owner == change.head.owner else None
-
-
-async def discard(client: LedgerClient, ledger: LedgerAppender | None) -> None:
-    """Delete a ledger that lost its place in the list; what cannot be deleted now is found by the sweep of orphans."""
-    if ledger is None:
-        return
-    ledger.abandon()
-    try:
-        await client.delete(ledger.ledger_id)
-    except TriplicateError as error:
-        client.host.trace("log.orphan", ledger=ledger.ledger_id, error=repr(error))
 
 
 class Succession:
@@ -154,7 +144,7 @@ class Succession:
         try:
             await self._replace_open(closed, opened, epoch, owner)
         except LogError:
-            await discard(self.client, ledger)
+            await discard(self.client, self._store, self.name, ledger)
             raise
         except BaseException:
             # The list has it or not: the next attempt finds out, and will not use it.
@@ -191,6 +181,20 @@ class Succession:
             return changes.roll(head, closing, opened, self._store.token(), self._store.limits), ()
 
         await self._store.change(self.name, decide)
+
+    async def raise_lost(self, segment: Segment, error: TriplicateError) -> None:
+        """Raise NoSuchLedger if the ledger of a segment is gone that the log still has open; return for every other error."""
+        if not isinstance(error, NoSuchLedger):
+            return
+        try:
+            head = (await self._store.read(self.name)).head
+        except NoSuchLog:
+            return
+        if head.open is not None and head.open.ledger_id == segment.ledger_id:
+            raise NoSuchLedger(
+                f"log {self.name!r}: ledger {segment.ledger_id} is gone, and with it the records from offset {segment.first_offset} on; "
+                f"`triplicate log repair {self.name}` says whether it can be brought back"
+            ) from error
 
     async def tidy(self) -> None:
         """Apply retention and delete what is marked for deletion. What fails is left to the next time."""

@@ -150,8 +150,8 @@ async def sweep_pages(store: HeadStore, name: str) -> int:
         stored = await store.read(name)
         try:
             for path in await _idle_pages(store, name, stored):
-                # Their age is told by clocks that may be wrong. A page may be referred to by the next change of the head, so it goes
-                # only while the head is the one that was looked at; that change in turn insists on the page's being there.
+                # The next change of the head may refer to a page however old, so it goes only while the head is the one that was
+                # looked at; that change in turn insists on the page's being there.
                 await store.tree.multi([Check(store.path(name), stored.version), Delete(path)])
                 swept += 1
         except (BadVersion, NoNode):
@@ -166,7 +166,7 @@ async def _idle_pages(store: HeadStore, name: str, stored: Stored) -> list[str]:
     """Paths of old pages that a head does not refer to. Raises NoNode when the head is out of date."""
     referred = await store.pages(name, stored.head)
     folder = own.pages_path(store.own_root, name)
-    oldest_ms = store.host.clock.wall_us() // 1000 - int(store.settings.page_sweep_age_s * 1000)
+    oldest_ms = await store.now_ms() - int(store.settings.page_sweep_age_s * 1000)
     children, _ = await store.persist(lambda: store.tree.children(folder))
     idle: list[str] = []
     for child in children:

@@ -510,6 +510,7 @@ class LogWriter:
 
         Raises:
             LogFenced, OutcomeUnknown: something could not be acknowledged, or the segment not be closed; the writer is closed nevertheless.
+            NoSuchLedger: what was acknowledged is lost with its ledger.
         """
         if self._failure is not None:
             await self.abandon()
@@ -525,7 +526,8 @@ class LogWriter:
             try:
                 await self._succession.retry(partial(self._leave_once, ledger), broken=False)
             except (LogFenced, *LOST) as error:
-                self._fail(self._fenced(error))  # Everything was acknowledged before: nothing is lost, and nobody need be told.
+                self._fail(self._fenced(error))  # Another writer, or a deletion, keeps to what was acknowledged.
+                await self._succession.raise_lost(self._segment, error)
         finally:
             await self.abandon()
 

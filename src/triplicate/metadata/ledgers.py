@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.ids import LedgerIds
 from triplicate.metadata.paths import LEDGER_ID_MAX, LedgerPaths, parent_of
 from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import ANY_VERSION, Create, Operation, SetData, Tree, Watch
+from triplicate.metadata.tree import ANY_VERSION, Create, Delete, Operation, SetData, Tree, Watch
 from triplicate.runtime import Host
 
 
@@ -27,6 +28,8 @@ class Versioned:
     version: int
     created_ms: int = dataclasses.field(default=0, compare=False)
     """When the node was made, by the store's clock; 0 where it was not read but written."""
+    changed_ms: int = dataclasses.field(default=0, compare=False)
+    """When the node was changed last, by the store's clock; 0 likewise."""
 
 
 class LedgerStore:
@@ -171,15 +174,21 @@ class LedgerStore:
             else:
                 return Versioned(metadata, stat.version)
 
-    async def delete(self, ledger_id: int, version: int = ANY_VERSION) -> None:
+    async def delete(self, ledger_id: int, version: int = ANY_VERSION, checks: Sequence[Operation] = ()) -> None:
         """Delete a ledger's metadata and the parents that it leaves empty. A ledger that is not there counts as deleted.
 
+        Args:
+            checks: operations of the same transaction; the ledger stays where one of them fails.
+
         Raises:
-            BadVersion: somebody changed it since `version`.
+            BadVersion: somebody changed it since `version`, or a check failed.
         """
         path = self._path(ledger_id)
         try:
-            await retried(self._host, lambda: self._tree.delete(path, version))
+            if checks:
+                await self._delete_checked(path, version, checks)
+            else:
+                await retried(self._host, lambda: self._tree.delete(path, version))
         except NoNode:
             return
         parent = parent_of(path)
@@ -189,6 +198,19 @@ class LedgerStore:
             except (NotEmpty, NoNode, ConnectionLost, BadVersion):
                 return  # In use, gone, or left for the next deletion beside it: an empty parent does no harm.
             parent = parent_of(parent)
+
+    async def _delete_checked(self, path: str, version: int, checks: Sequence[Operation]) -> None:
+        """Raises NoNode: the ledger is gone, perhaps by an attempt of ours whose answer got lost. BadVersion: see `delete`."""
+        try:
+            await retried(self._host, lambda: self._tree.multi([*checks, Delete(path, version)]))
+        except (NoNode, NodeExists, BadVersion) as error:
+            if await retried(self._host, lambda: self._tree.exists(path)) is None:
+                raise NoNode(f"{path}: no such node") from error
+            raise BadVersion(f"{path} stays: it, or what its deletion depends on, has changed ({error})") from error
+
+    def node_path(self, ledger_id: int) -> str:
+        """The node that holds a ledger's metadata."""
+        return self._path(ledger_id)
 
     def ids(self) -> LedgerIdIterator:
         """All ledger ids in ascending order, read range by range while iterating; ledgers made or deleted meanwhile may be missed."""
@@ -207,7 +229,7 @@ class LedgerStore:
             data, stat = await retried(self._host, lambda: self._tree.get(path))
         except NoNode:
             return None
-        return Versioned(decode_metadata(data), stat.version, stat.ctime_ms)
+        return Versioned(decode_metadata(data), stat.version, stat.ctime_ms, stat.mtime_ms)
 
     async def _holds(self, path: str, data: bytes, version: int) -> bool:
         try:

@@ -80,6 +80,21 @@ def publisher_path(root: str, log: str, application: str) -> str:
     return f"{publishers_path(root, log)}/{encode_name(application)}"
 
 
+def forgotten_path(root: str, log: str) -> str:
+    """The publishers of a log whose own nodes were deleted, with their last batches."""
+    return f"{log_path(root, log)}/forgotten"
+
+
+def clock_path(root: str) -> str:
+    """Written to learn what time it is in the metadata store: its ``mtime`` is the store's own time."""
+    return f"{root}/clock"
+
+
+def janitor_path(root: str) -> str:
+    """Changed by each process that begins a round of the janitor."""
+    return f"{root}/janitor"
+
+
 def databases_path(root: str) -> str:
     """Children: the names of all databases."""
     return f"{root}/databases"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
@@ -21,7 +22,7 @@ from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
 from triplicate.metadata.ledgers import LedgerStore, Versioned
 from triplicate.metadata.own import returned_path, trash_path
 from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import Stat, Tree
+from triplicate.metadata.tree import ANY_VERSION, Operation, Stat, Tree
 from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
@@ -90,14 +91,21 @@ class Trash:
         self._looked_at = ""
         """The name of the last node that `expire` looked at."""
 
-    async def delete(self, ledger_id: int, period_s: float) -> None:
+    async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
         """Delete a ledger's metadata, kept here first. A ledger that is not there counts as deleted. A period of 0 keeps nothing.
 
+        Args:
+            version: delete the ledger only at this version of its node; None at any.
+            checks: operations of the transaction that deletes; the ledger stays where one of them fails, and what is kept here of it
+                goes when its period is over.
+
         Raises:
+            BadVersion: the node has another version, or a check failed.
             ConnectionLost: it may be deleted or not; it may be tried again.
         """
+        wanted = ANY_VERSION if version is None else version
         if period_s <= 0:
-            await self._ledgers.delete(ledger_id)
+            await self._ledgers.delete(ledger_id, wanted, checks)
             return
         while True:
             try:
@@ -106,12 +114,16 @@ class Trash:
                 return
             except FormatError:
                 # Nobody here could bring it back, and it must be possible to get rid of it.
-                await self._ledgers.delete(ledger_id)
+                await self._ledgers.delete(ledger_id, wanted, checks)
                 return
+            if version not in (None, found.version):
+                raise BadVersion(f"ledger {ledger_id} has version {found.version}, expected {version}")
             await self._keep(TrashedLedger(ledger_id, self._now_ms(), period_s, found.value, found.version, found.created_ms))
             try:
-                await self._ledgers.delete(ledger_id, found.version)
+                await self._ledgers.delete(ledger_id, found.version, checks)
             except BadVersion:
+                if version is not None or checks:
+                    raise
                 continue  # Changed since it was read: what is kept must be what is deleted.
             return
 

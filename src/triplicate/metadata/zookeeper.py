@@ -39,7 +39,10 @@ PACKET_BYTES_MAX = 0xFFFFF
 """A server drops the connection of who sends more (`jute.maxbuffer`)."""
 
 PACKET_OVERHEAD_BYTES = 128
-"""More than what a packet, or one operation of a transaction, takes beside path and data."""
+"""More than what a packet, or one operation of a transaction that carries data, takes beside path and data."""
+
+CHECK_OVERHEAD_BYTES = 32
+"""More than what a check or a deletion takes in a transaction beside its path: 17 bytes in the request, 16 in the server's log."""
 
 PARENT_ATTEMPTS = 10
 
@@ -333,7 +336,8 @@ def _check_operations(operations: Sequence[Operation]) -> int:
         if isinstance(operation, Delete):
             _check_deletion(operation.path)
         _check(operation.path, data)
-        size += len(operation.path.encode("utf-8")) + len(data) + PACKET_OVERHEAD_BYTES
+        overhead = CHECK_OVERHEAD_BYTES if isinstance(operation, Check | Delete) else PACKET_OVERHEAD_BYTES
+        size += len(operation.path.encode("utf-8")) + len(data) + overhead
     return size
 
 

@@ -15,8 +15,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     spill = changes._spill
 
-    def forget(head: Head, limits: changes.PageLimits) -> changes.Change:
-        change = spill(head, limits)
+    def forget(before: Head, head: Head, limits: changes.PageLimits) -> changes.Change:
+        change = spill(before, head, limits)
         return replace(change, head=replace(change.head, pages=change.head.pages[-1:]))
 
     patch(changes, "_spill", forget)

@@ -9,9 +9,10 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
+    from triplicate.log import orphans
 
-    async def nothing_is_listed(store: Any, name: str) -> frozenset[int]:
-        return frozenset()
+    async def at_once(client: Any, store: Any, name: str, ledger_id: int, **evidence: Any) -> bool:
+        await client.delete(ledger_id)
+        return True
 
-    patch(publishing, "_listed_ids", nothing_is_listed)
+    patch(orphans, "delete_unlisted", at_once)

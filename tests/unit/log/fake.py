@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tests.unit.metadata.lagging import LaggingTree
 from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchEntry, NoSuchLedger, NotEnoughBookies, WindowFull
-from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState
+from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState, encode_metadata
 from triplicate.ledger import Segment as LedgerSegment
 from triplicate.log import LogClientSettings, Logs, LogSettings
-from triplicate.metadata import MemoryStore, MemoryTree, Tree
+from triplicate.metadata import HierarchicalPaths, LedgerStore, MemoryStore, MemoryTree, Operation, Trash, Tree, memory
 from triplicate.runtime import Host, Metrics, real_host
 
 Result = TypeVar("Result")
 WINDOW = 100
+LEDGERS = "/ledgers"
 
 
 @dataclass
@@ -56,12 +57,13 @@ class Hooks:
 
 
 class FakeBookies:
-    """Shared by the clients of one test."""
+    """Shared by the clients of one test. The metadata node of each ledger is kept in the store, without faults and delays."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
         self.ledgers: dict[int, StoredLedger] = {}
         self.deleted: list[int] = []
-        self.next_id = 100
+        self.next_id = 100_000
         self.creatable = True
 
     def ledger(self, ledger_id: int) -> StoredLedger:
@@ -69,11 +71,32 @@ class FakeBookies:
             raise NoSuchLedger(f"no ledger {ledger_id}")
         return self.ledgers[ledger_id]
 
+    def write_node(self, ledger_id: int) -> None:
+        """Bring the node of a ledger in line with what is stored of it."""
+        path, data = LEDGERS + HierarchicalPaths().path(ledger_id), encode_metadata(self.ledgers[ledger_id].metadata)
+        change = memory._Change()
+        if self._store.exists(path) is None:
+            self._store.create(path, data, 0, change, parents=True)
+        else:
+            self._store.set(path, data, -1, change)
+        self._store.commit(change)
+
+    def close(self, ledger_id: int) -> None:
+        """As a writer or a recovery closes it."""
+        ledger = self.ledger(ledger_id)
+        if ledger.metadata.state is not LedgerState.CLOSED:
+            length = sum(len(entry.payload) for entry in ledger.entries)
+            ledger.metadata = ledger.metadata.closed(len(ledger.entries) - 1, length)
+            self.write_node(ledger_id)
+        ledger.wake()
+
 
 class FakeMetadata:
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, host: Host) -> None:
         self.tree = tree
         self.own_root = "/triplicate/test"
+        self.ledgers = LedgerStore(tree, host, LEDGERS, HierarchicalPaths())
+        self.trash = Trash(tree, host, self.own_root, self.ledgers)
 
 
 class FakeClient:
@@ -81,10 +104,11 @@ class FakeClient:
 
     def __init__(self, host: Host, store: MemoryStore, bookies: FakeBookies) -> None:
         self.host = host
-        self.metadata = FakeMetadata(MemoryTree(store))
+        self.metadata = FakeMetadata(MemoryTree(store), host)
         self.bookies = bookies
         self.metrics = Metrics()
         self.hooks = Hooks()
+        self.trash_period_s = 0.0
 
     async def create(
         self,
@@ -115,6 +139,7 @@ class FakeClient:
             ctime_ms=0,
         )
         self.bookies.ledgers[ledger_id] = StoredLedger(metadata)
+        self.bookies.write_node(ledger_id)
         return FakeAppender(ledger_id, self.bookies)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> FakeView:
@@ -127,11 +152,11 @@ class FakeClient:
         await asyncio.sleep(0)
         ledger = self.bookies.ledger(ledger_id)
         ledger.fenced = True
-        _close(ledger)
+        self.bookies.close(ledger_id)
         return FakeView(ledger_id, self.bookies)
 
-    async def delete(self, ledger_id: int) -> None:
-        await asyncio.sleep(0)
+    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
+        await self.metadata.trash.delete(ledger_id, self.trash_period_s, version=version, checks=checks)
         if self.bookies.ledgers.pop(ledger_id, None) is not None:
             self.bookies.deleted.append(ledger_id)
 
@@ -143,15 +168,7 @@ class FakeClient:
         return self._ids()
 
     async def metadata_of(self, ledger_id: int) -> LedgerMetadata:
-        await asyncio.sleep(0)
-        return self.bookies.ledger(ledger_id).metadata
-
-
-def _close(ledger: StoredLedger) -> None:
-    if ledger.metadata.state is not LedgerState.CLOSED:
-        length = sum(len(entry.payload) for entry in ledger.entries)
-        ledger.metadata = ledger.metadata.closed(len(ledger.entries) - 1, length)
-    ledger.wake()
+        return (await self.metadata.ledgers.get(ledger_id)).value
 
 
 class FakeAppender:
@@ -210,7 +227,7 @@ class FakeAppender:
             raise LedgerFenced(f"ledger {self.ledger_id} is fenced")
         if ledger.broken:
             raise NotEnoughBookies("too few bookies")
-        _close(ledger)
+        self._bookies.close(self.ledger_id)
         return len(ledger.entries) - 1
 
     def abandon(self) -> None:
@@ -287,13 +304,18 @@ class Stage:
         self.wall_us: int | None = None
         self.host = replace(self.host, clock=_SettableClock(self.host.clock, self))
         self.store = MemoryStore(self.host.clock)
-        self.bookies = FakeBookies()
+        self.bookies = FakeBookies(self.store)
         self.clients = 0
 
-    def logs(self, settings: LogClientSettings | None = None) -> Logs:
-        """Another client, with a metadata session and random streams of its own."""
+    def logs(self, settings: LogClientSettings | None = None, *, ahead_s: float = 0.0) -> Logs:
+        """Another client, with a metadata session and random streams of its own.
+
+        Args:
+            ahead_s: by how much its wall clock is ahead of the store's.
+        """
         self.clients += 1
-        host = replace(real_host(f"client-{self.clients}", seed=self.clients), clock=self.host.clock)
+        clock = _SettableClock(self.host.clock, self, int(ahead_s * 1_000_000))
+        host = replace(real_host(f"client-{self.clients}", seed=self.clients), clock=clock)
         return Logs(FakeClient(host, self.store, self.bookies), replace(settings or LogClientSettings(), owner_grace_s=0.05))
 
     def lagging_logs(self) -> tuple[Logs, LaggingTree]:
@@ -311,15 +333,16 @@ class Stage:
 class _SettableClock:
     """The host's clock, whose wall time a test may set."""
 
-    def __init__(self, clock: Any, stage: Stage) -> None:
+    def __init__(self, clock: Any, stage: Stage, ahead_us: int = 0) -> None:
         self._clock = clock
         self._stage = stage
+        self._ahead_us = ahead_us
 
     def monotonic(self) -> float:
         return float(self._clock.monotonic())
 
     def wall_us(self) -> int:
-        return int(self._clock.wall_us()) if self._stage.wall_us is None else self._stage.wall_us
+        return self._ahead_us + (int(self._clock.wall_us()) if self._stage.wall_us is None else self._stage.wall_us)
 
     def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Any:
         return self._clock.call_at(when, callback, *args)

@@ -188,7 +188,7 @@ def test_a_staging_ledger_says_what_it_is_and_counts_from_its_own_beginning() ->
         del custom["created"]
         assert custom == {
             "application": "triplicate", "component": "staging", "log": "l", "app": "app", "query": "query", "batch": "3",
-            "partition": "4", "attempt": "5",
+            "partition": "4", "attempt": "5", "staging": "2",
         }  # fmt: skip
         views = [decode_entry(entry.payload) for entry in ledger.entries]
         assert len(views) > 3
@@ -278,7 +278,7 @@ def test_the_sweep_deletes_old_orphans_only() -> None:
         await logs.delete("gone")
         foreign = await stage.client_of(logs).create(custom={"application": b"somebody else"})
         assert await logs.sweep_orphans() == []
-        stage.wall_us = stage.host.clock.wall_us() + 4000 * 1_000_000
+        stage.wall_us = stage.host.clock.wall_us() + 86_401 * 1_000_000
         young = await staged(logs, [b"d"])
         assert sorted(await logs.sweep_orphans()) == sorted([orphan.ledger_id, homeless.ledger_id])
         assert sorted(stage.bookies.ledgers) == sorted([published.ledger_id, foreign.ledger_id, young.ledger_id])

@@ -105,7 +105,7 @@ def test_what_could_not_be_deleted_is_deleted_the_next_time() -> None:
         client = stage.client_of(logs)
         delete = client.delete
 
-        async def refuse(ledger_id: int) -> None:
+        async def refuse(ledger_id: int, **_: object) -> None:
             raise NotEnoughBookies("not now")
 
         client.delete = refuse  # type: ignore[method-assign]

@@ -37,10 +37,17 @@ DEFAULT_LIMITS = PageLimits()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A head to write, after its new pages; a page never refers to one that comes later."""
+    """A head to write, after its new pages; a page never refers to one that comes later.
+
+    Args:
+        listed: ledgers that the log did not list before; the change is refused where one of them is gone.
+        replaced: numbers of the pages that the new head refers to no more; they are deleted after the change.
+    """
 
     head: Head
     pages: tuple[Page, ...] = ()
+    listed: tuple[int, ...] = ()
+    replaced: tuple[int, ...] = ()
 
 
 def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, purpose: Purpose = USER) -> Head:
@@ -56,12 +63,12 @@ def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner:
     """
     changed = _close(head, closed)
     changed = replace(changed, epoch=head.epoch + 1, token=owner.token, owner=owner)
-    return _spill(_open(changed, opened), limits)
+    return _spill(head, _open(changed, opened), limits)
 
 
 def roll(head: Head, closed: Segment, opened: Segment | None, token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
     """The same writer closes its segment and opens the next, or none when it leaves. Raises as `take_over`."""
-    return _spill(_open(replace(_close(head, closed), token=token), opened), limits)
+    return _spill(head, _open(replace(_close(head, closed), token=token), opened), limits)
 
 
 def publish(head: Head, segments: Sequence[Segment], token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
@@ -81,7 +88,7 @@ def publish(head: Head, segments: Sequence[Segment], token: str, limits: PageLim
             )
         added.append(replace(segment, first_offset=offset))
         offset += segment.records
-    return _spill(replace(head, recent=head.recent + tuple(added), token=token), limits)
+    return _spill(head, replace(head, recent=head.recent + tuple(added), token=token), limits)
 
 
 def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> Change:
@@ -128,26 +135,33 @@ def rewrite(
     Pages whose content changes are written anew and references swapped; all others stay as they are. The open segment is left alone.
     """
     new: list[Page] = []
+    listed: list[int] = []
+    replaced: list[int] = []
+
+    def edit_all(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        results = [(segment, edit(segment)) for segment in segments]
+        listed.extend(new.ledger_id for old, new in results if new is not None and new.ledger_id != old.ledger_id)
+        return tuple(new for _, new in results if new is not None)
 
     def edited(reference: PageReference) -> PageReference | None:
         if not touches(reference):
             return reference
         page = pages[reference.page]
         if page.level == 0:
-            segments = tuple(kept for kept in map(edit, page.segments) if kept is not None)
-            changed = replace(page, segments=segments)
+            changed = replace(page, segments=edit_all(page.segments))
         else:
             changed = replace(page, references=tuple(kept for kept in map(edited, page.references) if kept is not None))
         if changed == page:
             return reference
+        replaced.append(reference.page)
         if not changed.segments and not changed.references:
             return None
         new.append(changed)
         return reference_to(changed, -len(new))
 
     references = tuple(kept for kept in map(edited, head.pages) if kept is not None)
-    recent = tuple(kept for kept in map(edit, head.recent) if kept is not None)
-    return Change(replace(head, pages=references, recent=recent), tuple(new))
+    recent = edit_all(head.recent)
+    return Change(replace(head, pages=references, recent=recent), tuple(new), tuple(listed), tuple(replaced))
 
 
 def numbered(change: Change, numbers: Sequence[int], place: int) -> Page:
@@ -185,8 +199,11 @@ def _open(head: Head, opened: Segment | None) -> Head:
     return replace(head, open=opened)
 
 
-def _spill(head: Head, limits: PageLimits) -> Change:
-    """Move the oldest segments to pages, and the oldest references to pages above, where the head has too many."""
+def _spill(before: Head, head: Head, limits: PageLimits) -> Change:
+    """The change from one head to another: the oldest segments move to pages, and the oldest references to pages above, where there are
+    too many."""
+    known = {segment.ledger_id for segment in _segments_in(before)}
+    listed = tuple(segment.ledger_id for segment in _segments_in(head) if segment.ledger_id not in known)
     pages: list[Page] = []
     recent, references = head.recent, list(head.pages)
     if len(recent) > limits.recent:
@@ -203,7 +220,11 @@ def _spill(head: Head, limits: PageLimits) -> Change:
             references[start : start + limits.references_folded] = [reference_to(pages[-1], -len(pages))]
             start += 1
         level += 1
-    return Change(replace(head, recent=recent, pages=tuple(references)), tuple(pages))
+    return Change(replace(head, recent=recent, pages=tuple(references)), tuple(pages), listed)
+
+
+def _segments_in(head: Head) -> tuple[Segment, ...]:
+    return head.recent if head.open is None else (*head.recent, head.open)
 
 
 def all_segments(head: Head, pages: Mapping[int, Page]) -> Iterator[Segment]:

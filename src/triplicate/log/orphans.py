@@ -1,0 +1,233 @@
+"""Ledgers that were made for a log and that it does not list: deleting them so that none goes that a log lists, or is about to list.
+
+Two rules make that safe whatever clocks say and however long a process stands still. A change of a head that lists a ledger for the first
+time insists, in the same transaction, on the ledger's being there. A deletion insists, in the same transaction, on the head's being the
+one in which the ledger was looked for. So of a change and a deletion that meet, one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplicate.config.log import LogClientSettings
+from triplicate.errors import BadVersion, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
+from triplicate.ledger import LedgerMetadata
+from triplicate.log.core.head import Head, PageReference
+from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.marks import COMPONENT, is_unlisted
+from triplicate.log.store import HeadStore, Stored
+from triplicate.metadata import Check, Create, Delete, Operation, Versioned
+from triplicate.runtime import fault_point, sleep
+
+SWEPT = ("log", COMPONENT)
+"""Components whose ledgers are listed by the head of a log that is there. Whatever else names a log goes with the log."""
+FOREIGN_MAXIMUM = 1_000_000
+"""Ledgers of others that are remembered between rounds, so that their metadata are not read again."""
+
+
+class ListedLedgers:
+    """The ledgers that one log lists. Pages never change, so each is read once, and a later head costs its new pages only."""
+
+    def __init__(self, store: HeadStore, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._beneath: dict[int, frozenset[int]] = {}
+
+    async def at(self, head: Head) -> set[int]:
+        """Ids of all ledgers of a head. Raises NoNode when the head is out of date."""
+        listed = {segment.ledger_id for segment in head.recent}
+        if head.open is not None:
+            listed.add(head.open.ledger_id)
+        known, self._beneath = self._beneath, {}
+        for reference in head.pages:
+            ids = known.get(reference.page)
+            self._beneath[reference.page] = ids if ids is not None else frozenset(await self._read(head, reference))
+            listed |= self._beneath[reference.page]
+        return listed
+
+    async def _read(self, head: Head, reference: PageReference) -> set[int]:
+        page = await self._store.page(self._name, head.log_id, reference.page)
+        found = {segment.ledger_id for segment in page.segments}
+        for below in page.references:
+            found |= await self._read(head, below)
+        return found
+
+
+async def delete_unlisted(
+    client: LedgerClient,
+    store: HeadStore,
+    name: str,
+    ledger_id: int,
+    *,
+    found: Versioned | None = None,
+    listed: ListedLedgers | None = None,
+) -> bool:
+    """Delete a ledger unless its log lists it; returns whether it was deleted.
+
+    Args:
+        found: its metadata; it is deleted only while they are unchanged.
+        listed: remembers what earlier calls read of the log.
+    """
+    listed = listed if listed is not None else ListedLedgers(store, name)
+    backoff = store.backoff()
+    while True:
+        try:
+            stored = await read_or_none(store, name)
+            if stored is not None and not (found is not None and is_unlisted(found.value)) and ledger_id in await listed.at(stored.head):
+                return False
+            version = found.version if found is not None else None
+            await client.delete(ledger_id, version=version, checks=unchanged(store, name, stored))
+        except (BadVersion, NoNode):
+            if found is not None and await _version(store, ledger_id) != found.version:
+                return False
+            if backoff.attempts >= store.settings.change_attempts:
+                return False  # The log changes all the time; what is left is swept another time.
+            await sleep(store.host.clock, backoff.next_s())
+            await store.sync()
+        else:
+            return True
+
+
+async def read_or_none(store: HeadStore, name: str) -> Stored | None:
+    """A log's head, or None where there is none. One that is being deleted still lists its ledgers."""
+    try:
+        return await store.read_deleted(name)
+    except NoSuchLog:
+        return None
+
+
+def unchanged(store: HeadStore, name: str, stored: Stored | None) -> list[Operation]:
+    """Operations that fail unless the head of a log is still the one that was read, or still not there."""
+    path = store.path(name)
+    if stored is not None:
+        return [Check(path, stored.version)]
+    # No operation checks for absence; this pair does, and leaves nothing behind.
+    return [Create(path), Delete(path)]
+
+
+async def _version(store: HeadStore, ledger_id: int) -> int | None:
+    try:
+        return (await store.ledgers.get(ledger_id)).version
+    except NoSuchLedger:
+        return None
+
+
+async def discard(client: LedgerClient, store: HeadStore, name: str, ledger: LedgerAppender | None) -> None:
+    """Delete a ledger that lost its place in the list; what cannot be deleted now is found by the sweep of orphans."""
+    if ledger is None:
+        return
+    ledger.abandon()
+    try:
+        await delete_unlisted(client, store, name, ledger.ledger_id)
+    except TriplicateError as error:
+        client.host.trace("log.orphan", ledger=ledger.ledger_id, error=repr(error))
+
+
+class Sweep:
+    """One search through all ledgers of the cluster for those that no log lists.
+
+    Args:
+        name: only ledgers of this log; None: of all logs, also of logs that are gone.
+        foreign: ids of ledgers that belong to others, remembered from one sweep to the next.
+    """
+
+    def __init__(
+        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None, *, foreign: set[int] | None = None
+    ) -> None:
+        self._client = client
+        self._store = store
+        self._settings = settings
+        self._name = name
+        self._foreign = foreign if foreign is not None else set()
+        self._listed: dict[str, ListedLedgers] = {}
+
+    async def run(self, *, dry_run: bool = False, pause_s: float = 0.0) -> list[int]:
+        """Delete orphans older than the grace time, by the store's clock; returns their ids.
+
+        Args:
+            dry_run: delete nothing.
+            pause_s: how long to rest after each ledger whose metadata were read.
+        """
+        await self._store.sync()
+        now_ms = await self._store.now_ms()
+        listed = await self._all_listed()
+        swept: list[int] = []
+        async for ledger_id in self._client.ledger_ids():
+            if ledger_id in listed or ledger_id in self._foreign:
+                continue
+            orphan = await self._orphan(ledger_id, now_ms)
+            if orphan is not None and await (self._is_unlisted if dry_run else self._delete)(ledger_id, orphan):
+                swept.append(ledger_id)
+            if pause_s > 0:
+                await sleep(self._store.host.clock, pause_s)
+        return swept
+
+    async def _delete(self, ledger_id: int, found: Versioned) -> bool:
+        log = log_of(found.value)
+        return await delete_unlisted(self._client, self._store, log, ledger_id, found=found, listed=self._listing(log))
+
+    async def _is_unlisted(self, ledger_id: int, found: Versioned) -> bool:
+        log = log_of(found.value)
+        stored = await read_or_none(self._store, log)
+        return stored is None or ledger_id not in await self._listing(log).at(stored.head)
+
+    async def _all_listed(self) -> set[int]:
+        """A first look, so that metadata are read only of ledgers that may be orphans; what is deleted is looked for once more."""
+        found: set[int] = set()
+        for name in await self._store.names():
+            try:
+                found |= await self._listing(name).at((await self._store.read(name)).head)
+            except (NoSuchLog, NoNode):
+                continue
+        return found
+
+    def _listing(self, name: str) -> ListedLedgers:
+        return self._listed.setdefault(name, ListedLedgers(self._store, name))
+
+    async def _orphan(self, ledger_id: int, now_ms: int) -> Versioned | None:
+        """The metadata of a ledger that was made for a log and is old enough to be swept."""
+        try:
+            found = await self._store.ledgers.get(ledger_id)
+        except NoSuchLedger:
+            return None
+        log = log_of(found.value)
+        if not log:
+            if len(self._foreign) < FOREIGN_MAXIMUM:
+                self._foreign.add(ledger_id)
+            return None
+        if self._name not in (None, log) or now_ms - max(found.created_ms, found.changed_ms) < self._grace_ms(found.value):
+            return None
+        if _component(found.value) not in SWEPT and await read_or_none(self._store, log) is not None:
+            return None
+        return found
+
+    def _grace_ms(self, metadata: LedgerMetadata) -> float:
+        staging = _component(metadata) == COMPONENT
+        return (self._settings.staging_grace_s if staging else self._settings.orphan_grace_s) * 1000
+
+
+def log_of(metadata: LedgerMetadata) -> str:
+    """The log for which a ledger was made; "" for a ledger that was not made for one."""
+    if metadata.custom.get("application") != b"triplicate":
+        return ""
+    return metadata.custom.get("log", b"").decode(errors="replace")
+
+
+def _component(metadata: LedgerMetadata) -> str:
+    return metadata.custom.get("component", b"").decode(errors="replace")
+
+
+@fault_point("log.discard")
+async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
+    """Delete those of some ledgers that are no segments of a log; returns their ids."""
+    await store.sync()
+    listed = ListedLedgers(store, name)
+    deleted: list[int] = []
+    for ledger_id in ledger_ids:
+        try:
+            found = await store.ledgers.get(ledger_id)
+        except NoSuchLedger:
+            continue
+        if await delete_unlisted(client, store, name, ledger_id, found=found, listed=listed):
+            deleted.append(ledger_id)
+    return deleted

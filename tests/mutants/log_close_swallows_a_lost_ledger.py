@@ -1,0 +1,18 @@
+"""A writer whose open ledger is gone closes without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import TriplicateError
+from triplicate.log.core.head import Segment
+from triplicate.log.succession import Succession
+
+TESTS = ["tests/unit/log/test_orphans.py::test_a_writer_whose_open_ledger_is_gone_does_not_close_without_error"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def silent(self: Succession, segment: Segment, error: TriplicateError) -> None:
+        return
+
+    patch(Succession, "raise_lost", silent)
