@@ -62,6 +62,23 @@ def test_truncation_and_deletion(uri: str) -> None:
     assert gone.stderr.startswith("triplicate: no log 'old'")
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [("append", "x"), ("append", "x", "--take-over"), ("truncate", "latest", "--yes"), ("delete", "--yes"), ("delete", "--yes", "--force")],
+)
+def test_the_log_of_a_database_refuses_what_only_the_database_may_do(uri: str, verb: tuple[str, ...]) -> None:
+    if "shop" not in [one["database"] for one in run_json("database", "list", uri=uri)]:
+        run("database", "create", "shop", uri=uri)
+    (name,) = [one["log"] for one in run_json("database", "list", uri=uri) if one["database"] == "shop"]
+    refused = run("log", verb[0], name, *verb[1:], uri=uri, check=False)
+    assert refused.returncode == 1
+    assert "belongs to database 'shop'" in refused.stderr
+    assert "`triplicate database drop shop`" in refused.stderr
+    assert run("log", "read", name, uri=uri).stdout == ""
+    assert run_json("log", "show", name, uri=uri)["purpose"] == "database 'shop'"
+    assert {one["log"]: one["purpose"] for one in run_json("log", "list", uri=uri)}[name] == "database 'shop'"
+
+
 def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
     run("log", "create", "live", uri=uri)
     with (

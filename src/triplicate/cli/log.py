@@ -107,11 +107,10 @@ def list_logs(metadata: str | None, as_json: bool) -> None:
         if as_json:
             print_json(rows)
             return
-        columns = ("log", "first_offset", "end_offset", "segments", "bytes", "epoch", "owner")
+        columns = ("log", "purpose", "first_offset", "end_offset", "segments", "bytes", "epoch", "owner")
         cells = [[_cell(len(row[name]) if name == "segments" else row[name]) for name in columns] for row in rows]
-        print_table(
-            ("log", "first", "end", "segments", "bytes", "epoch", "owner"), cells, right=("first", "end", "segments", "bytes", "epoch")
-        )
+        headings = ("log", "belongs to", "first", "end", "segments", "bytes", "epoch", "owner")
+        print_table(headings, cells, right=("first", "end", "segments", "bytes", "epoch"))
 
     _run(metadata, work)
 
@@ -280,6 +279,7 @@ def _facts(name: str, head: Head, segments: list[Segment], end_offset: int) -> d
     return {
         "log": name,
         "log_id": head.log_id,
+        "purpose": str(head.purpose),
         "first_offset": head.first_offset,
         "end_offset": end_offset,
         "epoch": head.epoch,

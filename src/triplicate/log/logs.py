@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
@@ -10,6 +11,7 @@ from triplicate.log import orphans, publishing, ranges, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
+from triplicate.log.core.purposes import check_purpose
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
@@ -37,6 +39,23 @@ class Logs:
         self._metrics = client.metrics
         self.settings = settings if settings is not None else LogClientSettings()
         self._store = HeadStore(client.metadata, client.host, self.settings, limits)
+        self._acting_for = USER
+
+    def acting_for(self, purpose: Purpose) -> Logs:
+        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change the logs of it.
+
+        Writing, truncation, retention, staging, publishing and deletion raise LogReserved for logs that belong to something else.
+        Reading is free to all.
+        """
+        logs = copy.copy(self)
+        logs._acting_for = purpose
+        return logs
+
+    async def _admit(self, name: str) -> Head:
+        """The head of a log that this program may change. Raises NoSuchLog, LogReserved."""
+        head = (await self._store.read(name)).head
+        check_purpose(name, head, self._acting_for)
+        return head
 
     async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
         """Make an empty log.
@@ -72,8 +91,9 @@ class Logs:
         """Delete a log and all its ledgers. Interrupted, it can be run again.
 
         Raises:
-            NoSuchLog: there is none. LogOwned: a writer is alive, and `force` is False.
+            NoSuchLog: there is none. LogOwned: a writer is alive, and `force` is False. LogReserved: it belongs to something else.
         """
+        check_purpose(name, (await self._store.read_deleted(name)).head, self._acting_for)
         await truncation.delete_log(self.client, self._store, name, force=force)
 
     async def writer(self, name: str, *, owner: str, take_over: bool = True) -> LogWriter:
@@ -84,10 +104,10 @@ class Logs:
             take_over: False refuses while another writer is alive.
 
         Raises:
-            NoSuchLog, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
+            NoSuchLog, LogReserved, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
         """
         me = Owner(check_text("the owner's name", owner), self._store.token())
-        await self._store.read(name)
+        await self._admit(name)
         await claim(self._store, name, me, take_over=take_over)
         try:
             return await self._take_over(name, me)
@@ -146,21 +166,23 @@ class Logs:
         """Let go of the records before an offset; whole segments before it are deleted. Returns the first offset that may be read.
 
         Raises:
-            NoSuchLog. ArgumentError: beyond the end.
+            NoSuchLog, LogReserved. ArgumentError: beyond the end.
         """
+        await self._admit(name)
         return await truncation.truncate(self.client, self._store, name, offset, await self.end_offset(name))
 
     async def retain(self, name: str) -> None:
-        """Apply the log's retention settings now; writers do it whenever they roll."""
+        """Apply the log's retention settings now; writers do it whenever they roll. Raises NoSuchLog, LogReserved."""
+        await self._admit(name)
         await truncation.tidy(self.client, self._store, name)
 
     async def staging(self, origin: StagingOrigin) -> StagingWriter:
         """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression.
 
         Raises:
-            NoSuchLog, NotEnoughBookies.
+            NoSuchLog, LogReserved, NotEnoughBookies.
         """
-        head = (await self._store.read(origin.log)).head
+        head = await self._admit(origin.log)
         ledger = await create_ledger(self.client, self.settings, head.settings, origin.custom())
         return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
 
@@ -182,8 +204,9 @@ class Logs:
 
         Raises:
             LogOwned: a writer is alive; the message names it. ArgumentError: a ledger is not sealed, not staging for this log, or
-            a segment already. NoSuchLog, NoSuchLedger.
+            a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was deleted before it could be published; nothing was.
         """
+        await self._admit(name)
         published = await publishing.publish(
             self.client, self._store, self.settings, name, ledgers, application=application, batch=batch, publisher=publisher
         )

@@ -66,8 +66,9 @@ async def create_database(client: Client, name: str, settings: LogSettings | Non
         raise _taken(name)
     identity = client.host.entropy.stream("sql.database").randbytes(16)
     info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000)
-    logs = logs or Logs(client)
-    await logs.create(info.log, settings, purpose=Purpose(PurposeKind.DATABASE, name))
+    purpose = log_purpose(info)
+    logs = (logs or Logs(client)).acting_for(purpose)
+    await logs.create(info.log, settings, purpose=purpose)
     try:
         await tree.create(path, encode_info(info), parents=True)
     except NodeExists:
@@ -76,6 +77,11 @@ async def create_database(client: Client, name: str, settings: LogSettings | Non
         await logs.delete(info.log)
         raise _taken(name) from None
     return info
+
+
+def log_purpose(info: DatabaseInfo) -> Purpose:
+    """What the head of a database's log says it belongs to: the name under which the database was created, which its log is named after."""
+    return Purpose(PurposeKind.DATABASE, info.log.removeprefix("database.").rpartition(".")[0])
 
 
 def _taken(name: str) -> SqlError:

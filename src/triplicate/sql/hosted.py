@@ -21,7 +21,7 @@ from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after
 
 from .copies import is_suspicion, set_aside
 from .database import SqlDatabase
-from .directory import DatabaseInfo, database_file
+from .directory import DatabaseInfo, database_file, log_purpose
 from .store import ConnectionSetup
 
 FAILED = "failed"
@@ -91,7 +91,7 @@ class HostedDatabase:
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
-            parts.logs,
+            parts.logs.acting_for(log_purpose(self.info)),
             self.info.log,
             database,
             self._election,

@@ -14,6 +14,7 @@ import pytest
 from tests.property.rowlog_workload import contents
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
 from triplicate.errors import ConnectionLost, EnvironmentFault, HandleClosed, SessionExpired, SqlError
+from triplicate.log import Purpose, PurposeKind
 from triplicate.metadata import Fault, own
 from triplicate.replica import Role
 from triplicate.sql import database_info
@@ -92,7 +93,7 @@ def test_a_deposed_leader_serves_no_read(tmp_path: Path) -> None:
         assert await run(session, "select count(*) from t") == [(3,)]
         # Somebody else recovers the log; the old leader has not been told and has nothing to write.
         info = cluster.nodes["n1"].hosted["db"].info
-        thief = await cluster.stage.logs().writer(info.log, owner="thief")
+        thief = await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="thief")
         assert await state_of(run(session, "select count(*) from t")) == "57P01"
         await thief.close()
 
@@ -105,7 +106,7 @@ def test_an_unknown_outcome_is_told_with_the_id_and_decided_by_recovery(tmp_path
         database = await cluster.leader()
         session = await database.session()
         info = cluster.nodes["n1"].hosted["db"].info
-        thief = await cluster.stage.logs().writer(info.log, owner="thief")
+        thief = await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="thief")
         await thief.close()
         with pytest.raises(SqlError) as lost:
             await run(session, "insert into t(a) values('unknown')")

@@ -1,0 +1,29 @@
+"""What a log belongs to decides which programs may change it. Everyone may read."""
+
+from __future__ import annotations
+
+from triplicate.errors import LogReserved
+from triplicate.log.core.head import USER, Head, Purpose, PurposeKind
+
+_INSTEAD = {
+    PurposeKind.DATABASE: "`triplicate sql {name}` changes it, `triplicate database drop {name}` deletes it",
+    PurposeKind.KEY_VALUE: "its records are changed through the store of that name, and it is deleted with the store",
+    PurposeKind.PIPELINE: "it is written by the pipeline of that name, and deleted with it",
+}
+
+
+def check_purpose(log: str, head: Head, acting_for: Purpose) -> None:
+    """Check that a program may change a log.
+
+    Args:
+        acting_for: what the program acts for: a log is changed by what it belongs to, and a user's log by everyone.
+
+    Raises:
+        LogReserved: the message names the owner and the commands that do what was meant.
+    """
+    purpose = head.purpose
+    if purpose in (USER, acting_for):
+        return
+    raise LogReserved(
+        f"log {log!r} belongs to {purpose} and is changed by nothing else: {_INSTEAD[purpose.kind].format(name=purpose.name)}"
+    )

@@ -1,0 +1,19 @@
+"""Any program may publish to the log of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.log import Logs
+
+TESTS = ["tests/unit/log/test_purposes.py::test_a_log_of_a_database_is_changed_only_for_the_database[publish]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    guarded = Logs.publish
+
+    async def open_to_all(self: Logs, name: str, *args: Any, **options: Any) -> Any:
+        return await guarded(self.acting_for((await self.head(name)).purpose), name, *args, **options)
+
+    patch(Logs, "publish", open_to_all)
