@@ -77,8 +77,30 @@ class LogClientSettings:
     )
     page_cache_entries: int = setting(256, "Pages of segment lists kept in memory.", unit="pages", low=1, high=100_000)
     page_sweep_age_s: float = setting(3600.0, "Pages without a reference are deleted at this age.", unit="seconds", low=0, high=1e9)
+    publishers_kept: int = setting(
+        10_000,
+        "Publishers of one log whose last batches are kept with their offsets, however long they are idle.",
+        unit="publishers",
+        low=0,
+        high=100_000,
+    )
     publisher_idle_s: float = setting(
-        30 * 86400.0, "What a publisher published last is forgotten after this time without a batch.", unit="seconds", low=60, high=1e10
+        30 * 86400.0,
+        "Of more publishers than are kept, those that published nothing for this time are reduced to the number of their last batch.",
+        unit="seconds",
+        low=60,
+        high=1e10,
+    )
+    janitor_interval_s: float = setting(
+        600.0,
+        "How often a database node looks through the logs of the cluster for what is to be deleted; one node of all does it each time. "
+        "0: never.",
+        unit="seconds",
+        low=0,
+        high=1e9,
+    )
+    janitor_pause_s: float = setting(
+        0.005, "How long the janitor rests after each log and each ledger that it looks at.", unit="seconds", low=0, high=60
     )
     orphan_grace_s: float = setting(
         3600.0,

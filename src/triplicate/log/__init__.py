@@ -7,6 +7,7 @@ from triplicate.log.core.head import USER, Copies, Head, Owner, PublisherState, 
 from triplicate.log.core.locate import Range
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, EntryView, Producer, decode_entry
 from triplicate.log.entries import LogEntry
+from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.logs import Logs
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
@@ -18,10 +19,12 @@ __all__ = [
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
     "USER",
+    "Chore",
     "Columns",
     "Copies",
     "EntryView",
     "Head",
+    "Janitor",
     "LogClientSettings",
     "LogEntry",
     "LogReader",

@@ -6,8 +6,9 @@ import copy
 from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.errors import TriplicateError
 from triplicate.ledger import check_quorums
-from triplicate.log import orphans, publishing, ranges, truncation
+from triplicate.log import orphans, publishers, publishing, ranges, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
@@ -40,6 +41,11 @@ class Logs:
         self.settings = settings if settings is not None else LogClientSettings()
         self._store = HeadStore(client.metadata, client.host, self.settings, limits)
         self._acting_for = USER
+
+    @property
+    def store(self) -> HeadStore:
+        """The heads of all logs in the metadata, for what works on them in the background."""
+        return self._store
 
     def acting_for(self, purpose: Purpose) -> Logs:
         """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change the logs of it.
@@ -212,12 +218,20 @@ class Logs:
         )
         if not published.already:
             LogMetrics(self._metrics, name).published.inc(len(ledgers))
+            await self._tidy(name)
         return published
+
+    async def _tidy(self, name: str) -> None:
+        """Apply retention where there is no writer whose rolls do it. What fails is left to the next time, or to the janitor."""
+        try:
+            await truncation.tidy(self.client, self._store, name)
+        except TriplicateError as error:
+            self.client.host.trace("log.tidy_failed", log=name, error=repr(error))
 
     async def last_batch(self, name: str, application: str) -> PublisherState | None:
         """What an application published last, or None."""
         await self._store.read(name)
-        return (await publishing.read_publisher(self._store, name, application))[0]
+        return (await publishers.read_publisher(self._store, name, application))[0]
 
     async def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
         """Whether all of some ledgers are segments of a log: to be asked before any of them is deleted."""
@@ -230,15 +244,29 @@ class Logs:
         """
         return await orphans.discard_unpublished(self.client, self._store, name, ledger_ids)
 
-    async def sweep(self, name: str) -> dict[str, int]:
-        """Clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers. Returns how many of each."""
-        await truncation.delete_marked(self.client, self._store, name, thorough=True)
+    async def sweep(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
+        """Apply retention and clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers.
+
+        Args:
+            dry_run: change nothing, and count what would go. Retention is not counted.
+
+        Returns:
+            how many of each: ``segments``, ``pages``, ``publishers``, ``ledgers``.
+        """
+        swept = await self.sweep_lists(name, dry_run=dry_run)
+        return {**swept, "ledgers": len(await self._sweep_ledgers(name, dry_run))}
+
+    async def sweep_lists(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
+        """As `sweep`, without the search for orphaned ledgers, which looks at all ledgers of the cluster."""
         return {
-            "pages": await truncation.sweep_pages(self._store, name),
-            "publishers": await truncation.sweep_publishers(self._store, name),
-            "ledgers": len(await orphans.Sweep(self.client, self._store, self.settings, name).run()),
+            "segments": await truncation.sweep_segments(self.client, self._store, name, dry_run=dry_run),
+            "pages": await truncation.sweep_pages(self._store, name, dry_run=dry_run),
+            "publishers": await publishers.sweep_publishers(self._store, name, dry_run=dry_run),
         }
 
-    async def sweep_orphans(self) -> list[int]:
+    async def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
         """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids."""
-        return await orphans.Sweep(self.client, self._store, self.settings, None).run()
+        return await self._sweep_ledgers(None, dry_run)
+
+    async def _sweep_ledgers(self, name: str | None, dry_run: bool) -> list[int]:
+        return await orphans.Sweep(self.client, self._store, self.settings, name).run(dry_run=dry_run)

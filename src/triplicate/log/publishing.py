@@ -19,12 +19,12 @@ from triplicate.log.core.head import (
     Segment,
     SegmentState,
     check_text,
-    decode_publisher,
     encode_publisher,
 )
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.marks import COMPONENT, Mark, mark_of, marked, promises_mark
 from triplicate.log.ownership import claim, release
+from triplicate.log.publishers import check_not_forgotten, read_publisher
 from triplicate.log.segments import count_segment, password_of
 from triplicate.log.staging import StagedLedger
 from triplicate.log.store import Decision, HeadStore, Stored
@@ -90,6 +90,8 @@ async def publish(
         if is_old_batch(state, batch if batch is not None else -1):
             answer.append(_already(state))
             return None
+        if state is None and application is not None and batch is not None:
+            await check_not_forgotten(store, name, application, batch)
         await batch_ledgers.refresh(stored)
         known = await batch_ledgers.known(stored)
         if known and application is None and len(known) == len(batch_ledgers.segments):
@@ -121,18 +123,6 @@ async def publish(
 def _already(state: PublisherState | None) -> Published:
     assert state is not None, "an old batch is known from the publisher's node"
     return Published(state.first_offset, state.end_offset, True, state.batch)
-
-
-async def read_publisher(store: HeadStore, name: str, application: str | None) -> tuple[PublisherState | None, int | None]:
-    """What an application published last and its node's version, or (None, None)."""
-    if application is None:
-        return None, None
-    path = own.publisher_path(store.own_root, name, application)
-    try:
-        data, stat = await store.persist(lambda: store.tree.get(path))
-    except NoNode:
-        return None, None
-    return decode_publisher(data, application), stat.version
 
 
 async def _take_from_the_dead(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:

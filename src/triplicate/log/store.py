@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -313,6 +313,26 @@ class HeadStore:
         """Every segment of a head, oldest first, the open one last. Raises NoNode when the head is out of date."""
         pages = await self.pages(name, stored.head)
         return list(all_segments(stored.head, pages))
+
+    async def oldest_first(self, name: str, head: Head) -> AsyncIterator[tuple[Segment, ...]]:
+        """The closed segments of a head, in order, as many at once as a page lists; pages are read when they are reached.
+
+        Raises:
+            NoNode: the head is out of date.
+        """
+        for reference in head.pages:
+            async for segments in self.beneath(name, head.log_id, reference.page):
+                yield segments
+        yield head.recent
+
+    async def beneath(self, name: str, log_id: str, sequence: int) -> AsyncIterator[tuple[Segment, ...]]:
+        """The segments of a page and of those beneath it, in order. Raises NoNode."""
+        page = await self.page(name, log_id, sequence)
+        if page.level == 0:
+            yield page.segments
+        for below in page.references:
+            async for segments in self.beneath(name, log_id, below.page):
+                yield segments
 
     async def segments(self, name: str) -> list[Segment]:
         """Every segment as it is now, oldest first, the open one last. Raises NoSuchLog."""

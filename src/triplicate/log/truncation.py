@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
+from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
 from triplicate.log.core import changes
 from triplicate.log.core.changes import all_segments
-from triplicate.log.core.head import PageReference, Segment, SegmentState, decode_publisher
-from triplicate.log.core.retention import retention_offset
+from triplicate.log.core.head import Head, PageReference, Segment, SegmentState, size_beneath
+from triplicate.log.core.retention import KEPT, kept_bytes, retention_offset
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.ownership import await_no_owner
 from triplicate.log.segments import password_of
@@ -81,16 +81,47 @@ async def _delete_ledgers(client: LedgerClient, segments: Iterable[Segment]) -> 
 
 
 async def tidy(client: LedgerClient, store: HeadStore, name: str) -> None:
-    """Apply retention, then delete what is marked. Cheap when there is nothing to do."""
+    """Apply retention, then delete what is marked. Reads only the pages of segments that go, and none when there is nothing to do."""
     stored = await store.read(name)
     settings = stored.head.settings
+    if settings.retain_size_bytes > 0 and size_beneath(stored.head.pages) is None:
+        stored = await _measure(store, name)
     if settings.retain_age_s > 0 or settings.retain_size_bytes > 0:
-        segments = await store.listed(name, stored)
-        offset = retention_offset(segments, settings, client.host.clock.wall_us())
+        offset = await _retention_offset(store, name, stored.head)
         if offset is not None:
             await truncate(client, store, name, offset, max(offset, stored.head.closed_end))
             return
     await delete_marked(client, store, name)
+
+
+async def _retention_offset(store: HeadStore, name: str, head: Head) -> int | None:
+    """Where retention cuts: page by page from the oldest on, for as long as whole pages go."""
+    now_us = store.host.clock.wall_us()
+    rest_bytes = (size_beneath(head.pages) or 0) + kept_bytes(head.recent)
+    found: int | None = None
+    async for segments in store.oldest_first(name, head):
+        offset = retention_offset(segments, head.settings, now_us, rest_bytes)
+        found = found if offset is None else offset
+        kept = [segment for segment in segments if segment.state in KEPT]
+        if kept and (offset is None or offset < kept[-1].end_offset):
+            break
+        rest_bytes -= kept_bytes(segments)
+    return found
+
+
+async def _measure(store: HeadStore, name: str) -> Stored:
+    """Look once through the pages whose sizes an earlier release did not write down, and write them into the head."""
+
+    async def decide(stored: Stored) -> Decision | None:
+        unknown = {reference.page: reference for reference in stored.head.pages if reference.size_bytes is None}
+        if not unknown:
+            return None
+        sizes: dict[int, int] = {}
+        for number in unknown:
+            sizes[number] = sum([kept_bytes(segments) async for segments in store.beneath(name, stored.head.log_id, number)])
+        return changes.measured(stored.head, sizes, store.token()), ()
+
+    return await store.change(name, decide)
 
 
 async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force: bool) -> None:
@@ -130,26 +161,49 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: Segment) -> No
 
 
 async def _delete_nodes(store: HeadStore, name: str) -> None:
-    path = store.path(name)
-    for folder in (f"{path}/pages", f"{path}/publishers", path):
-        try:
-            children, _ = await store.tree.children(folder)
-            for child in children:
-                if folder != path or child == "owner":
-                    await store.tree.delete(f"{folder}/{child}")
-            await store.tree.delete(folder)
-        except NoNode:
-            continue
+    """Delete the head and all below it, also what other releases keep there; the head last, so that an interruption can be gone on from."""
+    await _delete_tree(store, store.path(name))
 
 
-async def sweep_pages(store: HeadStore, name: str) -> int:
-    """Delete pages that nothing refers to and that are older than the sweep's age; returns how many."""
+async def _delete_tree(store: HeadStore, path: str) -> None:
+    try:
+        children, _ = await store.tree.children(path)
+        for child in children:
+            await _delete_tree(store, f"{path}/{child}")
+        await store.tree.delete(path)
+    except NoNode:
+        return
+
+
+async def sweep_segments(client: LedgerClient, store: HeadStore, name: str, *, dry_run: bool = False) -> int:
+    """Apply retention and delete every segment that is marked, wherever it is listed; returns how many left the list.
+
+    Args:
+        dry_run: change nothing, and count those that are marked.
+    """
+    if dry_run:
+        return sum(segment.state is SegmentState.DELETING for segment in await store.segments(name))
+    before = _listed_count((await store.read(name)).head)
+    await tidy(client, store, name)
+    after = _listed_count((await delete_marked(client, store, name, thorough=True)).head)
+    return max(0, before - after)
+
+
+def _listed_count(head: Head) -> int:
+    return sum(reference.count for reference in head.pages) + len(head.recent)
+
+
+async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
+    """Delete pages that nothing refers to and that are older than the sweep's age, by the store's clock; returns how many."""
     backoff = store.backoff()
     swept = 0
     while True:
         stored = await store.read(name)
         try:
-            for path in await _idle_pages(store, name, stored):
+            idle = await _idle_pages(store, name, stored)
+            if dry_run:
+                return len(idle)
+            for path in idle:
                 # The next change of the head may refer to a page however old, so it goes only while the head is the one that was
                 # looked at; that change in turn insists on the page's being there.
                 await store.tree.multi([Check(store.path(name), stored.version), Delete(path)])
@@ -174,31 +228,3 @@ async def _idle_pages(store: HeadStore, name: str, stored: Stored) -> list[str]:
         if int(child) not in referred and stat is not None and stat.mtime_ms <= oldest_ms:
             idle.append(f"{folder}/{child}")
     return idle
-
-
-async def sweep_publishers(store: HeadStore, name: str) -> int:
-    """Forget publishers that have been idle for the time that settings give; returns how many."""
-    folder = own.publishers_path(store.own_root, name)
-    oldest_ms = store.host.clock.wall_us() // 1000 - int(store.settings.publisher_idle_s * 1000)
-    children, _ = await store.persist(lambda: store.tree.children(folder))
-    swept = 0
-    for child in children:
-        try:
-            data, stat = await store.tree.get(f"{folder}/{child}")
-        except NoNode:
-            continue
-        if decode_publisher(data, own.decode_name(child)).time_ms > oldest_ms:
-            continue
-        try:
-            await store.tree.multi([Delete(f"{folder}/{child}", stat.version)])
-        except (NoNode, BadVersion):
-            continue
-        swept += 1
-    return swept
-
-
-async def _delete_node(store: HeadStore, path: str) -> None:
-    try:
-        await store.tree.delete(path)
-    except (NoNode, NotEmpty):
-        return

@@ -11,7 +11,7 @@ import asyncio
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
 from triplicate.errors import HandleClosed, SessionExpired, TriplicateError
-from triplicate.log import Logs
+from triplicate.log import Janitor, Logs
 from triplicate.metadata import Watch, own
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
@@ -121,6 +121,8 @@ class DatabaseNode:
         for hosted in list(self._hosted.values()):
             await hosted.opened
         self._scope.spawn(self._follow_list(watch), name="databases")
+        if self._logs.settings.janitor_interval_s > 0:
+            self._scope.spawn(Janitor(self._logs, self._metrics).run(), name="janitor")
 
     async def _lock_directory(self) -> str:
         worker = self._host.new_worker("node-directory")

@@ -13,8 +13,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core import retention
     from triplicate.log.core.head import Segment, SegmentState
 
-    def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us: int) -> int | None:
-        offset = retention.retention_offset(segments, settings, now_us)
+    def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us: int, total_bytes: int | None) -> int | None:
+        offset = retention.retention_offset(segments, settings, now_us, total_bytes)
         if offset is None:
             return None
         closed = [segment for segment in segments if segment.state in (SegmentState.CLOSED, SegmentState.ARCHIVED)]

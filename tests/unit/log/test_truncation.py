@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ArgumentError, NotEnoughBookies, OffsetTruncated
 from triplicate.log import Logs, LogSettings, StagingOrigin
+from triplicate.log.core import changes
 from triplicate.log.core.changes import RECENT_LIMIT
-from triplicate.log.core.head import Page, encode_page
+from triplicate.log.core.head import Page, Segment, SegmentState, encode_head, encode_page, size_beneath
+from triplicate.log.store import Decision, Stored
 from triplicate.metadata import Check, Delete, Operation
 
 ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
@@ -196,18 +200,121 @@ def test_sweeping_spares_a_page_that_a_change_refers_to_meanwhile() -> None:
     play(scene)
 
 
-def test_publishers_are_forgotten_after_thirty_idle_days() -> None:
+def test_pages_that_a_change_replaces_are_deleted_with_it() -> None:
+    """With retention and no sweep, the nodes of pages do not outgrow the list."""
+
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
-        await logs.create("l")
-        await logs.publish("l", [], application="old", batch=1)
-        stage.wall_us = stage.host.clock.wall_us() + 31 * 86400 * 1_000_000
-        await logs.publish("l", [], application="new", batch=1)
-        assert (await logs.sweep("l"))["publishers"] == 1
-        assert await logs.last_batch("l", "old") is None
-        assert await logs.last_batch("l", "new") is not None
-        async with await logs.staging(StagingOrigin("l")) as writer:
-            await writer.append_many([b"a"])
-        assert not (await logs.publish("l", [writer.ledger_id], application="old", batch=1)).already
+        await logs.create("l", LogSettings(roll_size_bytes=1024, compression="none", retain_size_bytes=100 * 1100))
+        async with await logs.writer("l", owner="w") as writer:
+            for number in range(180):
+                await writer.append_entry([b"%04d" % number + b"." * 1100])
+        stored = await logs.store.read("l")
+        referred = await logs.store.pages("l", stored.head)
+        assert referred
+        tree = stage.client_of(logs).metadata.tree
+        names, _ = await tree.children("/triplicate/test/logs/l/pages")
+        # A writer that closes may cut short what its last rolls tidy up: that is left to the sweep.
+        assert len(names) <= len(referred) + 5
+        stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
+        await logs.sweep("l")
+        names, _ = await tree.children("/triplicate/test/logs/l/pages")
+        assert sorted(map(int, names)) == sorted(await logs.store.pages("l", await logs.head("l")))
+        assert 80 <= len(await stage.logs().segments("l")) <= 102
+
+    play(scene)
+
+
+def test_pages_of_a_change_that_lost_its_race_are_deleted() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, RECENT_LIMIT)
+        rival, done = stage.logs(), list[bool]()
+        swap = logs.store._swap
+
+        async def overtaken(*args: Any) -> Any:
+            if not done:
+                done.append(True)
+                await rival.publish("l", [], application="rival", batch=1)
+            return await swap(*args)
+
+        logs.store._swap = overtaken  # type: ignore[assignment,method-assign]
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_entry([b"x" * 1100])
+        referred = await logs.store.pages("l", await logs.head("l"))
+        names, _ = await stage.client_of(logs).metadata.tree.children("/triplicate/test/logs/l/pages")
+        assert done
+        assert referred
+        assert sorted(map(int, names)) == sorted(referred)
+
+    play(scene)
+
+
+def test_a_reader_of_an_old_head_goes_on_when_its_pages_are_replaced() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, other = stage.logs(), stage.logs()
+        await fill(logs, 150)
+        async with await logs.reader("l", 70) as reader:
+            first = await reader.next_entry(5)
+            assert first is not None
+            assert await other.truncate("l", 60) == 60
+            values = list(first.values)
+            while reader.position < 150:
+                entry = await reader.next_entry(5)
+                assert entry is not None
+                values += entry.values
+        assert [int((value or b"")[:4]) for value in values] == list(range(70, 150))
+
+    play(scene)
+
+
+def test_a_log_that_only_publishers_write_is_retained() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(compression="none", retain_size_bytes=10_000))
+        for batch in range(120):
+            async with await logs.staging(StagingOrigin("l", "app")) as writer:
+                await writer.append_many([b"." * 1000])
+            await logs.publish("l", [writer.ledger_id], application="app", batch=batch)
+        segments = await logs.segments("l")
+        assert 8 <= len(segments) <= 10
+        assert len(stage.bookies.ledgers) == len(segments)
+
+    play(scene)
+
+
+def test_retention_by_size_measures_once_what_an_earlier_release_did_not_write() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 150, LogSettings(roll_size_bytes=1024, compression="none", retain_size_bytes=100 * 1100))
+        await logs.create("old", LogSettings(compression="none", retain_size_bytes=100 * 1100))
+
+        async def decide(stored: Stored) -> Decision:
+            segments = [Segment(10_000 + n, 0, 10, 1100, 1, 1, 2, SegmentState.CLOSED) for n in range(200)]
+            return changes.publish(stored.head, segments, logs.store.token()), ()
+
+        logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
+        await logs.store.change("old", decide)
+        stored = await logs.store.read("old")
+        unmeasured = replace(stored.head, pages=tuple(replace(item, size_bytes=None) for item in stored.head.pages))
+        await stage.client_of(logs).metadata.tree.set(logs.store.path("old"), encode_head(unmeasured))
+        fresh = stage.logs()
+        await fresh.retain("old")
+        head = await fresh.head("old")
+        assert head.first_offset == 1000
+        assert size_beneath(head.pages) is not None
+        assert len(await fresh.segments("old")) == 100
+
+    play(scene)
+
+
+def test_deleting_a_log_deletes_what_it_does_not_know_below_it() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await fill(logs, 3)
+        tree = stage.client_of(logs).metadata.tree
+        await tree.create("/triplicate/test/logs/l/later/a/b", b"x", parents=True)
+        await logs.delete("l")
+        assert await tree.exists("/triplicate/test/logs/l") is None
 
     play(scene)

@@ -164,6 +164,14 @@ def rewrite(
     return Change(replace(head, pages=references, recent=recent), tuple(new), tuple(listed), tuple(replaced))
 
 
+def measured(head: Head, sizes: Mapping[int, int], token: str) -> Change:
+    """Put the sizes of pages, by number, into references that earlier releases wrote without."""
+    references = tuple(
+        replace(item, size_bytes=sizes[item.page]) if item.size_bytes is None and item.page in sizes else item for item in head.pages
+    )
+    return Change(replace(head, pages=references, token=token))
+
+
 def numbered(change: Change, numbers: Sequence[int], place: int) -> Page:
     """The page at a place of a change, with the numbers of the pages written before it put in."""
     page = change.pages[place]

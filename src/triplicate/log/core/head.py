@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -27,6 +27,8 @@ class SegmentState(StrEnum):
     CLOSED = "closed"
     DELETING = "deleting"
     ARCHIVED = "archived"
+    LOST = "lost"
+    """Its ledger is gone for good. It stays in the list so that its offsets are not used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PageReference:
-    """A page seen from the head or from a page above it. `page` below 0 is a page of a change that is not written yet."""
+    """A page seen from the head or from a page above it. `page` below 0 is a page of a change that is not written yet.
+
+    Args:
+        size_bytes: sum of the sizes of the segments beneath, without those marked for deletion; None where an earlier release wrote it.
+    """
 
     page: int
     level: int
@@ -114,6 +120,7 @@ class PageReference:
     count: int
     min_time_us: int
     max_time_us: int
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +245,7 @@ def _segment_of(value: dict[str, Any], what: str) -> Segment:
 
 def _reference_json(reference: PageReference) -> dict[str, int]:
     return {
+        **({} if reference.size_bytes is None else {"bytes": reference.size_bytes}),
         "count": reference.count,
         "end": reference.end_offset,
         "first": reference.first_offset,
@@ -249,7 +257,9 @@ def _reference_json(reference: PageReference) -> dict[str, int]:
 
 
 def _reference_of(value: dict[str, int]) -> PageReference:
-    return PageReference(value["page"], value["level"], value["first"], value["end"], value["count"], value["min"], value["max"])
+    return PageReference(
+        value["page"], value["level"], value["first"], value["end"], value["count"], value["min"], value["max"], value.get("bytes")
+    )
 
 
 def encode_head(head: Head) -> bytes:
@@ -413,7 +423,14 @@ def reference_to(page: Page, sequence: int) -> PageReference:
         len(page.segments) + sum(reference.count for reference in page.references),
         min(item.min_time_us for item in items),
         max(item.max_time_us for item in items),
+        size_beneath(items),
     )
+
+
+def size_beneath(items: Sequence[Segment] | Sequence[PageReference]) -> int | None:
+    """Bytes of segments and of what lies beneath references, without segments marked for deletion; None if one does not know."""
+    sizes = [0 if isinstance(item, Segment) and item.state is SegmentState.DELETING else item.size_bytes for item in items]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
 def closed_segment(segment: Segment, *, records: int, size_bytes: int, last_entry: int, min_time_us: int, max_time_us: int) -> Segment:

@@ -1,0 +1,110 @@
+"""The janitor: applies retention and clears away what nothing refers to, in all logs of the cluster, round after round.
+
+Every database node runs one. A round begins with a change of one metadata node at its version, so of all janitors one does the round; when
+its process dies, another does the next. Two at once would do no harm: each deletion carries its own checks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NoReturn, TypeAlias
+
+from triplicate.errors import BadVersion, NodeExists, NoNode, TriplicateError
+from triplicate.log.logs import Logs
+from triplicate.log.orphans import Sweep
+from triplicate.metadata import own
+from triplicate.runtime import Metrics, sleep
+
+KINDS = ("segments", "pages", "publishers", "ledgers")
+ROUND_SHARE = 0.9
+"""A round begins when this share of the interval is over since the last one began: nodes do not wake at the same moment."""
+VERSION = 1
+
+Chore: TypeAlias = Callable[[Logs, str], Awaitable[None]]
+"""Other background work on one log, done in each round after the log was swept: rewriting segments, for example.
+
+It is given the logs, acting for what the log belongs to, and the log's name. It does a bounded piece of work and paces it, goes on in the
+next round where it left off, and does no harm when another process does the same at the same time. Its errors are traced and end nothing.
+"""
+
+
+class Janitor:
+    """Runs until it is cancelled.
+
+    Args:
+        logs: of the cluster; their settings say how often (`janitor_interval_s`) and how gently (`janitor_pause_s`).
+        metrics: counts what was cleared away, by kind.
+        chores: other work on each log.
+    """
+
+    def __init__(self, logs: Logs, metrics: Metrics | None = None, chores: Sequence[Chore] = ()) -> None:
+        self._logs = logs
+        self._store = logs.store
+        self._host = logs.client.host
+        self._settings = logs.settings
+        self._chores = tuple(chores)
+        self._foreign: set[int] = set()
+        registry = metrics if metrics is not None else Metrics()
+        swept = registry.counter("triplicate_log_swept", "What the janitor of this process cleared away, by kind.", ("kind",))
+        self._swept = {kind: swept.labels(kind) for kind in KINDS}
+        self._rounds = registry.counter("triplicate_log_janitor_rounds", "Rounds that the janitor of this process has done.")
+        self._failures = registry.counter("triplicate_log_janitor_failures", "Logs and rounds that the janitor could not finish.")
+
+    async def run(self) -> NoReturn:
+        """Do a round whenever one is due. An error ends a round, and the next is tried at its time."""
+        random = self._host.entropy.stream("log.janitor")
+        while True:
+            # Not all at once after the cluster was started, and after an outage.
+            await sleep(self._host.clock, self._settings.janitor_interval_s * random.uniform(0.5, 1.0))
+            try:
+                if await self.claim_round():
+                    await self.round()
+            except TriplicateError as error:
+                self._failed("", error)
+
+    async def claim_round(self) -> bool:
+        """Whether a round is due and is this process's to do."""
+        tree, path = self._store.tree, own.janitor_path(self._store.own_root)
+        data = json.dumps({"by": self._host.name, "v": VERSION}, sort_keys=True, separators=(",", ":")).encode()
+        stat = await self._store.persist(lambda: tree.exists(path))
+        try:
+            if stat is None:
+                await tree.create(path, data, parents=True)
+            elif await self._store.now_ms() - stat.mtime_ms < self._settings.janitor_interval_s * ROUND_SHARE * 1000:
+                return False
+            else:
+                await tree.set(path, data, stat.version)
+        except (NodeExists, BadVersion, NoNode):
+            return False
+        return True
+
+    async def round(self) -> Mapping[str, int]:
+        """Sweep every log, then the ledgers of all of them; returns how many of each kind were cleared away."""
+        swept = dict.fromkeys(KINDS, 0)
+        for name in await self._store.names():
+            try:
+                for kind, count in (await self._logs.sweep_lists(name)).items():
+                    swept[kind] += count
+                await self._do_chores(name)
+            except TriplicateError as error:
+                self._failed(name, error)
+            await sleep(self._host.clock, self._settings.janitor_pause_s)
+        sweep = Sweep(self._logs.client, self._store, self._settings, None, foreign=self._foreign)
+        swept["ledgers"] = len(await sweep.run(pause_s=self._settings.janitor_pause_s))
+        for kind, count in swept.items():
+            self._swept[kind].inc(count)
+        self._rounds.inc()
+        self._host.trace("log.janitor_round", **swept)
+        return swept
+
+    async def _do_chores(self, name: str) -> None:
+        if not self._chores:
+            return
+        logs = self._logs.acting_for((await self._store.read(name)).head.purpose)
+        for chore in self._chores:
+            await chore(logs, name)
+
+    def _failed(self, name: str, error: TriplicateError) -> None:
+        self._failures.inc()
+        self._host.trace("log.janitor_failed", log=name, error=repr(error))

@@ -1,0 +1,21 @@
+"""A publish does not change the ledgers that it lists, so nothing tells later that they are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.log.publishing import Candidates
+from triplicate.log.store import Stored
+from triplicate.metadata import Operation
+
+TESTS = [
+    "tests/unit/log/test_publish_cost.py::test_a_ledger_that_is_published_elsewhere_meanwhile_is_published_once",
+    "tests/unit/log/test_publishing.py::test_a_publish_without_application_is_repeated_without_harm",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def unmarked(self: Candidates, stored: Stored) -> list[Operation]:
+        return []
+
+    patch(Candidates, "marks", unmarked)

@@ -1,0 +1,23 @@
+"""Retention adds up the sizes of all segments instead of those that the references carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.log import truncation
+from triplicate.log.core.head import Head
+from triplicate.log.store import HeadStore
+
+TESTS = [
+    "tests/unit/log/test_publish_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings1-app]",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    offset = truncation._retention_offset
+
+    async def all_of_it(store: HeadStore, name: str, head: Head) -> int | None:
+        await store.pages(name, head)
+        return await offset(store, name, head)
+
+    patch(truncation, "_retention_offset", all_of_it)
