@@ -212,7 +212,9 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 5)
         info = cluster.nodes["n1"].hosted["db"].info
-        async with await cluster.stage.logs().writer(info.log, owner="somebody") as writer:
+        async with (
+            await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="somebody") as writer
+        ):
             await writer.append_entry([b"garbage"])
         # The leader hears of the other writer when it is asked for something.
         await state_of(run(await cluster.database("n1").session(), "select 1"))
