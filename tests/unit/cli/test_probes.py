@@ -203,7 +203,7 @@ def test_a_read_only_bookie_is_ready_and_says_so() -> None:
     ("address", "url"),
     [
         ("127.0.0.1", "http://127.0.0.1:80/metrics"),
-        ("10.1.2.3", "http://10.1.2.3:80/metrics"),
+        ("192.0.2.3", "http://192.0.2.3:80/metrics"),
         ("0.0.0.0", "http://127.0.0.1:80/metrics"),
         ("::", "http://[::1]:80/metrics"),
         ("fd00::1", "http://[fd00::1]:80/metrics"),
