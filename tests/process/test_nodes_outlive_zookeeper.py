@@ -1,0 +1,82 @@
+"""ZooKeeper is held still for longer than every session lasts: database nodes serve on, and all is well afterwards by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from tests.process.running import Up, run, run_json, wait_until
+from tests.process.traffic import Traffic
+
+OUTAGE_S = float(os.environ.get("OUTAGE_S", "25"))
+"""``OUTAGE_S=60 pytest tests/process/test_nodes_outlive_zookeeper.py`` shows the same for a minute. Sessions last 10 s."""
+
+SESSION_S = 10.0
+AFTERWARDS_S = 30.0
+"""Everybody opens a session again within this time, on a busy machine too."""
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with Up(tmp_path / "c", "--metadata", "zk", "--bookies", "3", "--nodes", "3") as cluster:
+        yield cluster
+
+
+def dsn(up: Up, attributes: str = "read-write") -> str:
+    nodes = run_json("database", "show", "shop", uri=up.uri)["nodes"]
+    places = [one["address"].rpartition(":") for one in nodes]
+    hosts, ports = ",".join(host for host, _, _ in places), ",".join(port for _, _, port in places)
+    return f"host={hosts} port={ports} dbname=shop user=me target_session_attrs={attributes}"
+
+
+def copies(up: Up) -> list[tuple[str, int]]:
+    return [(one["role"], one["position"]) for one in run_json("database", "show", "shop", uri=up.uri)["nodes"]]
+
+
+def made(up: Up) -> str:
+    """A database with a table, its three copies there; returns where to connect."""
+    run("database", "create", "shop", uri=up.uri)
+    wait_until(lambda: len(copies(up)) == 3 and "leader" in dict(copies(up)), AFTERWARDS_S, "three nodes hold the database")
+    with psycopg.connect(dsn(up), autocommit=True) as connection:
+        connection.execute("create table t(id integer primary key)")
+    return dsn(up)
+
+
+def test_databases_go_on_while_zookeeper_is_held_still(up: Up) -> None:
+    place = made(up)
+    (java,) = psutil.Process(up.members["zookeeper"]["pid"]).children()
+    before = up.alive()
+    with Traffic(place) as traffic:
+        wait_until(lambda: len(traffic.acknowledged) > 20 and len(traffic.reads) > 20, AFTERWARDS_S, "writes and reads are answered")
+        java.send_signal(signal.SIGSTOP)
+        began_s = time.monotonic()
+        try:
+            while time.monotonic() < began_s + OUTAGE_S:
+                assert up.alive() == before
+                time.sleep(0.5)
+            ended_s = time.monotonic()
+        finally:
+            java.send_signal(signal.SIGCONT)
+        # Every session is over by then, and every operation on the metadata has failed at least once.
+        late_s = began_s + SESSION_S + 5
+        assert traffic.written_between(late_s, ended_s) > 0, traffic.errors[-3:]
+        assert traffic.read_between(late_s, ended_s) > 0, traffic.errors[-3:]
+        after_s = time.monotonic()
+        wait_until(lambda: traffic.written_between(after_s, time.monotonic()) > 20, AFTERWARDS_S, "writes are answered afterwards")
+        time.sleep(SESSION_S)
+        later_s = time.monotonic()
+        wait_until(lambda: traffic.written_between(later_s, time.monotonic()) > 20, AFTERWARDS_S, "writes are answered later, too")
+    assert up.alive() == before
+    with psycopg.connect(dsn(up), autocommit=True) as connection:
+        rows = {row[0] for row in connection.execute("select id from t").fetchall()}
+    assert set(traffic.acknowledged) <= rows <= set(traffic.acknowledged) | traffic.unknown
+    wait_until(lambda: sorted(role for role, _ in copies(up)) == ["follower", "follower", "leader"], AFTERWARDS_S, "all are registered")
+    wait_until(lambda: len({position for _, position in copies(up)}) == 1, AFTERWARDS_S, "all copies are equally far")
+    assert up.alive() == before
