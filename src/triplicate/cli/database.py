@@ -13,6 +13,7 @@ from triplicate.client import Client, connect
 from triplicate.config import ClientSettings
 from triplicate.config.log import LogClientSettings
 from triplicate.log import Logs
+from triplicate.replica import Candidate
 from triplicate.sql import DatabaseInfo, create_database, database_info, database_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -77,19 +78,46 @@ def list_databases(metadata: str | None, as_json: bool) -> None:
 @_name
 @_json
 def show(metadata: str | None, name: str, as_json: bool) -> None:
-    """Show a database: its leader, its nodes and how far each has applied the log."""
+    """Show a database: its leader, and the copy on each node.
+
+    The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (not what the log says, and not served:
+    the reason is shown) or failed (it is opened again in a moment). The lag is counted in records of the log, behind the copy that is
+    furthest.
+    """
 
     async def work(client: Client) -> None:
         info = await database_info(client, name)
         if as_json:
             print_json(_facts(info))
             return
-        rows = [(one.node_id, "leader" if one.node_id == info.leader else "follower", one.address, one.position) for one in info.nodes]
-        print_table(("node", "role", "address", "position"), rows, right=("position",), title=f"database {info.name}, log {info.log}")
+        rows = [(one.node_id, role_of(one, info), one.address, one.position, lag_of(one, info), one.reason) for one in info.nodes]
+        shown = 6 if any(one.reason for one in info.nodes) else 5
+        columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
+        print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"database {info.name}, log {info.log}")
 
     run_with_client(metadata, work)
 
 
+def role_of(node: Candidate, info: DatabaseInfo) -> str:
+    """What a node's copy is; nodes of earlier releases do not say, but who leads is known."""
+    return node.role or ("leader" if node.node_id == info.leader else "follower")
+
+
+def lag_of(node: Candidate, info: DatabaseInfo) -> int:
+    """How many records of the log a copy lacks of what the furthest one has."""
+    return max(one.position for one in info.nodes) - node.position
+
+
 def _facts(info: DatabaseInfo) -> dict[str, object]:
-    nodes = [{"node": one.node_id, "address": one.address, "position": one.position} for one in info.nodes]
+    nodes = [
+        {
+            "node": one.node_id,
+            "address": one.address,
+            "role": role_of(one, info),
+            "position": one.position,
+            "lag": lag_of(one, info),
+            "reason": one.reason or None,
+        }
+        for one in info.nodes
+    ]
     return {"database": info.name, "log": info.log, "leader": info.leader, "nodes": nodes}

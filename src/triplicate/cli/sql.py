@@ -49,14 +49,20 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
 
 
 def connection_string(info: DatabaseInfo, *, any_node: bool) -> str:
-    """A libpq connection string that names every node of a database.
+    """A libpq connection string that names every node of a database whose copy is served.
 
     Raises:
-        EnvironmentFault: no node runs.
+        EnvironmentFault: no node runs, or none has a copy that can be served.
     """
+    able = [one for one in info.nodes if one.serves]
     if not info.nodes:
         raise EnvironmentFault(f"no node serves database {info.name}; start one with `triplicate node` or `triplicate up --nodes 3`")
-    places = [one.address.rpartition(":") for one in info.nodes]
+    if not able:
+        said = "; ".join(f"{one.node_id} {one.role}: {one.reason or 'no reason is known'}" for one in info.nodes)
+        raise EnvironmentFault(
+            f"no node serves database {info.name}: no copy is usable ({said}); see `triplicate database show {info.name}`"
+        )
+    places = [one.address.rpartition(":") for one in able]
     hosts, ports = ",".join(host for host, _, _ in places), ",".join(port for _, _, port in places)
     attributes = "any" if any_node else "read-write"
     return f"host={hosts} port={ports} dbname={info.name} user={getpass.getuser()} target_session_attrs={attributes}"

@@ -12,9 +12,10 @@ from typing import Any
 
 import apsw
 
-from triplicate.errors import SqlError
+from triplicate.errors import EnvironmentFault, SqlError
 
 from .capture import Capture
+from .copies import is_damage
 from .core.columns import Value
 from .core.records import (
     BatchHeader,
@@ -161,6 +162,8 @@ class Writer:
         self._now = now
         self._limit_s = limit_s
         self._deadline = float("inf")
+        self._local_fault: apsw.Error | None = None
+        """What a statement failed with that no client is to blame for: a full disk, a failed write, a damaged file."""
         connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
 
     def close(self) -> None:
@@ -178,7 +181,13 @@ class Writer:
     # The life of the one transaction.
 
     def begin(self, number: int | None = None) -> int:
-        """Open the transaction, whose id's number may have been asked for before; the position it stands on."""
+        """Open the transaction, whose id's number may have been asked for before; the position it stands on.
+
+        Raises:
+            EnvironmentFault: a statement before has met a fault of the local disk or file, so another node should lead.
+        """
+        if self._local_fault is not None:
+            raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
         self._connection.execute("begin immediate")
         self._capture.cut(0)
         self._savepoints.clear()
@@ -422,6 +431,8 @@ class Writer:
             if self._capture.overflowing and self._capture.poison is not None:
                 return SqlError(*self._capture.poison)
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
+        if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
+            self._local_fault = error
         return from_sqlite(error, sql)
 
     def _undo_statement(self, mark: int, version: int, digest: bytes, failure: SqlError) -> None:

@@ -471,6 +471,60 @@ def test_a_node_takes_its_name_again_after_its_session_was_lost(tmp_path: Path) 
     play(tmp_path, scene, nodes=0)
 
 
+def small_disk(connection: apsw.Connection) -> None:
+    """SQLite says of a file that has reached this size that the disk is full."""
+    connection.execute("pragma max_page_count = 60")
+
+
+def test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        full = replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1"))
+        await cluster.start_with("n1", full, setup=small_disk)
+        await fill(cluster, 1)
+        await cluster.start("n2")
+        leader = cluster.database("n1")
+        await cluster.caught_up("n2", leader.position)
+        session = await leader.session()
+        kept = 1
+        states: list[str] = []
+        while not states or states[-1] == "53100":
+            states.append(await state_of(run(session, "insert into t(a) values(zeroblob(20000))")))
+            if states[-1] == "":
+                kept += 1
+                states.clear()
+        # Which of the two comes first is SQLite's choice: it may roll back on its own.
+        assert states in (["57P01"], ["53100", "57P01"])
+        again = await cluster.leader(besides="n1")
+        session = await again.session()
+        for _ in range(20):
+            await run(session, "insert into t(a) values(zeroblob(20000))")
+        assert await run(session, "select count(*) from t") == [(kept + 20,)]
+        assert again.is_leader
+        assert not leader.is_leader
+        assert cluster.nodes["n1"].failure is None
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start_with("n1", replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1")), setup=small_disk)
+        await fill(cluster, 1)
+        await cluster.start("n2")
+        session = await cluster.database("n1").session()
+        await run(session, "begin")
+        state = ""
+        while not state:
+            state = await state_of(run(session, "insert into t(a) values(zeroblob(20000))"))
+        assert state == "53100"
+        await run(session, "rollback")
+        assert await state_of(run(session, "insert into t(a) values(1)")) == "57P01"
+        again = await cluster.leader(besides="n1")
+        assert await run(await again.session(), "select count(*) from t") == [(1,)]
+
+    play(tmp_path, scene, nodes=0)
+
+
 def test_databases_made_later_are_hosted_too(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.create("second")

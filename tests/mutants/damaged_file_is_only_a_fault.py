@@ -1,0 +1,17 @@
+"""A damaged local file is taken for a fault that passes, so the copy is never built anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/sql/test_node.py::test_a_damaged_copy_is_set_aside_and_the_other_databases_are_served",
+    "tests/unit/sql/test_node.py::test_a_copy_that_is_damaged_while_it_follows_is_set_aside",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql import copies, database
+
+    for module in (copies, database):
+        patch(module, "is_damage", lambda error: False)

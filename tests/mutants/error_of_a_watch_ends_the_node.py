@@ -1,0 +1,16 @@
+"""An error of the metadata, met by the watch of one database's leader, ends the node."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from triplicate.sql.hosted import HostedDatabase
+
+TESTS = ["tests/unit/sql/test_node.py::test_lost_connections_to_the_metadata_end_no_node"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        await work()
+
+    patch(HostedDatabase, "_insist", once)

@@ -1,0 +1,24 @@
+"""A leader that cannot write its own copy goes on leading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import SqlError
+from triplicate.sql.writer import Writer
+
+TESTS = [
+    "tests/unit/sql/test_node.py::test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer",
+    "tests/unit/sql/test_node.py::test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    failure = Writer._failure
+
+    def forget(self: Writer, error: Exception, sql: str | None) -> SqlError:
+        answer = failure(self, error, sql)
+        self._local_fault = None
+        return answer
+
+    patch(Writer, "_failure", forget)
