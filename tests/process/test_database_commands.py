@@ -11,9 +11,14 @@ from tests.process.running import Up, run, run_json, wait_until
 
 
 @pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Up(tmp_path_factory.mktemp("database") / "c", "--bookies", "3", "--nodes", "2") as up:
-        yield up.uri
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with Up(tmp_path_factory.mktemp("database") / "c", "--bookies", "3", "--nodes", "2") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def uri(up: Up) -> str:
+    return up.uri
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +101,34 @@ def test_a_cluster_without_nodes_says_what_to_start(tmp_path: Path) -> None:
         answer = run("sql", "lonely", "-c", "SELECT 1", uri=up.uri, check=False)
         assert answer.returncode != 0
         assert "triplicate node" in answer.stderr
+
+
+def test_every_copy_is_shown_with_its_role_and_lag(uri: str, shop: str) -> None:
+    def roles() -> list[str]:
+        return sorted(one["role"] for one in run_json("database", "show", shop, uri=uri)["nodes"])
+
+    wait_until(lambda: roles() == ["follower", "leader"], 30.0, "both copies say what they are")
+    wait_until(lambda: all(one["lag"] == 0 for one in run_json("database", "show", shop, uri=uri)["nodes"]), 30.0, "no copy lags")
+    shown = run("database", "show", shop, uri=uri).stdout
+    assert "role" in shown
+    assert "lag" in shown
+    assert "reason" not in shown
+
+
+def node_refused(uri: str, folder: Path, **options: str) -> str:
+    """What a node says that is refused, in one line."""
+    flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    answer = run("node", "--directory", str(folder), *flags, uri=uri, check=False)
+    assert answer.returncode == 1
+    (line,) = [line for line in answer.stderr.splitlines() if line.startswith("triplicate: ")]
+    return line
+
+
+def test_a_second_node_on_a_directory_or_under_a_name_is_refused(up: Up, tmp_path: Path) -> None:
+    directory = next(path.parent for path in (up.folder / "node-1").rglob("LOCK"))
+    pid = up.members["node-1"]["pid"]
+    line = node_refused(up.uri, directory, node_id="node-9")
+    assert line.endswith(f"another node runs on this directory (process {pid}): stop it, or give this one its own node.directory")
+    line = node_refused(up.uri, tmp_path / "own", node_id="node-1", name_wait_s="1")
+    assert "a node named 'node-1' runs already, at 127.0.0.1:" in line
+    assert line.endswith("give each node of the cluster its own node.node_id")

@@ -12,11 +12,13 @@ import apsw
 import pytest
 
 from tests.property.rowlog_workload import contents
+from tests.unit.log.fake import FakeClient
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
 from triplicate.errors import ConnectionLost, EnvironmentFault, HandleClosed, SessionExpired, SqlError
 from triplicate.log import Purpose, PurposeKind
 from triplicate.metadata import Fault, own
 from triplicate.replica import Role
+from triplicate.runtime import Metrics
 from triplicate.sql import database_info
 
 
@@ -229,8 +231,32 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
         status = await database_info(cluster.client("other"), "db")
         assert [(copy.node_id, copy.role, copy.serves) for copy in status.nodes] == [("n1", "diverged", False)]
         assert "not a database's log" in status.nodes[0].reason
+        client = cast("FakeClient", cluster.nodes["n1"]._client)
+        assert gauge(client.metrics, "triplicate_database_diverged", database="db") == 1
+        assert gauge(client.metrics, "triplicate_database_role", database="db", role="diverged") == 1
+        assert gauge(client.metrics, "triplicate_database_role", database="db", role="leader") == 0
 
     play(tmp_path, scene)
+
+
+def gauge(metrics: Metrics, name: str, **labels: str) -> float:
+    samples = [sample for metric in metrics._registry.collect() for sample in metric.samples]
+    (value,) = [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)]
+    return value
+
+
+def test_the_state_of_a_healthy_copy_is_in_the_metrics(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await fill(cluster, 3)
+        leader = cluster.leader_name()
+        (follower,) = [name for name in cluster.nodes if name != leader]
+        for name, role in ((leader, "leader"), (follower, "follower")):
+            metrics = cast("FakeClient", cluster.nodes[name]._client).metrics
+            assert gauge(metrics, "triplicate_database_diverged", database="db") == 0
+            assert gauge(metrics, "triplicate_database_role", database="db", role=role) == 1
+            assert gauge(metrics, "triplicate_database_lag", database="db") >= 0
+
+    play(tmp_path, scene, nodes=2)
 
 
 def test_a_copy_that_was_given_up_for_its_place_is_verified_at_the_next_start(tmp_path: Path) -> None:
