@@ -200,6 +200,11 @@ class LedgerAdds:
         return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
 
     @property
+    def has_missed_bookies(self) -> bool:
+        """Whether entries were ever confirmed while a bookie of the ensemble was missing."""
+        return self._changer.went_without
+
+    @property
     def ensemble_changes(self) -> int:
         """How often a bookie had to be replaced."""
         return self._changer.changes

@@ -257,7 +257,9 @@ class Client:
         patience = Patience(self._services, ledger_id, f"the recovery of ledger {ledger_id}")
         found = self._admit(ledger_id, await patience.read(lambda: self._services.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
-        reader = self._reader(ledger_id, await recover_ledger(self._services, ledger_id, found, patience))
+        recovered = await recover_ledger(self._services, ledger_id, found, patience)
+        reader = self._reader(ledger_id, recovered.found)
+        reader.missing_bookies = recovered.missing
         if not was_closed:
             self._services.metrics.ledgers_recovered.inc()
         return reader

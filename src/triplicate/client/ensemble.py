@@ -96,6 +96,8 @@ class EnsembleChanger:
         self._danger = Danger(CALM_TIMEOUTS * services.settings.add_timeout_s)
         self._told: tuple[str, ...] = ()
         """The absent bookies as last told."""
+        self.went_without = False
+        """Whether entries were ever confirmed while a bookie was missing and no other could take its place."""
         self._watch: Watch | None = None
         self._news: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -310,6 +312,7 @@ class EnsembleChanger:
         services = self._services
         services.metrics.missing_bookies.inc(len(absent) - len(self._told))
         if absent:
+            self.went_without = True
             missing, last = ",".join(absent), self._tracker.last_add_confirmed
             services.host.trace("client.bookies_missing", ledger=self._writer.ledger_id, missing=missing, confirmed=last)
         self._told = absent

@@ -38,6 +38,8 @@ class LedgerReader:
         self._batches = BatchSupport(services)
         self._tails: dict[int, Tail] = {}
         self._closed = False
+        self.missing_bookies: tuple[str, ...] = ()
+        """Bookies that the recovery which opened this reader could not copy entries to. See `Client.recover`."""
 
     @property
     def metadata(self) -> LedgerMetadata:

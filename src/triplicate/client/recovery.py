@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from triplicate.client.add_heads import AddHeads, V2Heads, V3Heads
 from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
@@ -36,7 +37,19 @@ class MetadataMoved(Exception):
     """The ledger's segments were changed by somebody else while it was being recovered; start over on what is there now."""
 
 
-async def recover_ledger(services: Services, ledger_id: int, found: Versioned, patience: Patience) -> Versioned:
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A closed ledger.
+
+    Args:
+        missing: bookies of its last ensemble that this recovery should have copied entries to, and that did not answer.
+    """
+
+    found: Versioned
+    missing: tuple[str, ...] = ()
+
+
+async def recover_ledger(services: Services, ledger_id: int, found: Versioned, patience: Patience) -> Recovered:
     """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
 
     Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
@@ -51,19 +64,19 @@ async def recover_ledger(services: Services, ledger_id: int, found: Versioned, p
     """
     for _ in range(RESTARTS_MAX):
         if found.value.is_closed:
-            return found
+            return Recovered(found)
         pool = services.new_pool()
         try:
             # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
             pool.connect(found.value.last_segment.ensemble)
             marked = await _mark(services, ledger_id, found, patience)
             if marked.value.is_closed:
-                return marked
-            proposed = await _run(services, ledger_id, marked.value, pool)
+                return Recovered(marked)
+            proposed, missing = await _run(services, ledger_id, marked.value, pool)
         finally:
             pool.close()
         try:
-            return await _close(services, ledger_id, marked, proposed, patience)
+            return Recovered(await _close(services, ledger_id, marked, proposed, patience), missing)
         except MetadataMoved:
             found = await patience.read(lambda: services.metadata.ledgers.get(ledger_id))
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
@@ -71,10 +84,11 @@ async def recover_ledger(services: Services, ledger_id: int, found: Versioned, p
     raise error
 
 
-async def _run(services: Services, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> LedgerMetadata:
+async def _run(services: Services, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> tuple[LedgerMetadata, tuple[str, ...]]:
     attempt = _Attempt(services, ledger_id, metadata, pool)
     try:
-        return await attempt.run()
+        proposed = await attempt.run()
+        return proposed, attempt.missing(proposed)
     finally:
         attempt.close()
 
@@ -134,6 +148,7 @@ class _Attempt:
     def __init__(self, services: Services, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
         self.ledger_id = ledger_id
         self._services = services
+        self._ensemble = metadata.last_segment.ensemble
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
         self._now = services.host.clock.monotonic
         settings = services.settings
@@ -143,6 +158,9 @@ class _Attempt:
         if settings.wire == "v3":
             self._heads = V3Heads(ledger_id, self._codec.master_key, self._pool.transactions, recovery=True)
         self._lanes: dict[str, AddLane] = {}
+        self._answering: dict[str, None] = {}
+        """Bookies that answered the fence."""
+        self._has_copied = False
         self._replacing: asyncio.Task[None] | None = None
         self._rng = services.host.entropy.stream("placement")
         self._began_at = self._now()
@@ -175,6 +193,13 @@ class _Attempt:
                     await self._news
         finally:
             teller.cancel()
+
+    def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
+        """Bookies of the last ensemble that entries should have been copied to, and that did not answer."""
+        if not self._has_copied:
+            return ()
+        failed, asked = self._machine.failed_bookies, self._ensemble
+        return tuple(name for name in proposed.last_segment.ensemble if name in failed or (name in asked and name not in self._answering))
 
     def close(self) -> None:
         """Forget what is on the way. Idempotent."""
@@ -241,6 +266,7 @@ class _Attempt:
     @fault_point("client.recovery.copying")
     async def _copy(self, adds: list[machine.RecoveryAdd]) -> None:
         """One sending per bookie. What goes to several of them is encoded once: their commands follow one another."""
+        self._has_copied = True
         failed = self._machine.failed_bookies
         frames: dict[str, list[bytes]] = {}
         lasts: dict[str, int] = {}
@@ -308,6 +334,7 @@ class _Attempt:
     ) -> machine.LacAnswered | machine.LacAbsent | machine.LacDamaged | machine.LacFailed:
         if response is None or refusal is not None:
             return machine.LacFailed(command.position, str(refusal))
+        self._answering[command.bookie_id] = None
         if response.status != Status.OK or response.body is None:
             return machine.LacAbsent(command.position)
         try:

@@ -64,6 +64,11 @@ class WriteHandle:
         return self._adds.missing_bookies
 
     @property
+    def has_missed_bookies(self) -> bool:
+        """Whether entries were ever confirmed while a bookie was missing: some may have fewer copies than the write quorum asks for."""
+        return self._adds.has_missed_bookies
+
+    @property
     def failure(self) -> TriplicateError | None:
         """What ended this writer, if anything did."""
         return self._adds.failure

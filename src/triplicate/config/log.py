@@ -65,8 +65,27 @@ class LogClientSettings:
         50, "How often another change of the head is made again after a lost race.", unit="attempts", low=1, high=1000
     )
     repair_timeout_s: float = setting(
-        30.0, "How long a writer tries to get past a failed segment before it gives up.", unit="seconds", low=0.01, high=3600
+        30.0,
+        "How long a writer tries to get past a failed segment before it gives up; its appends wait meanwhile.",
+        unit="seconds",
+        low=0.01,
+        high=3600,
     )
+    reduced_retry_s: float = setting(
+        5.0,
+        "How often the writer of a segment that was created while bookies were short tries to go on in one with all copies.",
+        unit="seconds",
+        low=0.05,
+        high=3600,
+    )
+    rewrite_bytes_per_s: int = setting(
+        32 * MIB, "How fast segments are rewritten, to raise their copies or to merge them.", unit="bytes per second", low=KIB, high=2**40
+    )
+    merge_below_bytes: int = setting(
+        16 * MIB, "Neighbouring closed segments smaller than this are merged.", unit="bytes", low=0, high=2**40
+    )
+    merge_target_bytes: int = setting(128 * MIB, "No merged segment is larger than this.", unit="bytes", low=KIB, high=2**40)
+    merge_after_s: float = setting(600.0, "Segments are merged when their last entry is this old.", unit="seconds", low=0, high=1e9)
     read_ahead_entries: int = setting(32, "Entries that a reader of closed segments asks for at once.", unit="entries", low=1, high=10_000)
     behind_timeout_s: float = setting(
         10.0,

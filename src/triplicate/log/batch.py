@@ -1,8 +1,9 @@
-"""Records that wait to become one entry."""
+"""Records that wait to become one entry, and entries on their way."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns
@@ -38,3 +39,25 @@ class Batch:
         if any(time is not None for time in self._timestamps_us):
             times = [wall_time_us if time is None else time for time in self._timestamps_us]
         return encode_columns(columns_of(self._values, keys=keys, timestamps_us=times), compressor)
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One entry on its way. `entry_id` is -1 until it is sent; `matters` says whether somebody waits to read it."""
+
+    encoded: EncodedEntry
+    first_offset: int
+    future: asyncio.Future[range] | None
+    room_bytes: int
+    matters: bool = True
+    entry_id: int = -1
+
+    def settle(self) -> None:
+        if self.future is not None and not self.future.done():
+            self.future.set_result(range(self.first_offset, self.first_offset + self.encoded.count))
+
+    def fail(self, error: BaseException) -> None:
+        if self.future is not None and not self.future.done():
+            self.future.set_exception(error)
+            # Whoever stopped waiting has been told otherwise; the loop need not report it.
+            self.future.exception()

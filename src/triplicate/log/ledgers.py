@@ -17,6 +17,10 @@ class LedgerAppender(Protocol):
     @property
     def ledger_id(self) -> int: ...
 
+    @property
+    def has_missed_bookies(self) -> bool:
+        """Whether it ever went on without a bookie of its ensemble, so that some entries may have fewer copies than the write quorum."""
+
     async def append(self, payload: bytes, /) -> int: ...
 
     def append_nowait(self, payload: bytes, /) -> asyncio.Future[int]: ...
@@ -50,6 +54,10 @@ class LedgerView(Protocol):
     @property
     def is_closed(self) -> bool: ...
 
+    @property
+    def missing_bookies(self) -> Sequence[str]:
+        """Bookies of its last ensemble that the recovery which opened it should have copied entries to, and that did not answer."""
+
     async def read(self, first: int, last: int, /) -> Sequence[Entry]: ...
 
     async def read_last_confirmed(self) -> int: ...
@@ -74,6 +82,13 @@ class TrashView(Protocol):
     async def get(self, ledger_id: int, /) -> TrashedLedger | None: ...
 
 
+class Bookies(Protocol):
+    """The bookies of the cluster."""
+
+    async def writable(self) -> Mapping[str, object]:
+        """Those that take new ledgers, by id."""
+
+
 class Cluster(Protocol):
     """Where the metadata of this cluster lives."""
 
@@ -82,6 +97,9 @@ class Cluster(Protocol):
 
     @property
     def trash(self) -> TrashView: ...
+
+    @property
+    def bookies(self) -> Bookies: ...
 
     @property
     def tree(self) -> Tree: ...

@@ -6,7 +6,7 @@ from triplicate.runtime import Metrics
 
 
 class LogMetrics:
-    """Counters of one log in this process.
+    """Counters and gauges of one log in this process.
 
     Args:
         metrics: the process's registry; None counts into one that nobody reads.
@@ -26,6 +26,12 @@ class LogMetrics:
         self.repairs = registry.counter("triplicate_log_repairs", "Segments that broke and were recovered by their writer.", labels).labels(
             name
         )
+        self.postponed = registry.counter(
+            "triplicate_log_rolls_postponed", "Trials to prepare a roll that failed; the segment goes on.", labels
+        ).labels(name)
+        self.reduced = registry.gauge(
+            "triplicate_log_reduced", "1 while the open segment has fewer copies than the log asks for, because bookies are short.", labels
+        ).labels(name)
         self.take_overs = registry.counter("triplicate_log_take_overs", "Take-overs by this process.", labels).labels(name)
         self.fenced = registry.counter("triplicate_log_fenced", "Writers of this process that lost their log to others.", labels).labels(
             name

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError, NoSuchLedger
+from triplicate.errors import ArgumentError, NoSuchLedger, NotEnoughBookies
 from triplicate.ledger import DigestType
-from triplicate.log.core.head import Segment, closed_segment
+from triplicate.log.core.copies import copies_with, full_copies, gaps, reduction
+from triplicate.log.core.head import Copies, Segment, closed_segment
 from triplicate.log.core.payload import EntryHeader, decode_header
 from triplicate.log.ledgers import LedgerAppender, LedgerClient, LedgerView
 from triplicate.runtime import fault_point
+
+CREATE_ATTEMPTS = 5
+"""How often a segment's quorums are chosen again because bookies came or went between the look and the creation."""
 
 
 def password_of(settings: LogClientSettings) -> bytes:
@@ -16,21 +22,64 @@ def password_of(settings: LogClientSettings) -> bytes:
     return settings.ledger_password.encode()
 
 
+async def create_segment(
+    client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], *, full: bool = False
+) -> tuple[LedgerAppender, Copies | None]:
+    """A new ledger for a log: with all copies, or with as many as there are bookies, but never fewer than the ack quorum.
+
+    Args:
+        full: only with all copies.
+
+    Returns:
+        The ledger, and its quorums if they are smaller than the log asks for.
+
+    Raises:
+        NotEnoughBookies: fewer writable bookies than the ack quorum; with `full`, than the log's ensemble size.
+    """
+    copies = full_copies(log)
+    for attempt in range(CREATE_ATTEMPTS):
+        try:
+            ledger = await create_ledger(client, settings, log, custom, copies)
+        except NotEnoughBookies:
+            if full or attempt == CREATE_ATTEMPTS - 1:
+                raise
+            found = copies_with(log, len(await client.metadata.bookies.writable()))
+            if found is None:
+                raise
+            copies = found
+        else:
+            reduced = reduction(log, copies)
+            if reduced is not None:
+                client.host.trace(
+                    "log.reduced",
+                    log=custom.get("log", ""),
+                    ledger=ledger.ledger_id,
+                    ensemble=copies.ensemble_size,
+                    write=copies.write_quorum,
+                )
+            return ledger, reduced
+    raise AssertionError("unreachable")
+
+
 @fault_point("log.create_ledger")
-async def create_ledger(client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str]) -> LedgerAppender:
+async def create_ledger(
+    client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], copies: Copies | None = None
+) -> LedgerAppender:
     """A new ledger for a log.
 
     Args:
         custom: what its metadata says about it, beside `application` and `created`, which are added here.
+        copies: its quorums; None takes those of the log.
 
     Raises:
-        NotEnoughBookies: fewer writable bookies than the log's ensemble size.
+        NotEnoughBookies: fewer writable bookies than the ensemble size.
     """
     created = client.host.clock.wall_us() // 1000
     facts = {"application": "triplicate", **custom, "created": str(created)}
+    copies = copies if copies is not None else full_copies(log)
     return await client.create(
-        ensemble_size=log.ensemble_size,
-        write_quorum=log.write_quorum,
+        ensemble_size=copies.ensemble_size,
+        write_quorum=copies.write_quorum,
         ack_quorum=log.ack_quorum,
         digest_type=DigestType.CRC32C,
         password=password_of(settings),
@@ -39,11 +88,12 @@ async def create_ledger(client: LedgerClient, settings: LogClientSettings, log: 
 
 
 @fault_point("log.recover_segment")
-async def recover_segment(client: LedgerClient, settings: LogClientSettings, segment: Segment) -> Segment:
+async def recover_segment(client: LedgerClient, settings: LogClientSettings, log: LogSettings, segment: Segment) -> Segment:
     """Fence a segment's ledger, close it, and count its records.
 
     Returns:
-        The segment as it is to be listed: closed, or marked for deletion if it holds no records.
+        The segment as it is to be listed: closed, or marked for deletion if it holds no records; reduced if its last entries could not
+        be copied to every bookie that should have them.
 
     Raises:
         NoSuchLedger: its ledger is gone, so its records are lost. RecoveryFailed, ReadFailed: bookies are missing.
@@ -54,9 +104,12 @@ async def recover_segment(client: LedgerClient, settings: LogClientSettings, seg
         error.add_note(f"it is the open segment from offset {segment.first_offset}: somebody deleted the ledger beneath the log")
         raise
     try:
-        return await count_segment(view, segment)
+        counted = await count_segment(view, segment)
     finally:
         await view.aclose()
+    if view.missing_bookies and counted.reduced is None:
+        return replace(counted, reduced=gaps(log))
+    return counted
 
 
 async def count_segment(view: LedgerView, segment: Segment) -> Segment:

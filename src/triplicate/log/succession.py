@@ -1,13 +1,15 @@
 """From one segment to the next: take-overs by a new writer, rolls and leaving by the same one.
 
-A take-over: read the list at version v; recover (fence) the segment that is not marked closed and count its records; create a ledger;
+A take-over: read the list at version v; create a ledger; recover (fence) the segment that is not marked closed and count its records;
 change the list by one compare-and-set on exactly v, with a token of its own. Losing it means that the list changed since: the new ledger
-is deleted and everything starts over, because only segments of the list that was read have been fenced.
+is deleted and everything starts over, because only segments of the list that was read have been fenced. The ledger comes before the
+fence: a take-over that cannot go on would otherwise end a writer that can.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import (
@@ -26,9 +28,10 @@ from triplicate.errors import (
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Owner, Segment
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.next_ledger import NextLedger, Spare, delete_unused
 from triplicate.log.orphans import discard
 from triplicate.log.ownership import keep, release
-from triplicate.log.segments import create_ledger, recover_segment
+from triplicate.log.segments import create_segment, recover_segment
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.truncation import tidy
 from triplicate.runtime import fault_point, sleep
@@ -45,29 +48,21 @@ async def take_over(
         open_next: open a segment and return its ledger; otherwise the log is left without an open segment, for publishing.
 
     Raises:
-        LogFenced: every attempt lost against another one. Also whatever recovery and creation of ledgers raise.
+        LogFenced: every attempt lost against another one. Also whatever recovery and creation of ledgers raise; where the next ledger
+        cannot be created, the writer that is there was not disturbed.
     """
     backoff = store.backoff()
     for _ in range(settings.take_over_attempts):
         if backoff.attempts:
             client.host.trace("log.take_over_lost", log=name, attempts=backoff.attempts)
         stored = await store.read(name)
-        head = stored.head
-        try:
-            closed = None if head.open is None else await recover_segment(client, settings, head.open)
-        except NoSuchLedger:
-            # Another take-over may have found the segment empty and deleted it since the list was read.
-            if (await store.read(name)).version == stored.version:
-                raise
-            continue
-        ledger = opened = None
+        opened = ledger = None
         if open_next:
-            custom = {"component": "log", "log": name, "epoch": str(head.epoch + 1)}
-            ledger = await create_ledger(client, settings, head.settings, custom)
-            opened = Segment(ledger.ledger_id, head.closed_end if closed is None else closed.end_offset)
+            ledger, reduced = await create_segment(client, settings, stored.head.settings, custom_of(name, stored.head.epoch + 1))
+            opened = Segment(ledger.ledger_id, 0, reduced=reduced)
         taken = None
         try:
-            taken = await _list_take_over(client, store, name, stored, changes.take_over(head, closed, opened, owner, store.limits), ledger)
+            taken = await _fence_and_list(client, store, settings, name, stored, owner, opened, ledger)
         finally:
             if taken is None and ledger is not None:
                 ledger.abandon()
@@ -77,10 +72,37 @@ async def take_over(
     raise LogFenced(f"log {name!r}: {settings.take_over_attempts} take-overs lost against others; let one writer have it")
 
 
-async def _list_take_over(
-    client: LedgerClient, store: HeadStore, name: str, stored: Stored, change: changes.Change, ledger: LedgerAppender | None
+def custom_of(name: str, epoch: int) -> dict[str, str]:
+    """Custom metadata of a ledger that a log's writer writes."""
+    return {"component": "log", "log": name, "epoch": str(epoch)}
+
+
+async def _fence_and_list(
+    client: LedgerClient,
+    store: HeadStore,
+    settings: LogClientSettings,
+    name: str,
+    stored: Stored,
+    owner: Owner,
+    opened: Segment | None,
+    ledger: LedgerAppender | None,
 ) -> Stored | None:
-    """The head as the take-over left it, or None if others came first."""
+    """Fence the open segment of a head, and list it as closed and the next as open; None if others came first."""
+    head = stored.head
+    try:
+        closed = None if head.open is None else await recover_segment(client, settings, head.settings, head.open)
+    except NoSuchLedger:
+        await delete_unused(client, ledger)
+        # Another take-over may have found the segment empty and deleted it since the list was read.
+        if (await store.read(name)).version == stored.version:
+            raise
+        return None
+    except TriplicateError:
+        await delete_unused(client, ledger)
+        raise
+    if opened is not None:
+        opened = replace(opened, first_offset=head.closed_end if closed is None else closed.end_offset)
+    change = changes.take_over(head, closed, opened, owner, store.limits)
     try:
         return await store.commit(name, stored, change)
     except BadVersion:
@@ -102,6 +124,7 @@ class Succession:
         self._store = store
         self._settings = settings
         self._log = head.settings
+        self._next = NextLedger(client, settings, head.settings, custom_of(name, head.epoch))
 
     async def retry(self, once: Callable[[bool], Awaitable[None]], *, broken: bool) -> None:
         """Run a change of segments until it succeeds, for a limited time. `once` is told whether the segment must be recovered.
@@ -130,17 +153,47 @@ class Succession:
 
     async def recover(self, segment: Segment) -> Segment:
         """Fence, close and count a segment of this log."""
-        return await recover_segment(self.client, self._settings, segment)
+        return await recover_segment(self.client, self._settings, self._log, segment)
+
+    @property
+    def spare(self) -> Spare | None:
+        """The next ledger, if there is one."""
+        return self._next.spare
+
+    async def prepare(self, epoch: int, *, full: bool) -> None:
+        """Have a next ledger, and find that the metadata answer and the log is still this writer's.
+
+        Args:
+            full: only a ledger with all copies.
+
+        Raises:
+            LogFenced: the epoch is past. NotEnoughBookies, and what else creation raises: the present segment goes on.
+        """
+        await self._next.prepare(full=full)
+        head = (await self._store.read(self.name)).head
+        # A server that is behind may show an earlier epoch, never a later one.
+        if head.epoch > epoch:
+            raise LogFenced(f"log {self.name!r} was taken over (epoch {head.epoch}) from the writer of epoch {epoch}")
+
+    async def have_next(self) -> None:
+        """Have a next ledger, with as many copies as can be."""
+        if self._next.spare is None:
+            await self._next.prepare(full=False)
+
+    async def drop_next(self) -> None:
+        """Delete the next ledger: it is not needed any more."""
+        await self._next.aclose()
 
     async def next_segment(self, closed: Segment, epoch: int, owner: Owner) -> tuple[LedgerAppender, Segment]:
-        """List a closed segment and a new one after it.
+        """List a closed segment and, as the one after it, the next ledger. `have_next` came before.
 
         Raises:
             LogFenced: the epoch is past.
         """
-        custom = {"component": "log", "log": self.name, "epoch": str(epoch)}
-        ledger = await create_ledger(self.client, self._settings, self._log, custom)
-        opened = Segment(ledger.ledger_id, closed.end_offset)
+        spare = self._next.collect()
+        assert spare is not None, "a segment is closed when the next ledger is there"
+        ledger = spare.ledger
+        opened = Segment(ledger.ledger_id, closed.end_offset, reduced=spare.reduced)
         try:
             await self._replace_open(closed, opened, epoch, owner)
         except LogError:

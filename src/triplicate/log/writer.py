@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -28,41 +28,21 @@ from triplicate.errors import (
     UsageError,
     WindowFull,
 )
-from triplicate.log.batch import Batch
+from triplicate.log.batch import Batch, Item
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns, encode_control, record_cost, wall_time_after
+from triplicate.log.core.copies import gaps
+from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns, encode_control, entry_cuts, record_cost, wall_time_after
 from triplicate.log.core.head import Head, Owner, Segment, closed_segment
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, Buffer, Producer
 from triplicate.log.ledgers import LedgerAppender
 from triplicate.log.metrics import LogMetrics
+from triplicate.log.rolls import Rolls
 from triplicate.log.succession import Succession
 from triplicate.log.window import Window
 from triplicate.runtime import TaskScope, Timer, fault_point
 
 LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
 """What a writer meets when it has lost its log: to another writer, or to its deletion."""
-
-
-@dataclass(slots=True, eq=False)
-class _Item:
-    """One entry on its way. `entry_id` is -1 until it is sent; `matters` says whether somebody waits to read it."""
-
-    encoded: EncodedEntry
-    first_offset: int
-    future: asyncio.Future[range] | None
-    room_bytes: int
-    matters: bool = True
-    entry_id: int = -1
-
-    def settle(self) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_result(range(self.first_offset, self.first_offset + self.encoded.count))
-
-    def fail(self, error: BaseException) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_exception(error)
-            # Whoever stopped waiting has been told otherwise; the loop need not report it.
-            self.future.exception()
 
 
 class LogWriter:
@@ -88,8 +68,8 @@ class LogWriter:
         self._ledger: LedgerAppender | None = None
         self._compressor = Compressor(head.settings.compression)
         self._window = Window(settings.window_entries, settings.window_bytes)
-        self._queue: deque[_Item] = deque()
-        self._sent: deque[_Item] = deque()
+        self._queue: deque[Item] = deque()
+        self._sent: deque[Item] = deque()
         self._batch: Batch | None = None
         self._next_offset = self.start_offset
         self._acknowledged = self.start_offset
@@ -105,9 +85,9 @@ class LogWriter:
         self._acknowledged_entry = self._worth_reading = self._readable = -1
         self._flush_timer: Timer | None = None
         self._noop_timer: Timer | None = None
-        self._age_timer: Timer | None = None
         self._drained: list[asyncio.Future[None]] = []
         self._scope = TaskScope(f"log {self.name}", on_failure=self._fail)
+        self._rolls = Rolls(succession, settings, metrics, head, self._scope, self)
         self.rolls = 0
         """How many segments this writer has opened after its first."""
         self.repairs = 0
@@ -129,6 +109,11 @@ class LogWriter:
     def ledger_id(self) -> int:
         """The open segment's ledger."""
         return self._segment.ledger_id
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether the open segment has fewer copies than the log asks for, because bookies are short."""
+        return self._segment.reduced is not None
 
     @property
     def failure(self) -> BaseException | None:
@@ -178,30 +163,13 @@ class LogWriter:
         for place, value in enumerate(values):
             self._check_size(record_cost(value, keys[place] if keys is not None else None))
         futures: list[asyncio.Future[range]] = []
-        start = size = 0
-        for place, value in enumerate(values):
-            cost = record_cost(value, keys[place] if keys is not None else None)
-            if place > start and size + cost > self._settings.entry_target_bytes:
-                futures.append(await self._append_slice(values, keys, timestamps_us, start, place))
-                start, size = place, 0
-            size += cost
-        if start < len(values):
-            futures.append(await self._append_slice(values, keys, timestamps_us, start, len(values)))
+        for cut in entry_cuts(values, keys, self._settings.entry_target_bytes):
+            cut_keys = keys[cut] if keys is not None else None
+            cut_times = timestamps_us[cut] if timestamps_us is not None else None
+            columns = columns_of(values[cut], keys=cut_keys, timestamps_us=cut_times)
+            futures.append(await self._send(encode_columns(columns, self._compressor)))
         done = [await future for future in futures]
         return range(done[0].start, done[-1].stop) if done else range(self._next_offset, self._next_offset)
-
-    async def _append_slice(
-        self,
-        values: Sequence[Buffer | None],
-        keys: Sequence[Buffer | None] | None,
-        timestamps_us: Sequence[int] | None,
-        start: int,
-        end: int,
-    ) -> asyncio.Future[range]:
-        cut_keys = keys[start:end] if keys is not None else None
-        cut_times = timestamps_us[start:end] if timestamps_us is not None else None
-        columns = columns_of(values[start:end], keys=cut_keys, timestamps_us=cut_times)
-        return await self._send(encode_columns(columns, self._compressor))
 
     async def append_entry(
         self,
@@ -282,7 +250,7 @@ class LogWriter:
     def _enqueue(self, encoded: EncodedEntry, *, matters: bool) -> asyncio.Future[range]:
         self._flush()
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Item(encoded, self._next_offset, future, encoded.size_bytes, matters))
+        self._queue.append(Item(encoded, self._next_offset, future, encoded.size_bytes, matters))
         self._next_offset += encoded.count
         self._pump()
         return future
@@ -299,7 +267,7 @@ class LogWriter:
             return
         encoded = batch.encode(self._compressor, self._host.clock.wall_us())
         self._window.count(1)
-        self._queue.append(_Item(encoded, self._next_offset, batch.future, batch.size_bytes))
+        self._queue.append(Item(encoded, self._next_offset, batch.future, batch.size_bytes))
         self._next_offset += encoded.count
         self._pump()
 
@@ -308,8 +276,7 @@ class LogWriter:
     def _pump(self) -> None:
         """Send what waits, as long as the ledger takes it."""
         while self._queue and self._ledger is not None and not self._rolling and self._failure is None:
-            if self._segment_bytes >= self._log.roll_size_bytes:
-                self._begin_roll()
+            if self._segment_bytes >= self._rolls.look_bytes and self._rolls.consider():
                 return
             item = self._queue[0]
             wall_time_us = wall_time_after(self._wall_time_us, self._host.clock.wall_us())
@@ -331,8 +298,10 @@ class LogWriter:
             self._segment_entries += 1
             self._segment_bytes += len(payload)
             acknowledged.add_done_callback(partial(self._on_answer, self._ledger, item))
+        if self._segment_bytes >= self._rolls.look_bytes:
+            self._rolls.consider()
 
-    def _on_answer(self, ledger: LedgerAppender, item: _Item, answer: asyncio.Future[int]) -> None:
+    def _on_answer(self, ledger: LedgerAppender, item: Item, answer: asyncio.Future[int]) -> None:
         error = OutcomeUnknown("the append was cancelled") if answer.cancelled() else answer.exception()
         if ledger is not self._ledger or self._failure is not None:
             return  # The ledger was given up; its recovery has decided about this entry, or nobody will.
@@ -348,7 +317,7 @@ class LogWriter:
         self._pump()
         self._look_idle()
 
-    def _acknowledge(self, item: _Item) -> None:
+    def _acknowledge(self, item: Item) -> None:
         self._acknowledged = item.first_offset + item.encoded.count
         self._acknowledged_entry = item.entry_id
         if item.matters:
@@ -378,7 +347,7 @@ class LogWriter:
         if self._worth_reading <= self._readable or self._sent or self._queue or self._batch or self._failure is not None or self._closing:
             return
         self._window.count(1)
-        self._queue.append(_Item(encode_control("noop", {}), self._next_offset, None, 0, matters=False))
+        self._queue.append(Item(encode_control("noop", {}), self._next_offset, None, 0, matters=False))
         self._pump()
 
     def _on_error(self, error: BaseException) -> None:
@@ -398,19 +367,34 @@ class LogWriter:
 
     # Rolling.
 
-    def _begin_roll(self) -> None:
-        if self._rolling or self._failure is not None or self._ledger is None:
-            return
+    @property
+    def can_roll(self) -> bool:
+        """Whether it has a segment that takes entries, and is not about to end. This and the next ones are for `Rolls`."""
+        return not (self._rolling or self._closing or self._failure is not None or self._ledger is None)
+
+    @property
+    def segment_bytes(self) -> int:
+        """Bytes sent to the open segment."""
+        return self._segment_bytes
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the open segment holds records, or is about to."""
+        return bool(self._acknowledged > self._segment.first_offset or self._sent or self._queue)
+
+    def begin_roll(self) -> None:
+        """Close the open segment and go on in the next one as soon as what was sent is acknowledged."""
         self._rolling = True
         if not self._sent:
             self._spawn_advance(broken=False)
 
-    def _age_due(self) -> None:
-        self._age_timer = None
-        if self._acknowledged > self._segment.first_offset or self._sent or self._queue:
-            self._begin_roll()
-        else:
-            self._age_timer = self._timer(self._log.roll_age_s, self._age_due)
+    def go_on(self) -> None:
+        """Send what waits."""
+        self._pump()
+
+    def lost(self, error: TriplicateError) -> None:
+        """Somebody else has the log, or it is gone."""
+        self._fail(self._fenced(error))
 
     def _spawn_advance(self, *, broken: bool) -> None:
         ledger, self._ledger = self._ledger, None
@@ -434,6 +418,7 @@ class LogWriter:
         await self._succession.tidy()
 
     async def _advance_once(self, ledger: LedgerAppender, broken: bool) -> None:
+        await self._succession.have_next()
         closed = await self._close_segment(ledger, broken)
         opened, segment = await self._succession.next_segment(closed, self.epoch, self.owner)
         self._adopt(segment)
@@ -444,7 +429,9 @@ class LogWriter:
 
     async def _close_segment(self, ledger: LedgerAppender, broken: bool) -> Segment:
         if not broken:
-            return self._closed(await ledger.close())
+            closed = self._closed(await ledger.close())
+            has_gaps = ledger.has_missed_bookies and closed.reduced is None
+            return replace(closed, reduced=gaps(self._log)) if has_gaps else closed
         ledger.abandon()
         closed = await self._succession.recover(self._segment)
         self._recovered(closed)
@@ -499,9 +486,8 @@ class LogWriter:
         self._acknowledged_entry = 0
         self._segment_entries = 1
         self._segment_bytes = len(payload)
-        self._age_timer = _cancel(self._age_timer)
-        self._age_timer = self._timer(self._log.roll_age_s, self._age_due)
         self._ledger = ledger
+        self._rolls.begin(reduced=self.is_reduced)
 
     # The end.
 
@@ -541,6 +527,7 @@ class LogWriter:
             self._fail(OutcomeUnknown(f"the writer of log {self.name!r} was abandoned with entries on their way"))
         self._stop_timers()
         await self._scope.aclose()
+        await self._succession.drop_next()
         await self._succession.release(self.owner)
 
     async def __aenter__(self) -> LogWriter:
@@ -573,7 +560,7 @@ class LogWriter:
         self._sent.clear()
         self._queue.clear()
         if self._batch is not None:
-            items.append(_Item(encode_control("noop", {}), self._next_offset, self._batch.future, 0))
+            items.append(Item(encode_control("noop", {}), self._next_offset, self._batch.future, 0))
             self._batch = None
         for item in items:
             item.fail(error)
@@ -590,7 +577,7 @@ class LogWriter:
     def _stop_timers(self) -> None:
         self._flush_timer = _cancel(self._flush_timer)
         self._noop_timer = _cancel(self._noop_timer)
-        self._age_timer = _cancel(self._age_timer)
+        self._rolls.stop()
 
 
 def _cancel(timer: Timer | None) -> Timer | None:

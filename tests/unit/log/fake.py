@@ -31,6 +31,8 @@ class StoredLedger:
     """Appends fail from now on, as when no ensemble can be formed."""
     keep_broken: bool = False
     """Entries whose append failed are stored nevertheless."""
+    went_without: bool = False
+    """Its writer says that it went on without a bookie."""
     held: list[tuple[asyncio.Future[int], int]] | None = None
     """While a list, acknowledgements wait in it."""
     waiters: list[asyncio.Future[None]] = field(default_factory=list)
@@ -65,6 +67,9 @@ class FakeBookies:
         self.deleted: list[int] = []
         self.next_id = 100_000
         self.creatable = True
+        self.writable: list[str] = ["bookie-0", "bookie-1", "bookie-2"]
+        """No ensemble is larger than this; tests change it. Ledgers that are there go on."""
+        self.missing_at_recovery: tuple[str, ...] = ()
 
     def ledger(self, ledger_id: int) -> StoredLedger:
         if ledger_id not in self.ledgers:
@@ -91,9 +96,19 @@ class FakeBookies:
         ledger.wake()
 
 
+class FakeDirectory:
+    def __init__(self, bookies: FakeBookies) -> None:
+        self._bookies = bookies
+
+    async def writable(self) -> dict[str, object]:
+        await asyncio.sleep(0)
+        return dict.fromkeys(self._bookies.writable)
+
+
 class FakeMetadata:
-    def __init__(self, tree: Tree, host: Host) -> None:
+    def __init__(self, tree: Tree, host: Host, bookies: FakeBookies) -> None:
         self.tree = tree
+        self.bookies = FakeDirectory(bookies)
         self.own_root = "/triplicate/test"
         self.ledgers = LedgerStore(tree, host, LEDGERS, HierarchicalPaths())
         self.trash = Trash(tree, host, self.own_root, self.ledgers)
@@ -104,7 +119,7 @@ class FakeClient:
 
     def __init__(self, host: Host, store: MemoryStore, bookies: FakeBookies) -> None:
         self.host = host
-        self.metadata = FakeMetadata(MemoryTree(store), host)
+        self.metadata = FakeMetadata(MemoryTree(store), host, bookies)
         self.bookies = bookies
         self.metrics = Metrics()
         self.hooks = Hooks()
@@ -125,6 +140,8 @@ class FakeClient:
         await asyncio.sleep(0)
         if not self.bookies.creatable:
             raise NotEnoughBookies("2 bookies are there, 3 are needed")
+        if len(self.bookies.writable) < ensemble_size:
+            raise NotEnoughBookies(f"{len(self.bookies.writable)} bookies are there, {ensemble_size} are needed")
         # Ids carry no order, so these go down.
         self.bookies.next_id -= 1
         ledger_id = self.bookies.next_id
@@ -153,7 +170,9 @@ class FakeClient:
         ledger = self.bookies.ledger(ledger_id)
         ledger.fenced = True
         self.bookies.close(ledger_id)
-        return FakeView(ledger_id, self.bookies)
+        view = FakeView(ledger_id, self.bookies)
+        view.missing_bookies = self.bookies.missing_at_recovery
+        return view
 
     async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
         await self.metadata.trash.delete(ledger_id, self.trash_period_s, version=version, checks=checks)
@@ -179,6 +198,10 @@ class FakeAppender:
         self._outstanding = 0
         self._abandoned = False
         self._length = 0
+
+    @property
+    def has_missed_bookies(self) -> bool:
+        return self._bookies.ledger(self.ledger_id).went_without
 
     async def append(self, payload: bytes, /) -> int:
         return await self.append_nowait(payload)
@@ -240,6 +263,7 @@ class FakeView:
         self._bookies = bookies
         self._last_add_confirmed = bookies.ledger(ledger_id).last_confirmed
         self.metadata = bookies.ledger(ledger_id).metadata
+        self.missing_bookies: tuple[str, ...] = ()
 
     @property
     def last_add_confirmed(self) -> int:

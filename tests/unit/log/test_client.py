@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.client.cluster import fake_cluster, run
 from triplicate.errors import LogFenced, NotEnoughBookies
-from triplicate.log import Logs, LogSettings, StagingOrigin
+from triplicate.log import Copies, LogClientSettings, Logs, LogSettings, StagingOrigin
+from triplicate.metadata import bookie_service
 
 ROLLING = LogSettings(roll_size_bytes=4096, compression="none")
 
@@ -100,11 +101,35 @@ def test_staged_ledgers_are_published_and_read() -> None:
 
 def test_too_few_bookies_for_a_log_is_said_when_it_is_written() -> None:
     async def body() -> None:
-        async with fake_cluster("ab") as cluster, cluster.client() as client:
+        async with fake_cluster("a") as cluster, cluster.client() as client:
             logs = Logs(client)
             await logs.create("l")
             with pytest.raises(NotEnoughBookies):
                 await logs.writer("l", owner="w")
             assert await logs.owner("l") is None
+
+    run(body())
+
+
+def test_a_segment_is_created_on_two_of_three_bookies_and_left_when_the_third_is_back() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            logs = Logs(client, LogClientSettings(reduced_retry_s=0.05))
+            await logs.create("l")
+            await client.metadata.bookies.unregister("c")
+            async with await logs.writer("l", owner="w") as writer:
+                assert await writer.append(b"0") == 0
+                (reduced,) = await logs.segments("l")
+                metadata = await client.metadata_of(reduced.ledger_id)
+                assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (2, 2, 2)
+                assert reduced.reduced == Copies(2, 2)
+                await client.metadata.bookies.register("c", bookie_service("127.0.0.1", cluster.ports["c"]))
+                while writer.is_reduced:
+                    await asyncio.sleep(0.01)
+                assert await writer.append(b"1") == 1
+                metadata = await client.metadata_of(writer.ledger_id)
+                assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (3, 3, 2)
+            assert [segment.reduced for segment in await logs.segments("l")] == [Copies(2, 2), None]
+            assert await values_of(logs, "l", 0, 2) == [b"0", b"1"]
 
     run(body())

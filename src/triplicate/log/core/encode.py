@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -241,6 +241,19 @@ def _check_producer(producer: Producer) -> None:
 def record_cost(value: Buffer | None, key: Buffer | None = None) -> int:
     """Bytes that a record adds to a raw body, at most: data, offsets and a timestamp."""
     return 16 + (len(value) if value is not None else 0) + (8 + len(key) if key is not None else 0)
+
+
+def entry_cuts(values: Sequence[Buffer | None], keys: Sequence[Buffer | None] | None, target_bytes: int) -> Iterator[slice]:
+    """Cut records into entries of about a size."""
+    start = size = 0
+    for place, value in enumerate(values):
+        cost = record_cost(value, keys[place] if keys is not None else None)
+        if place > start and size + cost > target_bytes:
+            yield slice(start, place)
+            start, size = place, 0
+        size += cost
+    if start < len(values):
+        yield slice(start, len(values))
 
 
 def wall_time_after(previous_us: int, clock_us: int) -> int:
