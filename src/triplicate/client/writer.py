@@ -46,6 +46,11 @@ class LedgerWriter(WriteHandle):
         adds = LedgerAdds(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(adds)
 
+    @property
+    def has_all_copies(self) -> bool:
+        """Whether every bookie of the ensemble has acknowledged every entry that it should hold: more than an append waits for."""
+        return self._tracker.has_all_copies
+
     async def append(self, payload: Payload) -> int:
         """Append an entry and return its id once it is durable on an ack quorum (with deferred sync: accepted by it).
 

@@ -152,6 +152,19 @@ class WriteTracker:
         position = self._positions.get(bookie_id)
         return self.last_add_pushed if position is None else self._reaches[position]
 
+    @property
+    def has_all_copies(self) -> bool:
+        """Whether every position has acknowledged every entry that it should hold, so that nothing lacks a copy."""
+        if self._absent:
+            return False
+        last, size = self.last_add_pushed, self._size
+        for position, reach in enumerate(self._reaches):
+            # The last entry whose write set holds this position lies less than a round of the ensemble back.
+            own = next(entry_id for entry_id in range(last, last - size, -1) if (position - entry_id) % size < self._write_quorum)
+            if reach < own:
+                return False
+        return True
+
     def mark_of(self, entry_id: int) -> int:
         """What orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.mark_of`."""
         return entry_id

@@ -12,6 +12,7 @@ from triplicate.log.logs import Logs
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader
+from triplicate.log.rewriting import Rewritten, maintain
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.writer import LogWriter
 
@@ -40,10 +41,12 @@ __all__ = [
     "PurposeKind",
     "Range",
     "RangeReader",
+    "Rewritten",
     "Segment",
     "SegmentState",
     "StagedLedger",
     "StagingOrigin",
     "StagingWriter",
     "decode_entry",
+    "maintain",
 ]

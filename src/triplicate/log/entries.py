@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from triplicate.errors import HandleClosed, OffsetGap
-from triplicate.ledger import Entry
+from triplicate.ledger import Entry, LedgerMetadata
 from triplicate.log.core.locate import EntrySearch
 from triplicate.log.core.payload import EntryView, Headers, Producer
 from triplicate.log.ledgers import LedgerView
@@ -117,7 +117,12 @@ def check_continuity(name: str, expected_offset: int, found_offset: int, ledger_
 
 def epoch_of(view: LedgerView) -> int:
     """The epoch in which a ledger was written, 0 if it was written elsewhere and published."""
-    text = view.metadata.custom.get("epoch", b"0")
+    return epoch_of_metadata(view.metadata)
+
+
+def epoch_of_metadata(metadata: LedgerMetadata) -> int:
+    """As `epoch_of`, from the metadata alone."""
+    text = metadata.custom.get("epoch", b"0")
     return int(text) if text.isdigit() else 0
 
 

@@ -21,6 +21,10 @@ class LedgerAppender(Protocol):
     def has_missed_bookies(self) -> bool:
         """Whether it ever went on without a bookie of its ensemble, so that some entries may have fewer copies than the write quorum."""
 
+    @property
+    def has_all_copies(self) -> bool:
+        """Whether every bookie has acknowledged every entry that it should have."""
+
     async def append(self, payload: bytes, /) -> int: ...
 
     def append_nowait(self, payload: bytes, /) -> asyncio.Future[int]: ...

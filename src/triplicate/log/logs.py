@@ -19,7 +19,8 @@ from triplicate.log.ownership import claim, live_owner, release
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader, head_for, readable_end
-from triplicate.log.segments import create_ledger
+from triplicate.log.rewriting import Rewriter, Rewritten
+from triplicate.log.segments import create_segment
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.store import HeadStore
 from triplicate.log.succession import Succession, take_over
@@ -165,8 +166,8 @@ class Logs:
         return await ranges.plan(self._store, name, start, end, max_records)
 
     def read_range(self, planned: Range) -> RangeReader:
-        """Read one planned range; needs nothing of the log but its ledger."""
-        return RangeReader(self.client, self.settings, planned)
+        """Read one planned range; needs nothing of the log but its ledger, unless that was rewritten since the planning."""
+        return RangeReader(self.client, self._store, self.settings, planned)
 
     async def truncate(self, name: str, offset: int) -> int:
         """Let go of the records before an offset; whole segments before it are deleted. Returns the first offset that may be read.
@@ -183,13 +184,14 @@ class Logs:
         await truncation.tidy(self.client, self._store, name)
 
     async def staging(self, origin: StagingOrigin) -> StagingWriter:
-        """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression.
+        """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression; while bookies are short, with
+        the copies that can be made, as segments of a writer.
 
         Raises:
             NoSuchLog, LogReserved, NotEnoughBookies.
         """
         head = await self._admit(origin.log)
-        ledger = await create_ledger(self.client, self.settings, head.settings, origin.custom())
+        ledger, _ = await create_segment(self.client, self.settings, head.settings, origin.custom())
         return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
 
     async def publish(
@@ -243,6 +245,42 @@ class Logs:
         For aborts, which may come after a commit that was applied though it seemed to fail.
         """
         return await orphans.discard_unpublished(self.client, self._store, name, ledger_ids)
+
+    async def raise_copies(self, name: str, *, limit: int | None = None) -> Rewritten:
+        """Rewrite closed segments that have fewer copies than the log asks for into ledgers with all of them, paced.
+
+        Interrupted, it can be run again. Readers go on; the log may be written meanwhile. Segments are left as they are while too few
+        bookies are writable for all copies.
+
+        Args:
+            limit: rewrite at most so many segments.
+
+        Raises:
+            NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also what reading and writing ledgers raise.
+        """
+        rewriter = self._rewriter(name)
+        return await rewriter.rewrite((await rewriter.reduced())[:limit])
+
+    async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten:
+        """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
+
+        Segments of different epochs are not merged, since a reader takes the epoch of an entry from its ledger.
+
+        Args:
+            limit: make at most so many new segments.
+            least: rows of fewer segments stay as they are.
+            every: also where one segment holds more than half of a row's bytes.
+        """
+        rewriter = self._rewriter(name)
+        return await rewriter.rewrite((await rewriter.small(least=least, every=every))[:limit])
+
+    async def rewritable(self, name: str, *, merge: bool) -> list[tuple[Segment, ...]]:
+        """What `raise_copies`, or `merge_small`, would rewrite: each item becomes one segment. Raises NoSuchLog."""
+        rewriter = self._rewriter(name)
+        return await (rewriter.small() if merge else rewriter.reduced())
+
+    def _rewriter(self, name: str) -> Rewriter:
+        return Rewriter(self.client, self._store, self.settings, name)
 
     async def sweep(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
         """Apply retention and clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers.

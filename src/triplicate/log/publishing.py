@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from triplicate.config.log import LogClientSettings
+from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError, LedgerVanished, NoNode, NoSuchLedger, NoSuchLog
 from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
+from triplicate.log.core.copies import reduction_of
 from triplicate.log.core.head import (
     Owner,
     PublisherState,
@@ -147,7 +148,7 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
 
 @fault_point("log.describe_ledger")
 async def describe(
-    client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, ledger: int | StagedLedger
+    client: LedgerClient, store: HeadStore, settings: LogClientSettings, log: LogSettings, name: str, ledger: int | StagedLedger
 ) -> tuple[Segment, Versioned]:
     """What a sealed ledger would be as a segment, and its metadata.
 
@@ -157,19 +158,21 @@ async def describe(
     ledger_id = ledger if isinstance(ledger, int) else ledger.ledger_id
     found = await store.ledgers.get(ledger_id)
     metadata = found.value
-    component, log = metadata.custom.get("component", b"").decode(), metadata.custom.get("log", b"").decode()
-    if component != COMPONENT or log != name:
-        raise ArgumentError(f"ledger {ledger_id} is {component or 'no part'} of {log or 'nothing'}, not staging for log {name!r}")
+    component, made_for = metadata.custom.get("component", b"").decode(), metadata.custom.get("log", b"").decode()
+    if component != COMPONENT or made_for != name:
+        raise ArgumentError(f"ledger {ledger_id} is {component or 'no part'} of {made_for or 'nothing'}, not staging for log {name!r}")
     if not metadata.is_closed:
         raise ArgumentError(f"ledger {ledger_id} is not sealed and cannot be published")
+    reduced = reduction_of(log, metadata)
     if isinstance(ledger, StagedLedger):
         if metadata.last_entry_id != ledger.last_entry:
             raise ArgumentError(f"ledger {ledger_id} ends at entry {metadata.last_entry_id}, not at {ledger.last_entry} as its writer said")
-        times = ledger.min_time_us, ledger.max_time_us
-        return Segment(ledger_id, 0, ledger.records, ledger.size_bytes, ledger.last_entry, *times, SegmentState.CLOSED), found
+        times = (ledger.min_time_us, ledger.max_time_us)
+        segment = Segment(ledger_id, 0, ledger.records, ledger.size_bytes, ledger.last_entry, *times, SegmentState.CLOSED, reduced=reduced)
+        return segment, found
     view = await client.open(ledger_id, password=password_of(settings))
     try:
-        return await count_segment(view, Segment(ledger_id, 0)), found
+        return await count_segment(view, Segment(ledger_id, 0, reduced=reduced)), found
     finally:
         await view.aclose()
 
@@ -198,7 +201,8 @@ class Candidates:
 
     async def read(self) -> None:
         """Describe every ledger. Raises as `describe`."""
-        described = [await describe(self._client, self._store, self._settings, self._name, item) for item in self._ledgers]
+        log = (await self._store.read(self._name)).head.settings
+        described = [await describe(self._client, self._store, self._settings, log, self._name, item) for item in self._ledgers]
         self.segments = [segment for segment, _ in described if segment.records]
         self._found = {segment.ledger_id: found for segment, found in described}
 

@@ -1,17 +1,18 @@
-"""Batch reading for many readers at once: planning ranges, and reading one of them without looking at the log's head."""
+"""Batch reading for many readers at once: planning ranges, and reading one of them; the head is looked at only if its ledger is gone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import NoNode, OffsetGap, OffsetTruncated
+from triplicate.errors import NoNode, NoSuchLedger, OffsetGap, OffsetTruncated
 from triplicate.ledger import Entry
 from triplicate.log.core.locate import Range, plan_ranges
 from triplicate.log.core.payload import decode_entry
 from triplicate.log.entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
 from triplicate.log.ledgers import LedgerClient, LedgerView
-from triplicate.log.reader import STALE_ATTEMPTS
+from triplicate.log.reader import STALE_ATTEMPTS, find_segment
 from triplicate.log.segments import password_of
 from triplicate.log.store import HeadStore
 from triplicate.runtime import sleep
@@ -41,7 +42,8 @@ async def plan(store: HeadStore, name: str, start: int, end: int, max_records: i
         segments += stored.head.recent
         if stored.head.open is not None:
             segments.append(stored.head.open)
-        return plan_ranges(segments, start, end, max_records)
+        planned = plan_ranges(segments, start, end, max_records)
+        return [replace(item, log=name, log_id=stored.head.log_id) for item in planned]
     raise OffsetGap(f"log {name!r}: its pages change too fast to plan")
 
 
@@ -51,8 +53,9 @@ class RangeReader:
     Raises while iterating: OffsetGap if the ledger does not hold the records, or what reading a ledger raises.
     """
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings, planned: Range) -> None:
+    def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, planned: Range) -> None:
         self._client = client
+        self._store = store
         self._settings = settings
         self._range = planned
         self._position = planned.first_offset
@@ -77,9 +80,13 @@ class RangeReader:
         """The next entry, or None after the last. Cancelling loses nothing."""
         with self._guard:
             while self._position < self._range.end_offset:
-                if self._chunks is None:
-                    self._chunks = await self._open()
-                entry = await self._chunks.next()
+                try:
+                    if self._chunks is None:
+                        self._chunks = await self._open()
+                    entry = await self._chunks.next()
+                except NoSuchLedger as error:
+                    await self._find_again(error)
+                    continue
                 if entry is None:
                     ended, self._chunks = self._chunks, None
                     await ended.aclose()
@@ -100,6 +107,36 @@ class RangeReader:
         index = self._position - planned.segment_first_offset
         first_entry = await find_entry(self._view, index, last_entry, 0)
         return Chunks(self._view, first_entry, last_entry, self._settings.read_ahead_entries)
+
+    async def _find_again(self, error: NoSuchLedger) -> None:
+        """The ledger is gone: read on in the one that has taken its place.
+
+        Raises:
+            NoSuchLedger: there is none. OffsetTruncated: the records were truncated.
+        """
+        planned, store = self._range, self._store
+        if not planned.log:
+            raise error
+        await self.aclose()
+        await store.persist(lambda: store.tree.sync(store.root))
+        for _ in range(STALE_ATTEMPTS):
+            head = (await store.read(planned.log)).head
+            if head.log_id != planned.log_id:
+                raise error
+            if self._position < head.first_offset:
+                raise OffsetTruncated(f"{self._where} of log {planned.log!r}: the log begins at {head.first_offset} now") from error
+            try:
+                segment = await find_segment(store, planned.log, head, self._position)
+            except NoNode:
+                continue  # A page was replaced since the head was read.
+            if segment is None or segment.ledger_id == planned.ledger_id or segment.end_offset < planned.end_offset:
+                raise error
+            self._range = replace(
+                planned, ledger_id=segment.ledger_id, segment_first_offset=segment.first_offset, last_entry=segment.last_entry
+            )
+            self._seeking = True
+            return
+        raise error
 
     async def _wait_for_more(self, error: OffsetGap) -> None:
         """Bookies that answer now may know less of an open ledger than those that told the planner. What was planned is confirmed, so

@@ -225,7 +225,8 @@ class LogReader:
         """Find the segment of the position, waiting for it if need be, and begin to read it."""
         segment = await self._await_segment()
         fresh = self._finished_ledger in (None, segment.ledger_id)
-        if not fresh:
+        # A closed segment may have taken the place of several, the finished one among them, and then begins before the position.
+        if not fresh and segment.state is SegmentState.OPEN:
             check_continuity(f"log {self.name!r}", self._position, segment.first_offset, segment.ledger_id, 0)
         try:
             view = await self._client.open(segment.ledger_id, password=password_of(self._settings))

@@ -203,6 +203,10 @@ class FakeAppender:
     def has_missed_bookies(self) -> bool:
         return self._bookies.ledger(self.ledger_id).went_without
 
+    @property
+    def has_all_copies(self) -> bool:
+        return True
+
     async def append(self, payload: bytes, /) -> int:
         return await self.append_nowait(payload)
 

@@ -122,6 +122,51 @@ def remove(head: Head, ledger_ids: frozenset[int], pages: Mapping[int, Page], to
     return rewrite(replace(head, token=token, past_time_us=head.last_time_us), pages, drop, lambda reference: reference.page in pages)
 
 
+def segments_within(head: Head, pages: Mapping[int, Page], first: int, end: int) -> list[Segment]:
+    """Closed segments whose records lie from `first` to `end` (exclusive), oldest first, with the empty ones between them.
+
+    Args:
+        pages: at least the pages beneath references that overlap these offsets.
+    """
+    found: list[Segment] = []
+
+    def collect(references: Sequence[PageReference]) -> None:
+        for reference in references:
+            if reference.end_offset > first and reference.first_offset < end:
+                page = pages[reference.page]
+                found.extend(page.segments)
+                collect(page.references)
+
+    collect(head.pages)
+    inside = [segment for segment in (*found, *head.recent) if segment.first_offset >= first and segment.end_offset <= end]
+    held = [place for place, segment in enumerate(inside) if segment.records]
+    return inside[held[0] : held[-1] + 1] if held else []
+
+
+def replace_run(head: Head, pages: Mapping[int, Page], run: Sequence[Segment], segment: Segment, token: str) -> Change:
+    """A segment that holds the records of a run of neighbouring closed ones takes their place.
+
+    Args:
+        pages: at least the pages beneath references that overlap the run.
+
+    Raises:
+        ArgumentError: the head does not list exactly this run, not all of it is closed, or the segment does not hold its records.
+    """
+    first, end = run[0].first_offset, run[-1].end_offset
+    if segments_within(head, pages, first, end) != list(run) or any(item.state is not SegmentState.CLOSED for item in run):
+        raise ArgumentError(f"the log does not list ledgers {[item.ledger_id for item in run]} as closed from {first} to {end}")
+    if (segment.first_offset, segment.end_offset, segment.state) != (first, end, SegmentState.CLOSED):
+        raise ArgumentError(f"ledger {segment.ledger_id} from {segment.first_offset} to {segment.end_offset} is not {first} to {end}")
+    replaced = frozenset(item.ledger_id for item in run[:-1])
+
+    def edit(item: Segment) -> Segment | None:
+        if item.ledger_id == run[-1].ledger_id:
+            return segment
+        return None if item.ledger_id in replaced else item
+
+    return rewrite(replace(head, token=token), pages, edit, lambda reference: reference.end_offset > first and reference.first_offset < end)
+
+
 def mark_deleted(head: Head, token: str) -> Change:
     """The log is gone for everybody; the epoch is raised so that a writer finds itself fenced."""
     return Change(replace(head, deleted=True, epoch=head.epoch + 1, owner=None, token=token))

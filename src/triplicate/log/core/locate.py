@@ -20,6 +20,7 @@ class Range:
         first_offset, end_offset: the records to read, end exclusive.
         last_entry: last entry of the ledger where known: an upper bound for the search, no part of the range's identity.
         archive: where the records are if the ledger was archived; likewise.
+        log, log_id: where to look for the records if the ledger was rewritten since; likewise. Empty: nowhere.
     """
 
     ledger_id: int
@@ -28,6 +29,8 @@ class Range:
     end_offset: int
     last_entry: int | None = field(default=None, compare=False)
     archive: Archive | None = field(default=None, compare=False)
+    log: str = field(default="", compare=False)
+    log_id: str = field(default="", compare=False)
 
     @property
     def records(self) -> int:
@@ -91,7 +94,7 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
 
     The offsets of the ranges depend on start, end, max_records and where segments begin, and on nothing that changes later: cuts are
     counted from the range's first record in each segment. Planning the same records again gives the same ranges, though the open
-    segment may have been closed and others added in between.
+    segment may have been closed and others added in between. When segments were merged in between, cuts where they met are gone.
 
     Args:
         segments: at least those that hold the records, in order; the last may be open.

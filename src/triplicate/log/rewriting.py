@@ -1,0 +1,286 @@
+"""Rewriting closed segments: into full copies where bookies were short, and small neighbours into one.
+
+For each run of segments: read their ledgers, write a new one with all copies, read it back, put it in their place in the list by
+compare-and-set, delete the old ledgers. Until the list has changed nothing else has; a rewriting that is killed leaves a ledger that the
+sweep of orphans deletes, and the next one begins again. A reader that meets a deleted ledger looks into the list and finds the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from triplicate.config.log import LogClientSettings
+from triplicate.errors import CorruptionError, LogError, NoSuchLedger, NotEnoughBookies
+from triplicate.log.core import changes
+from triplicate.log.core.head import Head, Segment
+from triplicate.log.core.rewriting import (
+    MergeLimits,
+    Run,
+    Tally,
+    is_kept,
+    merge_runs,
+    reduced_runs,
+    rewritten_segment,
+    small_neighbours,
+    with_first_index,
+)
+from triplicate.log.entries import Chunks, epoch_of_metadata
+from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.next_ledger import discard
+from triplicate.log.publishing import discard_unpublished
+from triplicate.log.segments import create_segment, password_of
+from triplicate.log.store import Decision, HeadStore, Stored
+from triplicate.runtime import Clock, fault_point, sleep
+
+CHUNK_ENTRIES = 4
+"""Read at once: with one chunk ahead, at most 32 MiB of the largest entries."""
+WINDOW_BYTES = 8 * 1024 * 1024
+"""Written and not acknowledged."""
+COPIES_WAIT_S = 10.0
+"""How long a new ledger may take, after its last acknowledgement, until every bookie has every entry."""
+COPIES_PAUSE_S = 0.02
+MAINTAIN_RUNS = 16
+"""How many runs one `maintain` rewrites."""
+MAINTAIN_LEAST = 8
+"""In the background, fewer neighbours than these are not merged yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What became of a rewriting.
+
+    Args:
+        segments: how many old segments were replaced. ledgers: how many new ones took their place.
+        records, size_bytes: what these hold.
+        postponed: segments that were left as they are, since the list changed meanwhile or bookies were short.
+    """
+
+    segments: int = 0
+    ledgers: int = 0
+    records: int = 0
+    size_bytes: int = 0
+    postponed: int = 0
+
+    def __add__(self, other: Rewritten) -> Rewritten:
+        return Rewritten(
+            self.segments + other.segments,
+            self.ledgers + other.ledgers,
+            self.records + other.records,
+            self.size_bytes + other.size_bytes,
+            self.postponed + other.postponed,
+        )
+
+
+class Overtaken(LogError):
+    """The segments that were rewritten are not in the list any more as they were: truncated, or rewritten by somebody else."""
+
+
+class Pace:
+    """Lets so many bytes a second pass."""
+
+    def __init__(self, clock: Clock, bytes_per_s: int) -> None:
+        self._clock = clock
+        self._bytes_per_s = bytes_per_s
+        self._free_at = clock.monotonic()
+
+    async def passed(self, size_bytes: int) -> None:
+        """Wait until what has passed fits the pace."""
+        now = self._clock.monotonic()
+        self._free_at = max(self._free_at, now) + size_bytes / self._bytes_per_s
+        if self._free_at > now:
+            await sleep(self._clock, self._free_at - now)
+
+
+class Rewriter:
+    """Rewrites runs of one log, at the pace of the settings."""
+
+    def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str) -> None:
+        self._client = client
+        self._store = store
+        self._settings = settings
+        self._name = name
+        self._pace = Pace(client.host.clock, settings.rewrite_bytes_per_s)
+
+    async def reduced(self) -> list[Run]:
+        """The runs that `raise_copies` rewrites. Raises NoSuchLog."""
+        return reduced_runs(await self._store.segments(self._name))
+
+    async def small(self, *, least: int = 2, every: bool = True) -> list[Run]:
+        """The runs that `merge_small` rewrites; see `MergeLimits`. Raises NoSuchLog."""
+        settings = self._settings
+        oldest_us = self._client.host.clock.wall_us() - int(settings.merge_after_s * 1_000_000)
+        limits = MergeLimits(settings.merge_below_bytes, settings.merge_target_bytes, oldest_us, least, every)
+        runs: list[Run] = []
+        for row in small_neighbours(await self._store.segments(self._name), limits):
+            epochs: dict[int, int] = {}
+            for segment in row:
+                try:
+                    epochs[segment.ledger_id] = epoch_of_metadata(await self._client.metadata_of(segment.ledger_id))
+                except NoSuchLedger:
+                    continue  # Rewritten or truncated since the list was read.
+            runs += merge_runs(row, epochs, limits)
+        return runs
+
+    async def rewrite(self, runs: Sequence[Run]) -> Rewritten:
+        """Rewrite runs one after another.
+
+        Raises:
+            CorruptionError: a ledger does not hold what the list says. Also what reading, creating and writing ledgers raise; what was
+            rewritten before stays.
+        """
+        done = Rewritten()
+        for run in runs:
+            done += await self._rewrite_one(run)
+        return done
+
+    async def _rewrite_one(self, run: Run) -> Rewritten:
+        head = (await self._store.read(self._name)).head
+        try:
+            segment = await self._copy_and_list(run, head)
+        except (Overtaken, NotEnoughBookies, NoSuchLedger) as error:
+            self._trace("log.rewrite_postponed", run, error=repr(error))
+            return Rewritten(postponed=len(run))
+        await discard_unpublished(self._client, self._store, self._name, [old.ledger_id for old in run])
+        self._trace("log.rewritten", run, ledger=segment.ledger_id, size_bytes=segment.size_bytes)
+        return Rewritten(len(run), 1, segment.records, segment.size_bytes)
+
+    async def _copy_and_list(self, run: Run, head: Head) -> Segment:
+        epoch = epoch_of_metadata(await self._client.metadata_of(run[0].ledger_id))
+        custom = {"component": "log", "log": self._name, "epoch": str(epoch), "rewritten": str(len(run))}
+        ledger, _ = await create_segment(self._client, self._settings, head.settings, custom, full=True)
+        try:
+            source = await self._copy(run, ledger)
+            segment = rewritten_segment(run, ledger.ledger_id, source.size_bytes, await self._close(ledger))
+            await self.verify(segment, source)
+        except asyncio.CancelledError:
+            ledger.abandon()
+            raise
+        except Exception:
+            await discard(self._client, ledger)
+            raise
+        try:
+            await self._list(run, segment)
+        except Overtaken:
+            await discard(self._client, ledger)
+            raise
+        return segment
+
+    @fault_point("log.rewrite_copy")
+    async def _copy(self, run: Run, ledger: LedgerAppender) -> Tally:
+        """Write the entries of a run into a new ledger; what they hold."""
+        tally = Tally(run[0].first_offset)
+        on_their_way: deque[tuple[asyncio.Future[int], int]] = deque()
+        waiting_bytes = 0
+        try:
+            for place, segment in enumerate(run):
+                async for payload in self._entries(segment):
+                    if not is_kept(payload, place, run):
+                        continue
+                    offset = tally.add(payload, segment.first_offset, _place(segment))
+                    copy = with_first_index(payload, offset - run[0].first_offset)
+                    while on_their_way and waiting_bytes + len(copy) > WINDOW_BYTES:
+                        future, size_bytes = on_their_way.popleft()
+                        waiting_bytes -= size_bytes
+                        await future
+                    on_their_way.append((ledger.append_nowait(copy), len(copy)))
+                    waiting_bytes += len(copy)
+                    await self._pace.passed(len(copy))
+                if tally.next_offset != segment.end_offset:
+                    raise CorruptionError(f"{_place(segment)()} ends at offset {tally.next_offset}, the list says {segment.end_offset}")
+            while on_their_way:
+                await on_their_way.popleft()[0]
+        finally:
+            for future, _ in on_their_way:
+                future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return tally
+
+    async def _entries(self, segment: Segment) -> AsyncIterator[bytes]:
+        view = await self._client.open(segment.ledger_id, password=password_of(self._settings))
+        chunks = Chunks(view, 0, segment.last_entry, CHUNK_ENTRIES)
+        try:
+            while (entry := await chunks.next()) is not None:
+                yield entry.payload
+        finally:
+            await chunks.aclose()
+            await view.aclose()
+
+    async def _close(self, ledger: LedgerAppender) -> int:
+        """Wait until every bookie has every entry, and close.
+
+        Raises:
+            NotEnoughBookies: some bookie has not.
+        """
+        clock = self._client.host.clock
+        deadline = clock.monotonic() + COPIES_WAIT_S
+        while not ledger.has_all_copies and not ledger.has_missed_bookies and clock.monotonic() < deadline:
+            await sleep(clock, COPIES_PAUSE_S)
+        if ledger.has_missed_bookies or not ledger.has_all_copies:
+            raise NotEnoughBookies(f"log {self._name!r}: a bookie went away while ledger {ledger.ledger_id} was written with all copies")
+        return await ledger.close()
+
+    @fault_point("log.rewrite_verify")
+    async def verify(self, segment: Segment, source: Tally) -> None:
+        """Read a new ledger back and compare it with what was read from the old ones.
+
+        Raises:
+            CorruptionError: they differ.
+        """
+        found = Tally(segment.first_offset)
+        async for payload in self._entries(segment):
+            found.add(payload, segment.first_offset, _place(segment))
+            await self._pace.passed(len(payload))
+        if found.facts() != source.facts():
+            raise CorruptionError(
+                f"log {self._name!r}: {_place(segment)()}, written from offset {segment.first_offset} on, reads as {found.facts()} "
+                f"and not as {source.facts()}; the list is as it was"
+            )
+
+    @fault_point("log.rewrite_list")
+    async def _list(self, run: Run, segment: Segment) -> None:
+        """Put the new segment in the place of the run.
+
+        Raises:
+            Overtaken: the list does not hold the run any more.
+        """
+        name, store = self._name, self._store
+        first, end = segment.first_offset, segment.end_offset
+
+        async def decide(stored: Stored) -> Decision | None:
+            pages = await store.pages(name, stored.head, lambda item: item.end_offset > first and item.first_offset < end)
+            listed = changes.segments_within(stored.head, pages, first, end)
+            if segment.ledger_id in [item.ledger_id for item in listed]:
+                return None  # An earlier attempt was applied after all.
+            if tuple(listed) != run:
+                raise Overtaken(f"log {name!r}: the segments from offset {first} to {end} were changed by somebody else meanwhile")
+            return changes.replace_run(stored.head, pages, run, segment, store.token()), ()
+
+        await store.change(name, decide)
+
+    def _trace(self, kind: str, run: Run, **facts: object) -> None:
+        self._client.host.trace(kind, log=self._name, segments=len(run), first=run[0].first_offset, end=run[-1].end_offset, **facts)
+
+
+def _place(segment: Segment) -> Callable[[], str]:
+    return lambda: f"ledger {segment.ledger_id}"
+
+
+class Maintained(Protocol):
+    """What `maintain` needs of `Logs`."""
+
+    async def raise_copies(self, name: str, *, limit: int | None = None) -> Rewritten: ...
+
+    async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten: ...
+
+
+async def maintain(logs: Maintained, name: str) -> Rewritten:
+    """What a janitor does for the segments of a log: raise copies, then merge small neighbours; a bounded piece of it, paced.
+
+    Raises:
+        NoSuchLog. CorruptionError, and what reading and writing ledgers raise.
+    """
+    done = await logs.raise_copies(name, limit=MAINTAIN_RUNS)
+    return done + await logs.merge_small(name, limit=MAINTAIN_RUNS, least=MAINTAIN_LEAST, every=False)
