@@ -143,6 +143,46 @@ class Model(RuleBasedStateMachine):
         if self.model:
             self.nodes.apply(changes.rewrite(self.nodes.head, dict(self.nodes.pages), edit, lambda reference: True))
 
+    @precondition(lambda self: any(item[2] for item in self.model))
+    @rule(data=st.data())
+    def replace_run(self, data: st.DataObject) -> None:
+        """Neighbouring closed segments become one, wherever they are listed; the change is refused for anything else."""
+        closed = [item for item in self.nodes.segments() if item.state is SegmentState.CLOSED]
+        if not closed:
+            return
+        start = data.draw(st.integers(0, len(closed) - 1))
+        run = closed[start : start + data.draw(st.integers(1, 80))]
+        first, end = run[0].first_offset, run[-1].end_offset
+        pages = self.nodes.pages
+        beneath = {
+            reference.page: pages[reference.page]
+            for level in ([self.nodes.head.pages], [page.references for page in pages.values()])
+            for references in level
+            for reference in references
+            if reference.end_offset > first and reference.first_offset < end
+        }
+        new = Segment(self.ledger(), first, end - first, 1, 1, run[0].min_time_us, run[-1].max_time_us, SegmentState.CLOSED)
+        between = [item for item in self.nodes.segments() if first <= item.first_offset and item.end_offset <= end and item.records]
+        if between != run:
+            # An archived one, or one marked for deletion, lies between.
+            with pytest.raises(ArgumentError, match="does not list"):
+                changes.replace_run(self.nodes.head, beneath, run, new, "t")
+            return
+        for wrong in (replace(new, records=new.records + 1), replace(new, first_offset=first + 1), replace(new, state=SegmentState.OPEN)):
+            with pytest.raises(ArgumentError, match="is not"):
+                changes.replace_run(self.nodes.head, beneath, run, wrong, "t")
+        with pytest.raises(ArgumentError, match="does not list"):
+            changes.replace_run(self.nodes.head, beneath, [replace(run[0], ledger_id=1), *run[1:]], new, "t")
+        empty_between = changes.segments_within(self.nodes.head, beneath, first, end) != run
+        if empty_between:
+            with pytest.raises(ArgumentError, match="does not list"):
+                changes.replace_run(self.nodes.head, beneath, run, new, "t")
+            return
+        self.nodes.apply(changes.replace_run(self.nodes.head, beneath, run, new, "t"))
+        place = next(number for number, item in enumerate(self.model) if item[0] == run[0].ledger_id)
+        after = next(number for number, item in enumerate(self.model) if item[0] == run[-1].ledger_id) + 1
+        self.model[place:after] = [(new.ledger_id, first, end - first)]
+
     @invariant()
     def the_list_is_the_models(self) -> None:
         segments = self.nodes.segments()

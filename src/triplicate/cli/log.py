@@ -1,4 +1,4 @@
-"""``triplicate log``: create, list, show, append to, read, follow, truncate and delete logs."""
+"""``triplicate log``: create, list, show, append to, read, follow, truncate, rewrite and delete logs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
 
 @click.group()
 def log() -> None:
-    """Create, append to, read, follow, truncate and delete logs.
+    """Create, append to, read, follow, truncate, rewrite and delete logs.
 
     A log is an endless sequence of records with offsets 0, 1, 2 …, stored in ledgers one after another. One writer appends at a
     time; a new writer takes over and fences the one before. Everyone may read.
@@ -130,10 +130,14 @@ def show(name: str, metadata: str | None, as_json: bool) -> None:
         segments, settings = facts.pop("segments"), facts.pop("settings")
         print_table(("log", name), [(key, _cell(value)) for key, value in facts.items() if key != "log"])
         print_table(("setting", "value"), list(settings.items()))
-        columns = ("first_offset", "end_offset", "ledger_id", "state", "records", "bytes", "entries", "from", "to")
-        rows = [[_cell(segment[column]) for column in columns] for segment in segments]
-        headings = ("first", "end", "ledger", "state", "records", "bytes", "entries", "from", "to")
-        print_table(headings, rows, right=("first", "end", "ledger", "records", "bytes", "entries"))
+        columns = ("first_offset", "end_offset", "ledger_id", "state", "copies", "records", "bytes", "entries", "from", "to")
+        full = settings["write_quorum"]
+        rows = [
+            [_cell({**segment, "copies": (segment["reduced"] or {}).get("write_quorum", full)}[column]) for column in columns]
+            for segment in segments
+        ]
+        headings = ("first", "end", "ledger", "state", "copies", "records", "bytes", "entries", "from", "to")
+        print_table(headings, rows, right=("first", "end", "ledger", "copies", "records", "bytes", "entries"))
 
     _run(metadata, work)
 
@@ -261,6 +265,50 @@ def delete(name: str, metadata: str | None, force: bool, yes: bool) -> None:
     _run(metadata, work)
 
 
+@log.command()
+@_name
+@metadata_option
+@click.option("--merge", is_flag=True, help="Merge small neighbouring segments instead.")
+@click.option("--dry-run", is_flag=True, help="Say what would be rewritten, and change nothing.")
+@_json
+def rewrite(name: str, metadata: str | None, merge: bool, dry_run: bool, as_json: bool) -> None:
+    """Rewrite segments that were written while bookies were short, so that they have all copies; or, with --merge, small ones.
+
+    The records, their offsets and their times stay as they are, and readers and the writer go on. The old ledgers are deleted when the
+    new ones have been read back. Segments stay as they are while too few bookies are writable; run it again then.
+    """
+
+    async def work(logs: Logs) -> None:
+        if dry_run:
+            _print_runs(await logs.rewritable(name, merge=merge), as_json)
+            return
+        done = await (logs.merge_small(name) if merge else logs.raise_copies(name))
+        if as_json:
+            print_json({"log": name, **asdict(done)})
+            return
+        text = f"log {name}: {done.segments} segments rewritten into {done.ledgers}"
+        remarks.print(text + (f", {done.postponed} left as they are: bookies are short, or the log changed" if done.postponed else ""))
+
+    _run(metadata, work)
+
+
+def _print_runs(runs: list[tuple[Segment, ...]], as_json: bool) -> None:
+    rows = [
+        {
+            "first_offset": run[0].first_offset,
+            "end_offset": run[-1].end_offset,
+            "ledgers": [segment.ledger_id for segment in run],
+            "bytes": sum(segment.size_bytes for segment in run),
+        }
+        for run in runs
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    cells = [[row["first_offset"], row["end_offset"], len(run), row["bytes"]] for row, run in zip(rows, runs, strict=True)]
+    print_table(("first", "end", "segments", "bytes"), cells, right=("first", "end", "segments", "bytes"))
+
+
 async def _offset(logs: Logs, name: str, position: str | int) -> int:
     if isinstance(position, int):
         return position
@@ -301,6 +349,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "records": None if is_open else segment.records,
         "bytes": None if is_open else segment.size_bytes,
         "entries": None if is_open else segment.last_entry + 1,
+        "reduced": None if segment.reduced is None else asdict(segment.reduced),
         "from": None if is_open else _time(segment.min_time_us),
         "to": None if is_open else _time(segment.max_time_us),
     }

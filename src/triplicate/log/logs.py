@@ -259,7 +259,7 @@ class Logs:
             NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also what reading and writing ledgers raise.
         """
         rewriter = self._rewriter(name)
-        return await rewriter.rewrite((await rewriter.reduced())[:limit])
+        return await self._rewrite(name, (await rewriter.reduced())[:limit], rewriter)
 
     async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten:
         """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
@@ -272,7 +272,15 @@ class Logs:
             every: also where one segment holds more than half of a row's bytes.
         """
         rewriter = self._rewriter(name)
-        return await rewriter.rewrite((await rewriter.small(least=least, every=every))[:limit])
+        return await self._rewrite(name, (await rewriter.small(least=least, every=every))[:limit], rewriter)
+
+    async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter) -> Rewritten:
+        done = Rewritten()
+        for run in runs:
+            one = await rewriter.rewrite(run)
+            LogMetrics(self._metrics, name).rewritten.inc(one.segments)
+            done += one
+        return done
 
     async def rewritable(self, name: str, *, merge: bool) -> list[tuple[Segment, ...]]:
         """What `raise_copies`, or `merge_small`, would rewrite: each item becomes one segment. Raises NoSuchLog."""

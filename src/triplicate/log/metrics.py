@@ -36,6 +36,9 @@ class LogMetrics:
         self.fenced = registry.counter("triplicate_log_fenced", "Writers of this process that lost their log to others.", labels).labels(
             name
         )
+        self.rewritten = registry.counter(
+            "triplicate_log_segments_rewritten", "Closed segments replaced by new ledgers, to raise their copies or to merge them.", labels
+        ).labels(name)
         self.published = registry.counter("triplicate_log_ledgers_published", "Ledgers that became segments by publishing.", labels).labels(
             name
         )

@@ -14,6 +14,8 @@ from triplicate.log.segments import create_segment
 
 SPARE_AGE_S = 300.0
 """An unused ledger is not kept longer, nor longer than half the time after which the sweep takes it for an orphan."""
+SPARE_LEAST_S = 2.0
+"""But so long, that a sweep without any grace does not keep a writer from ever having a next ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +34,19 @@ class Spare:
 
 def spare_age_s(settings: LogClientSettings) -> float:
     """How long an unused ledger may wait for its use."""
-    return min(SPARE_AGE_S, settings.orphan_grace_s / 2)
+    return max(SPARE_LEAST_S, min(SPARE_AGE_S, settings.orphan_grace_s / 2))
 
 
 class NextLedger:
     """Belongs to one writer. At most one ledger waits here."""
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: LedgerClient,
+        settings: LogClientSettings,
+        log: LogSettings,
+        custom: Mapping[str, str],
+    ) -> None:
         self._client = client
         self._settings = settings
         self._log = log

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import CorruptionError, LogError, NoSuchLedger, NotEnoughBookies
+from triplicate.errors import BadVersion, CorruptionError, LogError, NoSuchLedger, NotEnoughBookies
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Segment
 from triplicate.log.core.rewriting import (
@@ -30,8 +30,7 @@ from triplicate.log.core.rewriting import (
 )
 from triplicate.log.entries import Chunks, epoch_of_metadata
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
-from triplicate.log.next_ledger import discard
-from triplicate.log.publishing import discard_unpublished
+from triplicate.log.orphans import discard, discard_unpublished
 from triplicate.log.segments import create_segment, password_of
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.runtime import Clock, fault_point, sleep
@@ -125,23 +124,16 @@ class Rewriter:
             runs += merge_runs(row, epochs, limits)
         return runs
 
-    async def rewrite(self, runs: Sequence[Run]) -> Rewritten:
-        """Rewrite runs one after another.
+    async def rewrite(self, run: Run) -> Rewritten:
+        """Rewrite one run.
 
         Raises:
-            CorruptionError: a ledger does not hold what the list says. Also what reading, creating and writing ledgers raise; what was
-            rewritten before stays.
+            CorruptionError: a ledger does not hold what the list says. Also what reading, creating and writing ledgers raise.
         """
-        done = Rewritten()
-        for run in runs:
-            done += await self._rewrite_one(run)
-        return done
-
-    async def _rewrite_one(self, run: Run) -> Rewritten:
         head = (await self._store.read(self._name)).head
         try:
             segment = await self._copy_and_list(run, head)
-        except (Overtaken, NotEnoughBookies, NoSuchLedger) as error:
+        except (Overtaken, BadVersion, NotEnoughBookies, NoSuchLedger) as error:
             self._trace("log.rewrite_postponed", run, error=repr(error))
             return Rewritten(postponed=len(run))
         await discard_unpublished(self._client, self._store, self._name, [old.ledger_id for old in run])
@@ -160,12 +152,12 @@ class Rewriter:
             ledger.abandon()
             raise
         except Exception:
-            await discard(self._client, ledger)
+            await discard(self._client, self._store, self._name, ledger)
             raise
         try:
             await self._list(run, segment)
-        except Overtaken:
-            await discard(self._client, ledger)
+        except (Overtaken, BadVersion):
+            await discard(self._client, self._store, self._name, ledger)
             raise
         return segment
 
@@ -244,7 +236,7 @@ class Rewriter:
         """Put the new segment in the place of the run.
 
         Raises:
-            Overtaken: the list does not hold the run any more.
+            Overtaken: the list does not hold the run any more. BadVersion: it changes too fast.
         """
         name, store = self._name, self._store
         first, end = segment.first_offset, segment.end_offset
@@ -276,11 +268,13 @@ class Maintained(Protocol):
     async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten: ...
 
 
-async def maintain(logs: Maintained, name: str) -> Rewritten:
+async def maintain(logs: Maintained, name: str) -> None:
     """What a janitor does for the segments of a log: raise copies, then merge small neighbours; a bounded piece of it, paced.
+
+    Harmless when several processes do it at once: the list takes the work of one. What is left is done by the next call.
 
     Raises:
         NoSuchLog. CorruptionError, and what reading and writing ledgers raise.
     """
-    done = await logs.raise_copies(name, limit=MAINTAIN_RUNS)
-    return done + await logs.merge_small(name, limit=MAINTAIN_RUNS, least=MAINTAIN_LEAST, every=False)
+    await logs.raise_copies(name, limit=MAINTAIN_RUNS)
+    await logs.merge_small(name, limit=MAINTAIN_RUNS, least=MAINTAIN_LEAST, every=False)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ConnectionLost, NotEnoughBookies, OutcomeUnknown, ReadFailed
-from triplicate.log import Copies, LogClientSettings, LogSettings, SegmentState
+from triplicate.log import Copies, LogClientSettings, LogSettings, SegmentState, next_ledger
 from triplicate.metadata import Fault
 
 TINY = LogSettings(roll_size_bytes=1024, compression="none")
@@ -131,7 +131,9 @@ def test_a_next_ledger_that_is_not_needed_is_deleted(close: bool) -> None:
     play(scene)
 
 
-def test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used() -> None:
+def test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(next_ledger, "SPARE_LEAST_S", 0.05)
+
     async def scene(stage: Stage) -> None:
         logs = stage.logs(LogClientSettings(orphan_grace_s=0.1))
         await logs.create("l", TINY)
