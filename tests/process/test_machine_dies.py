@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_i
         wait_until(lambda: not any(map(is_running, victims)), 30.0, "the machine is dead")
         wait_until(lambda: inserts.acknowledged[-1] > died_at + 0.5, LIMIT_S, "writes go on")
         after = inserts.acknowledged
-        gap_s = max(right - left for left, right in zip(after, after[1:], strict=False))
+        gap_s = max(right - left for left, right in pairwise(after))
         with capsys.disabled():
             print(f"\nlongest gap in writes when the leader and a bookie die together: {gap_s:.2f} s")
 

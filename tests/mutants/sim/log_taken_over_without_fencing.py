@@ -13,7 +13,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core.head import Segment, closed_segment
     from triplicate.log.segments import password_of, read_header
 
-    async def count(client: Any, settings: Any, segment: Segment) -> Segment:
+    async def count(client: Any, settings: Any, log: Any, segment: Segment) -> Segment:
         view = await client.open(segment.ledger_id, password=password_of(settings))
         try:
             last_entry = view.last_add_confirmed

@@ -20,10 +20,13 @@ from triplicate.log import (
     LogSettings,
     Producer,
     Rewritten,
+    Segment,
     SegmentState,
     StagingOrigin,
     maintain,
 )
+from triplicate.log.core.rewriting import Tally
+from triplicate.log.rewriting import Rewriter
 
 AT_ONCE = LogClientSettings(merge_after_s=0.0)
 QUICK = LogSettings(roll_size_bytes=1024, compression="none")
@@ -279,6 +282,26 @@ def test_a_list_that_changed_meanwhile_keeps_its_segments() -> None:
         assert set(stage.bookies.ledgers) == {segment.ledger_id for segment in segments}
         assert (await logs.merge_small("l")).segments == 3
         assert len(await read_values(logs, "l", 4, 12)) == 8
+
+    play(scene)
+
+
+def test_a_list_that_changed_after_the_copying_keeps_its_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(AT_ONCE), stage.logs(AT_ONCE)
+        await logs.create("l")
+        await publish_some(logs, 4)
+
+        async def verify_slowly(self: Rewriter, segment: Segment, source: Tally) -> None:
+            await verify(self, segment, source)
+            await others.truncate("l", 4)
+
+        verify = Rewriter.verify
+        monkeypatch.setattr(Rewriter, "verify", verify_slowly)
+        assert (await logs.merge_small("l")).postponed == 4
+        segments = await logs.segments("l")
+        assert [segment.first_offset for segment in segments] == [3, 6, 9]
+        assert set(stage.bookies.ledgers) == {segment.ledger_id for segment in segments}
 
     play(scene)
 

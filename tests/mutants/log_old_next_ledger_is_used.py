@@ -1,0 +1,14 @@
+"""A writer goes on in a ledger that waited so long that a sweep may have taken it for an orphan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import next_ledger, rolls
+
+    patch(next_ledger, "spare_age_s", lambda settings: 1e9)
+    patch(rolls, "spare_age_s", lambda settings: 1e9)

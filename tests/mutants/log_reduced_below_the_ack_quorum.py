@@ -1,0 +1,18 @@
+"""A segment is created on the bookies that there are, also when they are fewer than the ack quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_short_of_bookies.py::test_no_segment_has_fewer_copies_than_the_ack_quorum"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.config.log import LogSettings
+    from triplicate.log import segments
+    from triplicate.log.core.head import Copies
+
+    def as_many_as_there_are(log: LogSettings, writable: int) -> Copies:
+        return Copies(min(log.ensemble_size, writable), min(log.write_quorum, writable))
+
+    patch(segments, "copies_with", as_many_as_there_are)

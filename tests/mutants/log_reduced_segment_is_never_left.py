@@ -1,0 +1,14 @@
+"""The writer of a reduced segment stays in it when the bookies are back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_reduced_segment_is_left_as_soon_as_bookies_are_back"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.rolling import Rolling
+
+    begin = Rolling.begin
+    patch(Rolling, "begin", lambda self, now, *, reduced: begin(self, now, reduced=False))

@@ -1,0 +1,13 @@
+"""Closed segments with fewer copies than their log asks for keep them for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_rewriting.py::test_reduced_segments_get_all_their_copies_and_nothing_that_is_read_changes"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import rewriting
+
+    patch(rewriting, "reduced_runs", lambda segments: [])

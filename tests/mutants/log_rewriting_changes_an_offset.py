@@ -1,0 +1,18 @@
+"""Entries of merged segments keep the index that they had in their old segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import rewriting
+    from triplicate.log.rewriting import Rewriter
+
+    async def believe(self: Rewriter, segment: object, source: object) -> None:
+        """Read nothing."""
+
+    patch(rewriting, "with_first_index", lambda payload, first_index: payload)
+    patch(Rewriter, "verify", believe)

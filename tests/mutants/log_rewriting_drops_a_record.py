@@ -1,0 +1,19 @@
+"""A merging leaves out control records that say that records before them are void."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import rewriting
+    from triplicate.log.core.payload import decode_header
+    from triplicate.log.core.rewriting import is_kept
+
+    def records_only(payload: bytes, place: int, run: Any) -> bool:
+        return is_kept(payload, place, run) and (place == 0 or not decode_header(payload).is_control)
+
+    patch(rewriting, "is_kept", records_only)

@@ -1,0 +1,18 @@
+"""A writer begins to roll when its segment is due, whether or not there is a next ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_roll_without_bookies_is_put_off_and_done_when_they_are_back"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.rolling import Rolling, Step
+
+    step = Rolling.step
+
+    def due(self: Rolling, now: float, size_bytes: int, *, has_records: bool) -> Step:
+        return Step.ROLL if size_bytes >= self._roll_bytes else step(self, now, size_bytes, has_records=has_records)
+
+    patch(Rolling, "step", due)
