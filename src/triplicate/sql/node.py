@@ -11,7 +11,7 @@ import asyncio
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
 from triplicate.errors import HandleClosed, SessionExpired, TriplicateError
-from triplicate.log import Janitor, Logs
+from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import Watch, own
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
@@ -122,7 +122,7 @@ class DatabaseNode:
             await hosted.opened
         self._scope.spawn(self._follow_list(watch), name="databases")
         if self._logs.settings.janitor_interval_s > 0:
-            self._scope.spawn(Janitor(self._logs, self._metrics).run(), name="janitor")
+            self._scope.spawn(Janitor(self._logs, self._metrics, chores=(maintain,)).run(), name="janitor")
 
     async def _lock_directory(self) -> str:
         worker = self._host.new_worker("node-directory")

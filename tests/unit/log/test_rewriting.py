@@ -27,6 +27,7 @@ from triplicate.log import (
 )
 from triplicate.log.core.rewriting import Tally
 from triplicate.log.rewriting import Rewriter
+from triplicate.metadata import MemoryStore
 
 AT_ONCE = LogClientSettings(merge_after_s=0.0)
 QUICK = LogSettings(roll_size_bytes=1024, compression="none")
