@@ -1,9 +1,12 @@
-"""A batch of the row log as release 0.1 writes it, opened for ever."""
+"""Batches of the row log as releases write them, opened for ever: with a header of version 1, and of version 2 with the log's time."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from triplicate.sql import (
     BatchHeader,
@@ -19,7 +22,9 @@ from triplicate.sql import (
 )
 from triplicate.sql.core.records import TableDictionary, encode_header, encode_transaction
 
-SAMPLE = Path(__file__).with_name("rowlog") / "batch.json"
+FOLDER = Path(__file__).with_name("rowlog")
+SAMPLES = {"batch.json": 0, "batch-with-time.json": 1_764_000_000_123}
+"""Sample and the log's time in its header: the first is of header version 1, which has none."""
 FLIGHTS = TableShape("flights", ("id", "carrier", "delay"), ("INTEGER", "text", "real"), (0,), 0)
 PAIRS = TableShape("pairs", ("k", "v"), ("TEXT", ""), (0,), -1, without_rowid=True)
 
@@ -50,9 +55,15 @@ def batch() -> tuple[BatchHeader, list[Transaction]]:
     return BatchHeader(b"\x11" * 16, 5, 9, 3, 4, bytes(16), bytes(range(16)), (FLIGHTS, PAIRS)), transactions
 
 
-def test_a_stored_batch_is_read_as_it_was_written() -> None:
-    sample = json.loads(SAMPLE.read_text())
+def timed(header: BatchHeader, time_ms: int) -> BatchHeader:
+    return replace(header, time_ms=time_ms, forget_before_ms=max(0, time_ms - 86_400_000))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_stored_batch_is_read_as_it_was_written(name: str) -> None:
+    sample = json.loads((FOLDER / name).read_text())
     header, transactions = batch()
+    header = timed(header, SAMPLES[name])
     decoded = decode_header(bytes.fromhex(sample["preamble"]))
     assert decoded == header
     for record, expected in zip(sample["records"], transactions, strict=True):
@@ -61,9 +72,11 @@ def test_a_stored_batch_is_read_as_it_was_written() -> None:
         assert [_plain(one) for one in found.operations] == [_plain(one) for one in expected.operations]
 
 
-def test_the_same_batch_is_still_written_so() -> None:
-    sample = json.loads(SAMPLE.read_text())
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_same_batch_is_still_written_so(name: str) -> None:
+    sample = json.loads((FOLDER / name).read_text())
     header, transactions = batch()
+    header = timed(header, SAMPLES[name])
     dictionary = TableDictionary()
     assert [encode_transaction(one, dictionary).hex() for one in transactions] == sample["records"]
     assert encode_header(header).hex() == sample["preamble"]

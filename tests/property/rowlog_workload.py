@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -12,6 +13,7 @@ from triplicate.sql.apply import Applier, Batch, follow
 from triplicate.sql.functions import Numbers
 from triplicate.sql.gate import Gate
 from triplicate.sql.interface import Prepared, StatementKind
+from triplicate.sql.kept import RequestLimits
 from triplicate.sql.store import open_follower, open_reader, open_store
 from triplicate.sql.writer import Pending, Request, TransactionLost, Writer
 
@@ -45,11 +47,11 @@ alter table d set (change_images = full)
 class Pair:
     """A leader's file and a follower's, and the batches between them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wall_us: Callable[[], int] = lambda: 0, limits: RequestLimits | None = None) -> None:
         self.paths = [str(folder / "leader.db"), str(folder / "follower.db")]
         for path in self.paths:
             open_store(path, b"d" * 16)
-        self.writer = Writer(self.paths[0], Numbers(1))
+        self.writer = Writer(self.paths[0], Numbers(1), wall_us=wall_us, request_limits=limits)
         self.reader = open_reader(self.paths[0])
         self.gate = Gate(self.reader)
         self.follower = open_follower(self.paths[1])

@@ -46,6 +46,34 @@ class NodeSettings:
     )
     reader_threads: int = setting(2, "Threads that run the reading statements of one database.", unit="threads", low=1, high=64)
     reader_wait_s: float = setting(10.0, "How long a reader waits for a free connection.", unit="seconds", low=0.01, high=3600)
+    request_keep_s: float = setting(
+        86_400.0,
+        "How long the results of request ids and the ids of transactions are kept, by the log's own time. Copies follow the leader's.",
+        unit="seconds",
+        low=1,
+        high=31_536_000,
+    )
+    request_limit: int = setting(
+        10_000_000,
+        "Results of request ids that are kept at a time. A leader refuses further ones.",
+        unit="requests",
+        low=1,
+        high=1_000_000_000,
+    )
+    request_size_bytes: int = setting(
+        4096 * MIB,
+        "Size of the results kept. With more, a leader keeps of a request that it was run, but not the rows it returned.",
+        unit="bytes",
+        low=0,
+        high=1024 * 1024 * MIB,
+    )
+    undated_request_limit: int = setting(
+        10_000_000,
+        "Request ids without a time in them that a database accepts in all its life, as each leaves a trace for good.",
+        unit="requests",
+        low=0,
+        high=1_000_000_000,
+    )
     apply_entries: int = setting(64, "Log entries that a follower applies in one local commit.", unit="entries", low=1, high=10_000)
     apply_size_bytes: int = setting(
         4 * MIB, "A follower commits when entries of this size are applied.", unit="bytes", low=1024, high=1024 * MIB

@@ -28,8 +28,9 @@ from .core.records import (
 )
 from .core.scan import quote
 from .core.tables import TableShape
+from .kept import BatchFacts
 from .schema import Table, load_tables, schema_digest
-from .store import BatchFacts, mark_epoch, read_state, record_batch, set_change_images
+from .store import mark_epoch, read_state, record_batch, set_change_images
 
 _LOCAL_FAULTS = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError)
 
@@ -153,7 +154,17 @@ class Applier:
         end = batch.first_offset + len(batch.records)
         record_batch(
             self._connection,
-            BatchFacts(header.epoch, header.batch, batch.first_offset, end, header.schema_version_after, numbers, requests),
+            BatchFacts(
+                header.epoch,
+                header.batch,
+                batch.first_offset,
+                end,
+                header.schema_version_after,
+                numbers,
+                requests,
+                header.time_ms,
+                header.forget_before_ms,
+            ),
         )
         self.position = end
         self._epoch = max(self._epoch, header.epoch)

@@ -15,6 +15,7 @@ from triplicate.runtime import Host, Metrics, fault_point, shielded
 from .apply import Applier, Batch, follow
 from .copies import guarded, is_damage, is_suspicion, verify_last_batch
 from .functions import Numbers
+from .kept import RequestLimits
 from .leadership import Leadership, LogAppender
 from .readers import ReaderPool
 from .session import SqlSession
@@ -247,8 +248,19 @@ class SqlDatabase:
         if self._connection is not None:
             mark_epoch(self._connection, numbers.epoch)
         self._close_connection()
-        limit_s = self.settings.transaction_limit_s
-        return Writer(self._path, numbers, self._setup, now=self._host.clock.monotonic, limit_s=limit_s)
+        clock, settings = self._host.clock, self.settings
+        limits = RequestLimits(
+            int(settings.request_keep_s * 1000), settings.request_limit, settings.request_size_bytes, settings.undated_request_limit
+        )
+        return Writer(
+            self._path,
+            numbers,
+            self._setup,
+            now=clock.monotonic,
+            limit_s=settings.transaction_limit_s,
+            wall_us=clock.wall_us,
+            request_limits=limits,
+        )
 
     def _committed(self, position: int, schema_version: int) -> None:
         self._moved((position, schema_version))

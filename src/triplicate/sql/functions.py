@@ -10,7 +10,8 @@ import apsw
 from triplicate.errors import SqlError
 
 from .core.columns import Value
-from .store import committed, read_state, transaction_id
+from .kept import committed, transaction_id
+from .store import read_state
 
 _REMEMBERED = 100_000
 SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_lib_version()})"

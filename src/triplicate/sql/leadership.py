@@ -20,9 +20,9 @@ from triplicate.runtime import Host, TaskScope, Timer, Worker, fault_point, shie
 
 from .core.records import StatementResult
 from .functions import Numbers
+from .kept import transaction_id
 from .readers import finish_or_stop
 from .sqlstates import from_sqlite
-from .store import transaction_id
 from .writer import Answer, LateChanges, Pending, Request, StopFlag, TransactionLost, Writer
 
 

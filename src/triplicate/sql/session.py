@@ -19,10 +19,10 @@ from .core.records import StatementResult
 from .cursors import RowsCursor, StreamCursor
 from .gate import control_statement, savepoint_name
 from .interface import Cursor, Prepared, Row, StatementKind, TransactionStatus, Value
+from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
 from .readers import FIRST_ROWS, Reader, ReaderPool
-from .store import StoredResult
-from .writer import Request, StopFlag, repeated
+from .writer import Request, StopFlag
 
 _DRAINED_ROWS = 100_000
 """Rows of an open portal taken into memory when its transaction goes on to write."""
@@ -252,11 +252,8 @@ class SqlSession:
     def _repeat(self) -> StatementResult:
         """The stored answer to the next statement of a request that has run before."""
         assert self._repeated is not None, "only called for a repeat"
-        answer = repeated(self._repeated.results, len(self._results))
-        if answer.error is not None:
-            raise answer.error
-        assert answer.outcome is not None, "an answer without error has an outcome"
-        result = StatementResult(answer.outcome.rows_affected, tuple(answer.outcome.rows))
+        rows, rows_affected = repeated(self._repeated.results, len(self._results))
+        result = StatementResult(rows_affected, tuple(rows))
         self._results.append(result)
         return result
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import apsw
 
@@ -32,26 +31,15 @@ from .core.scan import first_words
 from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
+from .kept import BatchFacts, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
 from .schema import columns_of, schema_digest, unfit_reason
 from .sqlstates import from_sqlite
-from .store import (
-    BatchFacts,
-    ConnectionSetup,
-    StoredResult,
-    full_image_tables,
-    open_writer,
-    read_state,
-    record_batch,
-    set_change_images,
-    stored_result,
-)
+from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 
 MAX_ENTRY_BYTES = 4 * 1024 * 1024
 AIM_ENTRY_BYTES = 1024 * 1024
 _ENTRY_MARGIN = 64 * 1024
 """What the log adds around records and preamble, generously."""
-KEPT_ROWS_BYTES = 64 * 1024
-"""Rows of RETURNING kept with the result of a request id."""
 _PROGRESS_STEPS = 5000
 
 
@@ -135,10 +123,13 @@ class Writer:
         *,
         now: Callable[[], float] = lambda: 0.0,
         limit_s: float = float("inf"),
+        wall_us: Callable[[], int] = lambda: 0,
+        request_limits: RequestLimits | None = None,
     ) -> None:
         """
         Args:
             now: a clock in seconds that never goes back. limit_s: how long a statement of a batch may run, as all others wait for it.
+            wall_us: µs since the epoch; the log's own time follows it, without ever going back.
         """
         self.context = TransactionContext()
         self.context.numbers = numbers
@@ -152,6 +143,9 @@ class Writer:
         self._database = state.database
         self.position = state.position
         self._batch = state.batch if state.epoch == numbers.epoch else 0
+        self._time_ms = read_kept(connection).time_ms
+        self._wall_us = wall_us
+        self._request_limits = request_limits or RequestLimits()
         self._version = self._committed_version = state.schema_version
         self._digest = self._committed_digest = schema_digest(connection)
         self._capture.prepare()
@@ -172,8 +166,15 @@ class Writer:
         self._connection.close(True)
 
     def stored_result(self, request_id: str) -> StoredResult | None:
-        """What is kept under a request id."""
-        return stored_result(self._connection, request_id)
+        """What is kept under a request id, or None when it may run.
+
+        Raises:
+            SqlError: 55000, 22023, 53400, as `refuse_request`.
+        """
+        stored = stored_result(self._connection, request_id)
+        if stored is None:
+            refuse_request(self._connection, request_id, self._time_ms, self._request_limits)
+        return stored
 
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self._connection, table)
@@ -192,6 +193,8 @@ class Writer:
         self._capture.cut(0)
         self._savepoints.clear()
         self._dictionary = TableDictionary()
+        # Never 0, which stands for no time.
+        self._time_ms = max(self._time_ms, self._wall_us() // 1000, 1)
         self.context.number = number
         return self.position
 
@@ -219,6 +222,8 @@ class Writer:
             self._version,
             pending.numbers,
             pending.requests,
+            self._time_ms,
+            self._forget_before_ms(),
         )
         self._capture.cut(0)
         if pending.records:
@@ -495,9 +500,9 @@ class Writer:
             return Answer(error=request.stop.reason)
         if pending.size > AIM_ENTRY_BYTES:
             return Answer()
-        stored = stored_result(self._connection, request.request_id) if request.request_id else None
-        if stored is not None:
-            return repeated(stored.results, 0)
+        known = self._known_request(request, pending) if request.request_id else None
+        if known is not None:
+            return known
         self.stop, self.context.number = request.stop, None
         self._deadline = self._now() + self._limit_s
         self._connection.execute("savepoint triplicate_request")
@@ -515,6 +520,19 @@ class Writer:
         self._connection.execute("release triplicate_request")
         number, self.context.number = self.context.number, None
         return Answer(outcome, number=number)
+
+    def _known_request(self, request: Request, pending: Pending) -> Answer | None:
+        """The answer to a request that has run before, or that must not run; None when it may."""
+        if any(request.request_id == other for other, _, _ in pending.requests):
+            return Answer()  # Its first sending is in this batch: the next finds the result.
+        try:
+            stored = stored_result(self._connection, request.request_id)
+            if stored is not None:
+                return Answer(Outcome(*repeated(stored.results, 0)))
+            refuse_request(self._connection, request.request_id, self._time_ms, self._request_limits, len(pending.requests))
+        except SqlError as error:
+            return Answer(error=error)
+        return None
 
     def _undo_request(self, mark: int, version: int, digest: bytes) -> None:
         if not self._connection.in_transaction:
@@ -539,7 +557,7 @@ class Writer:
         operations = self._capture.operations(mark)
         if not operations and not request_id:
             return True
-        kept = _keepable(results) if request_id else ()
+        kept = self._keepable(results) if request_id else ()
         tables = len(self._dictionary.shapes)
         number = self.context.take_number()
         record = encode_transaction(Transaction(number, operations, request_id, kept), self._dictionary)
@@ -573,23 +591,13 @@ class Writer:
                 self._committed_digest,
                 self._digest,
                 tuple(self._dictionary.shapes),
+                self._time_ms,
+                self._forget_before_ms(),
             )
         )
 
+    def _forget_before_ms(self) -> int:
+        return max(0, self._time_ms - self._request_limits.keep_ms)
 
-def _keepable(results: Sequence[StatementResult]) -> tuple[StatementResult, ...]:
-    """Results as they are stored under a request id: rows beyond a bound are left out, and said to be."""
-    if len(encode_results(results)) <= KEPT_ROWS_BYTES:
-        return tuple(results)
-    return tuple(StatementResult(result.rows_affected, (), bool(result.rows)) for result in results)
-
-
-def repeated(results: Sequence[StatementResult], index: int) -> Answer:
-    """The stored answer to a repeated request's statement of this index."""
-    if index >= len(results):
-        return Answer(Outcome([], 0))
-    result = results[index]
-    if result.rows_dropped:
-        return Answer(error=SqlError("55000", "this request has run before, but the rows it returned were too many to keep"))
-    rows: list[Any] = list(result.rows)
-    return Answer(Outcome(rows, result.rows_affected))
+    def _keepable(self, results: Sequence[StatementResult]) -> tuple[StatementResult, ...]:
+        return keepable(results, rows=read_kept(self._connection).bytes < self._request_limits.bytes)

@@ -11,7 +11,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
     from triplicate.sql import writer
-    from triplicate.sql.store import BatchFacts, record_batch
+    from triplicate.sql.kept import BatchFacts
+    from triplicate.sql.store import record_batch
 
     def without_position(connection: apsw.Connection, facts: BatchFacts) -> None:
         (before,) = connection.execute("select position from triplicate_state").fetchall()

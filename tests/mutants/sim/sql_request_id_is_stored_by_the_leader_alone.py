@@ -13,7 +13,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
     from triplicate.sql import apply as following
-    from triplicate.sql.store import BatchFacts, record_batch
+    from triplicate.sql.kept import BatchFacts
+    from triplicate.sql.store import record_batch
 
     def without_requests(connection: apsw.Connection, facts: BatchFacts) -> None:
         record_batch(connection, replace(facts, requests=()))

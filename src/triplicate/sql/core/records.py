@@ -3,8 +3,9 @@
 One log entry is one batch. Its preamble is the batch header with a dictionary of the tables that occur; each record is one client
 transaction: its effects in the order in which they happened, and a summary of its results. So a reader can start at any entry.
 
-    header       'TB', version u8, flags u8 (0), database 16 bytes, epoch u64, batch u64, schema version before and after u32,
-                 schema digest before and after 16 bytes each (all little-endian), number of tables, tables (`tables.py`)
+    header       'TB', version u8 (2), flags u8 (0), database 16 bytes, epoch u64, batch u64, schema version before and after u32,
+                 schema digest before and after 16 bytes each, time u64, forget before u64 (both ms; not in version 1; all
+                 little-endian), number of tables, tables (`tables.py`)
     record       version u8, kind u8 (1 transaction), part, parts (1 of 1), number, request id, results, operations
     result       rows affected, flag u8 (0 no rows, 1 rows follow, 2 rows were too large to keep), [columns, rows, each column]
     operation    1 insert, 2 update, 3 delete: flags u8 (1 moved, 2 keys, 4 old), table, rows, [rowids], [new rowids if moved],
@@ -30,8 +31,10 @@ from .columns import Value, decode_column, encode_column
 from .tables import TableShape, decode_table, encode_table
 
 FORMAT_VERSION = 1
+HEADER_VERSION = 2
 DIGEST_SIZE = 16
 _HEADER = struct.Struct("<2sBB16sQQII16s16s")
+_TIMES = struct.Struct("<QQ")
 _MAGIC = b"TB"
 _TRANSACTION = 1
 _KIND_NAMES = {2: "snapshot pointer", 3: "check", 4: "lease", 5: "abort"}
@@ -115,6 +118,10 @@ class BatchHeader:
     digest_before: bytes
     digest_after: bytes
     tables: tuple[TableShape, ...] = ()
+    time_ms: int = 0
+    """The log's own time, ms since the epoch: the leader's clock, never before an earlier batch's. 0 in a header of version 1."""
+    forget_before_ms: int = 0
+    """Results and ids of transactions of before this time are forgotten with this batch."""
 
 
 class TableDictionary:
@@ -145,10 +152,11 @@ class TableDictionary:
 
 
 def encode_header(header: BatchHeader) -> bytes:
+    """A header of version 2, or of version 1 where it has no time."""
     out = bytearray(
         _HEADER.pack(
             _MAGIC,
-            FORMAT_VERSION,
+            HEADER_VERSION if header.time_ms else 1,
             0,
             header.database,
             header.epoch,
@@ -159,6 +167,8 @@ def encode_header(header: BatchHeader) -> bytes:
             header.digest_after,
         )
     )
+    if header.time_ms:
+        out += _TIMES.pack(header.time_ms, header.forget_before_ms)
     write_varint(out, len(header.tables))
     for shape in header.tables:
         encode_table(out, shape)
@@ -171,9 +181,10 @@ def decode_header(data: bytes) -> BatchHeader:
         magic, version, flags, database, epoch, batch, before, after, digest_before, digest_after = _HEADER.unpack_from(data)
         if magic != _MAGIC:
             raise ValueError("it does not begin with 'TB'")
-        if version != FORMAT_VERSION or flags:
-            raise ValueError(f"version {version}, flags {flags:#x}; this release knows version {FORMAT_VERSION}, flags 0")
-        count, position = read_varint(data, _HEADER.size)
+        if version not in (1, HEADER_VERSION) or flags:
+            raise ValueError(f"version {version}, flags {flags:#x}; this release knows versions up to {HEADER_VERSION}, flags 0")
+        time_ms, forget_before_ms = _TIMES.unpack_from(data, _HEADER.size) if version == HEADER_VERSION else (0, 0)
+        count, position = read_varint(data, _HEADER.size + (_TIMES.size if version == HEADER_VERSION else 0))
         tables = []
         for _ in range(count):
             shape, position = decode_table(data, position)
@@ -182,7 +193,7 @@ def decode_header(data: bytes) -> BatchHeader:
             raise ValueError(f"{len(data) - position} bytes too many")
     except (IndexError, ValueError, struct.error) as error:
         raise FormatError(f"the header of a batch of transactions cannot be read: {error}") from error
-    return BatchHeader(database, epoch, batch, before, after, digest_before, digest_after, tuple(tables))
+    return BatchHeader(database, epoch, batch, before, after, digest_before, digest_after, tuple(tables), time_ms, forget_before_ms)
 
 
 def encode_transaction(transaction: Transaction, dictionary: TableDictionary) -> bytes:

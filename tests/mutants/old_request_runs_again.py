@@ -1,0 +1,21 @@
+"""A request of which nothing is kept any more is taken for a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.sql import kept, writer
+
+TESTS = [
+    "tests/unit/sql/test_kept.py::test_a_request_older_than_what_is_kept_is_refused_on_every_later_leader",
+    "tests/unit/sql/test_kept.py::test_an_id_dated_ahead_of_the_log_is_kept_until_its_own_time_is_old",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def admit(*_: Any) -> None:
+        return
+
+    patch(kept, "refuse_request", admit)
+    patch(writer, "refuse_request", admit)
