@@ -316,7 +316,7 @@ class VirtualWorker:
 
 class VirtualClock:
     def __init__(self, loop: VirtualLoop) -> None:
-        self.monotonic = loop.time
+        self.monotonic = self.elapsed = loop.time
         self.call_at = loop.call_at
 
     def wall_us(self) -> int:

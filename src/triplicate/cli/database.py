@@ -14,7 +14,7 @@ from triplicate.config import ClientSettings
 from triplicate.config.log import LogClientSettings
 from triplicate.log import Logs
 from triplicate.replica import Candidate
-from triplicate.sql import DatabaseInfo, create_database, database_info, database_names
+from triplicate.sql import LEASE_S, LONGEST_LEASE_S, DatabaseInfo, create_database, database_info, database_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _name = click.argument("name", metavar="DATABASE")
@@ -42,12 +42,22 @@ def database() -> None:
 @database.command()
 @metadata_option
 @_name
+@click.option(
+    "--lease",
+    "lease_s",
+    type=click.FloatRange(0, LONGEST_LEASE_S),
+    default=LEASE_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the leader answers reads on its own after an append; a new leader waits so long. 0: each read waits for the log, "
+    "for those who do not trust the rates of their machines' clocks. It cannot be changed later.",
+)
 @_json
-def create(metadata: str | None, name: str, as_json: bool) -> None:
+def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> None:
     """Create an empty database; the nodes that run take it up by themselves."""
 
     async def work(client: Client) -> None:
-        info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)))
+        info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)), lease_s=lease_s)
         if as_json:
             print_json(_facts(info))
         else:

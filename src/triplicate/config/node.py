@@ -39,6 +39,12 @@ class NodeSettings:
     transaction_limit_s: float = setting(
         60.0, "A writing transaction that takes longer in all is ended.", unit="seconds", low=0.01, high=3600
     )
+    clock_rate_error: float = setting(
+        0.01,
+        "How wrong the rate of a node's clock may be, of 1. Who takes over waits for so much longer than the lease of a database.",
+        low=0.0,
+        high=0.5,
+    )
     queue_limit: int = setting(10_000, "Single statements that may wait to be written.", unit="statements", low=1, high=1_000_000)
     batch_limit: int = setting(1000, "Single statements that share one log entry.", unit="statements", low=1, high=100_000)
     reader_connections: int = setting(

@@ -30,6 +30,10 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds since some moment; never goes back. The event loop's own time."""
 
+    def elapsed(self) -> float:
+        """Seconds since some moment; never goes back, and counts the time in which the machine was suspended, where the operating
+        system tells it. For spans that must not seem shorter than they were."""
+
     def wall_us(self) -> int:
         """Microseconds since the epoch, UTC; may jump."""
 

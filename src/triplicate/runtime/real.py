@@ -56,12 +56,19 @@ def step_aside() -> None:
     time.sleep(STEP_ASIDE_S)
 
 
+_ELAPSED_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""On macOS CLOCK_MONOTONIC counts suspended time; where neither does, see docs/sql.md on leases."""
+
+
 class RealClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def monotonic(self) -> float:
         return self._loop.time()
+
+    def elapsed(self) -> float:
+        return time.clock_gettime(_ELAPSED_CLOCK)
 
     def wall_us(self) -> int:
         return time.time_ns() // 1000

@@ -35,6 +35,8 @@ WALL_SKEW_MAX_S = 2.0
 
 WALL_DRIFT_MAX = 0.0002
 """How much faster or slower than time a node's wall clock may run: 0.2 milliseconds in a second."""
+CLOCK_RATE_MAX = 0.01
+"""How much faster or slower than time a node's clock for spans may run: as much as databases allow for by default."""
 
 
 def derive_seed(*parts: object) -> int:
@@ -91,7 +93,8 @@ class World:
         if clock is None:
             chance = self.chance(name, "clock skew")
             skew_s, drift = chance.uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S), chance.uniform(-WALL_DRIFT_MAX, WALL_DRIFT_MAX)
-            clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift)
+            rate_error = self.chance(name, "clock rate").uniform(-CLOCK_RATE_MAX, CLOCK_RATE_MAX)
+            clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift, rate_error)
         return clock
 
     def start_host(self, name: str) -> SimulatedHost:
@@ -252,9 +255,11 @@ class SimulatedClock:
     Args:
         skew_s: how much the wall clock is ahead at virtual time 0.
         drift: how much more it gains in each second.
+        rate_error: how much faster than virtual time `elapsed` runs.
     """
 
-    def __init__(self, loop: VirtualLoop, skew_s: float = 0.0, drift: float = 0.0) -> None:
+    def __init__(self, loop: VirtualLoop, skew_s: float = 0.0, drift: float = 0.0, rate_error: float = 0.0) -> None:
+        self._rate_error = rate_error
         self._skew_s = skew_s
         self._drift = drift
         self._drifts_since = 0.0
@@ -262,6 +267,9 @@ class SimulatedClock:
 
     def monotonic(self) -> float:
         return self._loop.time()
+
+    def elapsed(self) -> float:
+        return self._loop.time() * (1 + self._rate_error)
 
     def wall_us(self) -> int:
         now = self._loop.time()

@@ -15,6 +15,8 @@ from triplicate.sql.core.records import (
 from triplicate.sql.core.tables import TableShape
 from triplicate.sql.database import SqlDatabase
 from triplicate.sql.directory import (
+    LEASE_S,
+    LONGEST_LEASE_S,
     DatabaseInfo,
     create_database,
     database_file,
@@ -27,6 +29,8 @@ from triplicate.sql.pg import PostgresServer, ServerLimits
 from triplicate.sql.session import SqlSession
 
 __all__ = [
+    "LEASE_S",
+    "LONGEST_LEASE_S",
     "BatchHeader",
     "DatabaseInfo",
     "DatabaseNode",

@@ -10,10 +10,11 @@ import apsw
 from triplicate.config.node import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
-from triplicate.runtime import Host, Metrics, fault_point, shielded
+from triplicate.runtime import Host, Metrics, fault_point, shielded, sleep
 
 from .apply import Applier, Batch, follow
 from .copies import guarded, is_damage, is_suspicion, verify_last_batch
+from .core.lease import wait_s
 from .functions import Numbers
 from .kept import RequestLimits
 from .leadership import Leadership, LogAppender
@@ -30,6 +31,7 @@ class SqlDatabase:
         identity: 16 bytes; the local file must be of this database.
         path: the local file; its folder is made if it is missing.
         setup: called on every new connection, for example to register functions; the same on every node.
+        lease_s: how long a leader of this database answers reads on its own, see `core.lease`; the same on every node.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class SqlDatabase:
         *,
         metrics: Metrics | None = None,
         setup: ConnectionSetup | None = None,
+        lease_s: float = 0.0,
     ) -> None:
         self._host = host
         self._name = name
@@ -56,6 +59,9 @@ class SqlDatabase:
         self._sessions: dict[int, SqlSession] = {}
         self._session_count = 0
         self._closed = False
+        self._lease_s = lease_s
+        self._led_epoch = 0
+        """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
@@ -214,15 +220,18 @@ class SqlDatabase:
         await self._lead(writer)
 
     async def _lead(self, log: LogAppender) -> None:
+        entered_at = self._host.clock.elapsed()
         numbers = Numbers(log.epoch)
         leadership: Leadership | None = None
         try:
             # The applying connection is never used for queries: full-text indexes remember what they saw through another.
             connection: Writer = await shielded(self._open_writer(numbers))
-            leadership = Leadership(self._host, log, self._worker, connection, numbers, self.settings, self._name)
+            leadership = Leadership(self._host, log, self._worker, connection, numbers, self.settings, self._name, self._lease_s)
             leadership.on_commit = self._committed
+            await self._outwait_predecessor(log.epoch, entered_at)
             # What a client asks first must not be answered by a leader that has been fenced since it was elected.
-            await log.noop()
+            await leadership.noop()
+            self._led_epoch = log.epoch
             self.pool.numbers = numbers
             self.leadership = leadership
             self._lead_changed(leads=True)
@@ -237,6 +246,15 @@ class SqlDatabase:
             self._lead_changed(leads=False)
             if leadership is not None:
                 await shielded(self._close_writer(leadership.writer))
+
+    async def _outwait_predecessor(self, epoch: int, since: float) -> None:
+        """Return when no earlier leader answers reads on its own any more. Their fencing was complete at `since`, or before."""
+        if epoch == self._led_epoch + 1:
+            return  # The leader before was this process, which has ended that leadership, or there was none.
+        clock = self._host.clock
+        until = since + wait_s(self._lease_s, self.settings.clock_rate_error)
+        while (remaining_s := until - clock.elapsed()) > 0:
+            await sleep(clock, remaining_s)
 
     async def _open_writer(self, numbers: Numbers) -> Writer:
         return await self._worker.run(self._start_leading, numbers)

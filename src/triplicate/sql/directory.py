@@ -9,12 +9,15 @@ from pathlib import Path
 
 from triplicate.client import Client
 from triplicate.config.log import LogSettings
-from triplicate.errors import FormatError, NodeExists, NoNode, SqlError
+from triplicate.errors import ArgumentError, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own
 from triplicate.replica import Candidate, candidates_of, leader_of
 
-FORMAT = 1
+FORMAT = 2
+LEASE_S = 0.75
+"""How long a leader answers reads on its own, unless the database is made with another lease."""
+LONGEST_LEASE_S = 60.0
 FILE_NAME = "main.db"
 
 
@@ -29,6 +32,9 @@ class DatabaseInfo:
     """Name of its log."""
     created_ms: int
     """Milliseconds since the epoch, UTC."""
+    lease_ms: int = 0
+    """How long after the sending of an acknowledged append the leader answers reads on its own, and how long each successor waits.
+    0: every read is confirmed by the log. Never changes."""
     leader: str | None = None
     """Id of the node that leads it now."""
     nodes: tuple[Candidate, ...] = ()
@@ -36,7 +42,14 @@ class DatabaseInfo:
 
 
 def encode_info(info: DatabaseInfo) -> bytes:
-    fields = {"v": FORMAT, "name": info.name, "id": info.identity.hex(), "log": info.log, "created": info.created_ms}
+    fields = {
+        "v": FORMAT,
+        "name": info.name,
+        "id": info.identity.hex(),
+        "log": info.log,
+        "created": info.created_ms,
+        "lease": info.lease_ms,
+    }
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -44,28 +57,36 @@ def decode_info(data: bytes) -> DatabaseInfo:
     """Raises FormatError."""
     try:
         fields = json.loads(data)
-        if fields["v"] != FORMAT:
-            raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
-        return DatabaseInfo(str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"]), int(fields["created"]))
+        if fields["v"] not in (1, FORMAT):
+            raise ValueError(f"version {fields['v']}; this release knows versions up to {FORMAT}")
+        # Nodes of the release that wrote version 1 know of no leases and would not wait for one.
+        lease_ms = int(fields["lease"]) if fields["v"] == FORMAT else 0
+        return DatabaseInfo(str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"]), int(fields["created"]), lease_ms)
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a database's node cannot be read: {error}") from error
 
 
-async def create_database(client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None) -> DatabaseInfo:
+async def create_database(
+    client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None, lease_s: float = LEASE_S
+) -> DatabaseInfo:
     """Make an empty database; nodes begin to host it at once.
 
     Args:
         settings: of its log: quorums, roll size.
+        lease_s: how long the leader answers reads on its own after an append, at most 60 s; each successor waits so long. 0: no lease,
+            every read waits for the log.
 
     Raises:
-        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database.
+        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database, or the lease is out of bounds.
     """
+    if not 0 <= lease_s <= LONGEST_LEASE_S:
+        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
     path = own.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
     if await tree.exists(path) is not None:
         raise _taken(name)
     identity = client.host.entropy.stream("sql.database").randbytes(16)
-    info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000)
+    info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000, round(lease_s * 1000))
     purpose = log_purpose(info)
     logs = (logs or Logs(client)).acting_for(purpose)
     await logs.create(info.log, settings, purpose=purpose)

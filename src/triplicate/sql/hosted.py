@@ -87,7 +87,16 @@ class HostedDatabase:
 
     def _new_life(self) -> tuple[SqlDatabase, Replica]:
         parts, settings, name = self._parts, self._parts.settings, self.info.name
-        database = SqlDatabase(parts.host, name, self.info.identity, self._path, settings, metrics=parts.metrics, setup=parts.setup)
+        database = SqlDatabase(
+            parts.host,
+            name,
+            self.info.identity,
+            self._path,
+            settings,
+            metrics=parts.metrics,
+            setup=parts.setup,
+            lease_s=self.info.lease_ms / 1000,
+        )
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,

@@ -18,6 +18,7 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
 from triplicate.runtime import Host, TaskScope, Timer, Worker, fault_point, shielded
 
+from .core.lease import Lease
 from .core.records import StatementResult
 from .functions import Numbers
 from .kept import transaction_id
@@ -184,10 +185,19 @@ class Leadership:
 
     Args:
         worker: the database's writer thread. writer: its connection, used on that thread only.
+        lease_s: see `core.lease`; 0 for none.
     """
 
     def __init__(
-        self, host: Host, log: LogAppender, worker: Worker, writer: Writer, numbers: Numbers, settings: NodeSettings, name: str
+        self,
+        host: Host,
+        log: LogAppender,
+        worker: Worker,
+        writer: Writer,
+        numbers: Numbers,
+        settings: NodeSettings,
+        name: str,
+        lease_s: float = 0.0,
     ) -> None:
         self._host = host
         self._log = log
@@ -200,6 +210,8 @@ class Leadership:
         self._work: asyncio.Future[None] | None = None
         self._waiting_reads: list[asyncio.Future[None]] = []
         self._pump: asyncio.Future[None] | None = None
+        self._lease = Lease(lease_s)
+        self._renewal_wanted = False
         self._current: Interactive | None = None
         self._over: SqlError | None = None
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
@@ -255,6 +267,23 @@ class Leadership:
         finally:
             timer.cancel()
 
+    async def confirm(self) -> None:
+        """Return when whatever this node saw before the call may be answered: no other node had acknowledged anything by then.
+
+        The order matters. A snapshot is there first and is confirmed afterwards, so a process that is held still in between does not
+        answer from it once the lease has ended.
+
+        Raises:
+            SqlError: 57P01 when it leads no more.
+        """
+        self._check()
+        now = self._host.clock.elapsed()
+        if not self._lease.holds(now):
+            await self.barrier()
+        elif self._lease.renewal_due(now):
+            self._renewal_wanted = True
+            self._wake_pump()
+
     async def barrier(self) -> None:
         """Return when an append that was sent after this call has been acknowledged: proof that this node led meanwhile.
 
@@ -264,9 +293,14 @@ class Leadership:
         self._check()
         proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting_reads.append(proof)
-        if self._pump is not None and not self._pump.done():
-            self._pump.set_result(None)
+        self._wake_pump()
         await proof
+
+    async def noop(self) -> None:
+        """Append what carries nothing. Its acknowledgement extends the lease."""
+        sent_at = self._sending()
+        await self._log.noop()
+        self._acknowledged(sent_at)
 
     # What its parts use.
 
@@ -294,6 +328,19 @@ class Leadership:
     def _wake(self) -> None:
         if self._work is not None and not self._work.done():
             self._work.set_result(None)
+
+    def _wake_pump(self) -> None:
+        if self._pump is not None and not self._pump.done():
+            self._pump.set_result(None)
+
+    def _sending(self) -> float:
+        """The time before an append is handed to the log, which may send it later, and again in another segment."""
+        now = self._host.clock.elapsed()
+        self._lease.sending(now)
+        return now
+
+    def _acknowledged(self, sent_at: float) -> None:
+        self._lease.acknowledged(sent_at)
 
     # Serving.
 
@@ -384,8 +431,11 @@ class Leadership:
         """The one place where a batch becomes durable and then visible.
 
         Raises:
-            SqlError: the log refused the batch before sending it; it is rolled back.
+            SqlError: the log refused the batch before sending it, or a batch without changes is not confirmed; it is rolled back.
         """
+        if not pending.records:
+            await self._answer_unchanged(pending)
+            return
         reads, self._waiting_reads = self._waiting_reads, []
         try:
             end = await self._append(pending)
@@ -408,12 +458,19 @@ class Leadership:
     @fault_point("sql.append")
     async def _append(self, pending: Pending) -> int:
         """Have the log acknowledge a batch; the offset after it."""
-        if pending.records:
-            offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
-            return offsets.stop
-        # Answers that change nothing are reads: they too must come from a node that leads.
-        await self._log.noop()
-        return self.writer.position
+        sent_at = self._sending()
+        offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
+        self._acknowledged(sent_at)
+        return offsets.stop
+
+    async def _answer_unchanged(self, pending: Pending) -> None:
+        """Answers that change nothing are reads: they too must come from a node that leads."""
+        try:
+            await self.confirm()
+        except SqlError:
+            await shielded(self.on_writer(self.writer.rollback))
+            raise
+        await self._commit_locally(pending, self.writer.position)
 
     @fault_point("sql.local_commit")
     async def _commit_locally(self, pending: Pending, end: int) -> None:
@@ -488,14 +545,17 @@ class Leadership:
             raise
 
     async def _confirm_reads(self) -> None:
-        """Send a no-op for reads that wait; those that come while it is on its way share the next, or ride on a batch sent before."""
+        """Send a no-op for reads that wait, or that the lease may go on; reads that come while it is on its way share the next, or ride
+        on a batch sent before.
+        """
         while True:
-            while not self._waiting_reads:
+            while not self._waiting_reads and not self._renewal_wanted:
                 self._pump = asyncio.get_running_loop().create_future()
                 await self._pump
+            self._renewal_wanted = False
             reads, self._waiting_reads = self._waiting_reads, []
             try:
-                await self._log.noop()
+                await self.noop()
             except BaseException:
                 for proof in reads:
                     _fail(proof, self._not_leading())

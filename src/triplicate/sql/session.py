@@ -93,11 +93,12 @@ class SqlSession:
         async with self._call():
             if self._status is TransactionStatus.FAILED:
                 return _allowed_when_failed(sql)
+            leadership = self._home.leadership
             try:
                 prepared = await self._examine(sql)
             except SqlError:
                 if self._transaction is None:
-                    await self._confirm()  # "No such table" is an answer too: a leader that has been replaced must not give it.
+                    await _confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
                 raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
@@ -285,20 +286,21 @@ class SqlSession:
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         if self._transaction is not None and self._leadership is not None:
             return await self._read_on_writer(self._transaction, self._leadership, prepared, parameters)
+        # The leadership that the client came to, whatever becomes of it until the snapshot is there.
+        leadership = self._home.leadership
         if self._status is TransactionStatus.ACTIVE:
             if self._reader is None:
-                await self._confirm()
                 self._reader = await self._home.pool.acquire()
                 self._snapshot = await self._reader.run(self._reader.begin)
+                await _confirm(leadership)
             return await self._read_on(self._reader, prepared, parameters, own=False)
-        await self._confirm()
-        return await self._read_on(await self._home.pool.acquire(), prepared, parameters, own=True)
-
-    async def _confirm(self) -> None:
-        """On the leader, reads see everything that was acknowledged anywhere before they arrived."""
-        leadership = self._home.leadership
-        if leadership is not None:
-            await leadership.barrier()
+        cursor = await self._read_on(await self._home.pool.acquire(), prepared, parameters, own=True)
+        try:
+            await _confirm(leadership)
+        except BaseException:
+            await shielded(cursor.close())
+            raise
+        return cursor
 
     async def _read_on(self, reader: Reader, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
         stop = self._stop
@@ -330,13 +332,13 @@ class SqlSession:
         return stream
 
     async def _read_on_writer(self, held: Interactive, leadership: Leadership, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
-        if not held.confirmed:
-            await leadership.barrier()
-            held.confirmed = True
         writer = leadership.writer
         cursor: apsw.Cursor = await held.run(writer.read, prepared, tuple(parameters))
         fetch: Callable[[int], Awaitable[list[Row]]] = partial(held.run, writer.fetch, cursor)
         rows = await fetch(FIRST_ROWS)
+        if not held.confirmed:
+            await leadership.confirm()
+            held.confirmed = True
         if len(rows) < FIRST_ROWS:
             await held.run(cursor.close, True)
             return RowsCursor(prepared.columns, rows)
@@ -462,6 +464,12 @@ class SqlSession:
         if number is not None and numbers is not None:
             numbers.finish(number, committed=committed)
         self._home.pool.release(reader)
+
+
+async def _confirm(leadership: Leadership | None) -> None:
+    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is there."""
+    if leadership is not None:
+        await leadership.confirm()
 
 
 _WHEN_FAILED = (StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO, StatementKind.EMPTY)

@@ -12,7 +12,7 @@ from triplicate.sql import DatabaseInfo
 
 
 def info(*nodes: Candidate, leader: str | None = "a") -> DatabaseInfo:
-    return DatabaseInfo("shop", b"i" * 16, "database.shop", 0, leader, nodes)
+    return DatabaseInfo("shop", b"i" * 16, "database.shop", 0, leader=leader, nodes=nodes)
 
 
 LEADER = Candidate("a", "127.0.0.1:1", 9, "leader")

@@ -369,6 +369,9 @@ class _SettableClock:
     def monotonic(self) -> float:
         return float(self._clock.monotonic())
 
+    def elapsed(self) -> float:
+        return float(self._clock.elapsed())
+
     def wall_us(self) -> int:
         return self._ahead_us + (int(self._clock.wall_us()) if self._stage.wall_us is None else self._stage.wall_us)
 

@@ -47,8 +47,9 @@ class Cluster:
         self.logs[name] = self.stage.logs()
         return cast("Client", self.logs[name].client)
 
-    async def create(self, name: str = "db") -> None:
-        await create_database(self.client("admin"), name, LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1))
+    async def create(self, name: str = "db", lease_s: float = 0.0) -> None:
+        settings = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
+        await create_database(self.client("admin"), name, settings, lease_s=lease_s)
 
     async def start(self, name: str, settings: NodeSettings = SETTINGS) -> DatabaseNode:
         return await self.start_with(name, replace(settings, node_id=name, directory=str(self.folder / name)))
@@ -157,13 +158,13 @@ async def state_of(work: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
-def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], nodes: int = 1) -> Result:
+def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], nodes: int = 1, lease_s: float = 0.0) -> Result:
     """Run a test's coroutine with a database and some nodes, for at most 20 seconds."""
 
     async def body() -> Result:
         async with asyncio.timeout(20):
             cluster = Cluster(folder)
-            await cluster.create()
+            await cluster.create(lease_s=lease_s)
             for index in range(nodes):
                 await cluster.start(f"n{index + 1}")
             try:

@@ -3,94 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 
-from tests.unit.sql.cluster import SETTINGS, run, state_of
+from tests.unit.sql.cluster import run, state_of
+from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced
-from triplicate.runtime import real_host
 from triplicate.sql import SqlDatabase
 from triplicate.sql.writer import LateChanges, Writer
-
-
-class HeldLog:
-    """A log that acknowledges when it is told to; counts what is sent."""
-
-    epoch = 1
-
-    def __init__(self) -> None:
-        self.next_offset = 0
-        self.held = False
-        self.entries = 0
-        self.noops = 0
-        self._waiting: list[asyncio.Future[None]] = []
-
-    async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range:
-        start, self.next_offset = self.next_offset, self.next_offset + len(values)
-        self.entries += 1
-        await self._acknowledged()
-        return range(start, start + len(values))
-
-    async def noop(self) -> None:
-        self.noops += 1
-        await self._acknowledged()
-
-    async def _acknowledged(self) -> None:
-        if self.held:
-            self._waiting.append(asyncio.get_running_loop().create_future())
-            await self._waiting[-1]
-
-    def release(self, error: Exception | None = None) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
-    def release_first(self) -> None:
-        self._waiting.pop(0).set_result(None)
-
-    async def sent(self, count: int) -> None:
-        """Return when so many appends wait for their acknowledgement."""
-        while len(self._waiting) < count:
-            await asyncio.sleep(0.001)
-
-
-def play(folder: Path, scene: Callable[[SqlDatabase, HeldLog], Coroutine[Any, Any, None]]) -> None:
-    async def body() -> None:
-        async with asyncio.timeout(20):
-            log = HeldLog()
-            database = SqlDatabase(real_host("test", seed=1), "db", b"i" * 16, str(folder / "main.db"), SETTINGS)
-            await database.open()
-            await database.follow()
-            leading = asyncio.get_running_loop().create_task(database._lead(log), name="leading")
-            while not database.is_leader:
-                await asyncio.sleep(0.001)
-            session = await database.session()
-            await run(session, "create table t(a)")
-            await run(session, "insert into t values(1)")
-            await session.close()
-            try:
-                await scene(database, log)
-            finally:
-                leading.cancel()
-                await asyncio.wait([leading])
-                await database.close()
-
-    asyncio.run(body())
-
-
-def visible(database: SqlDatabase) -> list[Any]:
-    """What any other connection to the file sees now."""
-    connection = apsw.Connection(database.path)
-    rows = connection.execute("select a from t order by a").fetchall()
-    connection.close()
-    return [row[0] for row in rows]
 
 
 def test_nothing_is_visible_before_the_log_has_acknowledged_it(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from triplicate.sim.plays.database_work import (
     waste_tickets,
 )
 from triplicate.sim.stage import Stage
-from triplicate.sql import create_database, database_file
+from triplicate.sql import LEASE_S, create_database, database_file
 
 CREATOR = "creator"
 FINAL_PATIENCE_S = 10.0
@@ -95,7 +95,8 @@ class DatabasePlay(Play):
 
     async def _create(self, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
-        await create_database(client, DATABASE, settings)
+        lease_s = self.stage.chance("lease").choice((0.0, LEASE_S))
+        await create_database(client, DATABASE, settings, lease_s=lease_s)
 
     async def _insist(self, name: str, chance: random.Random, work: Work, server: DatabaseServer | None = None) -> None:
         """Do some work, at a leader unless a node is named, as often as it takes."""

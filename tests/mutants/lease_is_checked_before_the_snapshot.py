@@ -1,0 +1,27 @@
+"""A read looks at the lease, and then takes the snapshot that it answers from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.sql import session
+from triplicate.sql.interface import Cursor, Prepared, Value
+from triplicate.sql.leadership import Leadership
+
+TESTS = [
+    "tests/unit/sql/test_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    original, confirm = session.SqlSession._read, session._confirm
+
+    async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        await confirm(self._home.leadership)
+        return await original(self, prepared, parameters)
+
+    async def confirmed_before(leadership: Leadership | None) -> None:
+        return
+
+    patch(session.SqlSession, "_read", read)
+    patch(session, "_confirm", confirmed_before)
