@@ -80,6 +80,27 @@ class NodeSettings:
         low=0,
         high=1_000_000_000,
     )
+    read_idle_s: float = setting(
+        60.0,
+        "A transaction that only reads, or an open result, whose client says nothing for so long is ended.",
+        unit="seconds",
+        low=0.05,
+        high=86_400,
+    )
+    snapshot_limit_s: float = setting(
+        3600.0,
+        "A statement that reads, or a transaction's snapshot, that is older is ended.",
+        unit="seconds",
+        low=0.05,
+        high=604_800,
+    )
+    wal_limit_bytes: int = setting(
+        256 * MIB,
+        "When the changes that wait to be moved into a database's file take more, the oldest snapshot is ended.",
+        unit="bytes",
+        low=64 * 1024,
+        high=1024 * 1024 * MIB,
+    )
     apply_entries: int = setting(64, "Log entries that a follower applies in one local commit.", unit="entries", low=1, high=10_000)
     apply_size_bytes: int = setting(
         4 * MIB, "A follower commits when entries of this size are applied.", unit="bytes", low=1024, high=1024 * MIB

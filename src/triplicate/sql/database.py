@@ -18,9 +18,10 @@ from .core.lease import wait_s
 from .functions import Numbers
 from .kept import RequestLimits
 from .leadership import Leadership, LogAppender
-from .readers import ReaderPool
+from .readers import ReaderPool, ReadLimits
 from .session import SqlSession
 from .store import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
+from .wal import OLD_SNAPSHOT_S, Wal
 from .writer import Writer
 
 
@@ -59,6 +60,7 @@ class SqlDatabase:
         self._sessions: dict[int, SqlSession] = {}
         self._session_count = 0
         self._closed = False
+        self._wal = Wal(settings.wal_limit_bytes)
         self._lease_s = lease_s
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
@@ -74,6 +76,8 @@ class SqlDatabase:
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
         self._gauges = _Gauges(metrics, name) if metrics is not None else None
+        if metrics is not None:
+            self._add_gauges(metrics)
 
     # What clients see.
 
@@ -131,9 +135,13 @@ class SqlDatabase:
             self._host,
             self._name,
             self._path,
-            limit=self.settings.reader_connections,
-            threads=self.settings.reader_threads,
-            wait_s=self.settings.reader_wait_s,
+            ReadLimits(
+                self.settings.reader_connections,
+                self.settings.reader_threads,
+                self.settings.reader_wait_s,
+                self.settings.read_idle_s,
+                self.settings.snapshot_limit_s,
+            ),
             setup=self._setup,
         )
         if self._suspicion is None:
@@ -195,7 +203,7 @@ class SqlDatabase:
     def _start_following(self) -> StoreState:
         def start() -> StoreState:
             self._close_connection()
-            self._connection = open_follower(self._path, self._setup)
+            self._connection = open_follower(self._path, self._wal.setup(self._setup))
             self._applier = Applier(self._connection)
             return read_state(self._connection)
 
@@ -273,7 +281,7 @@ class SqlDatabase:
         return Writer(
             self._path,
             numbers,
-            self._setup,
+            self._wal.setup(self._setup),
             now=clock.monotonic,
             limit_s=settings.transaction_limit_s,
             wall_us=clock.wall_us,
@@ -287,6 +295,14 @@ class SqlDatabase:
         self.position, self.schema_version = to if isinstance(to, tuple) else (to.position, to.schema_version)
         if self._gauges is not None:
             self._gauges.position(self.position)
+        if self._wal.held_back and self._pool is not None:
+            self._pool.end_oldest(OLD_SNAPSHOT_S, self._wal.size_bytes)
+
+    def _add_gauges(self, metrics: Metrics) -> None:
+        wal = metrics.gauge("triplicate_database_wal_bytes", "Changes that wait to be moved into the database's file.", ("database",))
+        wal.labels(self._name).set_function(lambda: self._wal.size_bytes)
+        oldest = metrics.gauge("triplicate_database_oldest_snapshot_seconds", "Age of the oldest snapshot that is read.", ("database",))
+        oldest.labels(self._name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
 
     def _lead_changed(self, *, leads: bool) -> None:
         if self._gauges is not None:

@@ -60,6 +60,11 @@ class Interactive:
         """True when it has ended, by whatever."""
         return self.command.done()
 
+    @property
+    def expired(self) -> SqlError | None:
+        """Why it was ended by a limit, or None."""
+        return self._expired
+
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run one of the writer's methods inside the transaction.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.runtime import Host, Worker, deadline_after, shielded, timeout_at
+from triplicate.runtime import Host, Timer, Worker, deadline_after, shielded, timeout_at
 
 from .core.columns import Value
 from .functions import Numbers, TransactionContext
@@ -23,6 +24,8 @@ from .writer import StopFlag, TransactionLost
 
 _PROGRESS_STEPS = 5000
 _EXAMINED_STATEMENTS = 2000
+_LOOK = 0.25
+"""How often limits are looked at, as a part of the shortest."""
 FIRST_ROWS = 200
 """Rows fetched together with the start of a statement, which saves most statements a second hop to the thread."""
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
@@ -54,7 +57,7 @@ class Reader:
     """One read-only connection. All methods but `run` block and are run on its worker."""
 
     def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
-        self._worker = worker
+        self.worker = worker
         self._path = path
         self._setup = setup
         self._connection: apsw.Connection | None = None
@@ -72,7 +75,7 @@ class Reader:
         """
         if self.closed:
             raise _closing()
-        return await finish_or_stop(self._worker.run(function, *arguments), stop or StopFlag())
+        return await finish_or_stop(self.worker.run(function, *arguments), stop or StopFlag())
 
     def connection(self) -> apsw.Connection:
         if self._connection is None:
@@ -134,14 +137,16 @@ class Reader:
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self.connection(), table)
 
-    async def shut(self) -> None:
-        """Close the connection when what runs on it has ended."""
-        await self._worker.run(self._close)
+    def shut(self) -> asyncio.Future[None]:
+        """Close the connection, with whatever is open on it, when what runs on it has ended; the next use opens another."""
+        closing = self.worker.run(self._close)
+        assert isinstance(closing, asyncio.Future), "a worker answers with a future"
+        return closing
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close(True)
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close(True)
 
     def _failure(self, error: Exception, sql: str | None) -> SqlError:
         if isinstance(error, apsw.InterruptError):
@@ -162,74 +167,286 @@ def _take(cursor: apsw.Cursor, max_rows: int) -> list[Row]:
     return rows
 
 
-class ReaderPool:
-    """Hands out readers, first come first served.
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """Bounds of one database's reading connections; see the settings of a node."""
 
-    Args:
-        limit: connections at most. threads: workers they share. wait_s: how long to wait for one.
+    connections: int
+    threads: int
+    wait_s: float
+    idle_s: float = 60.0
+    snapshot_s: float = 3600.0
+
+
+class Hold:
+    """A reader in one session's hands: for one statement, for a transaction's snapshot, or while a result is open.
+
+    It ends with `release`, or when a limit is reached: then a statement that runs is interrupted, the snapshot is let go, and every
+    further `run` raises the error that says why.
     """
 
-    def __init__(
-        self, host: Host, name: str, path: str, *, limit: int, threads: int, wait_s: float, setup: ConnectionSetup | None = None
-    ) -> None:
+    def __init__(self, pool: ReaderPool, reader: Reader, now: float, *, snapshot: bool) -> None:
+        self._pool = pool
+        self.reader = reader
+        self.begun_s = now
+        self.snapshot = snapshot
+        """Whether it counts among the transactions, which leave some readers to single statements."""
+        self.idle_since: float | None = None
+        """Since when nothing has run on it; None while something does."""
+        self._stop: StopFlag | None = None
+        self._given_back = False
+        self.ended: SqlError | None = None
+        """Why it was taken away, or None."""
+
+    async def run(self, function: Callable[..., Any], *arguments: Any, stop: StopFlag | None = None) -> Any:
+        """Run one of the reader's methods, see `Reader.run`.
+
+        Raises:
+            SqlError: 25P03, 25P04, 53200: a limit was reached.
+        """
+        if self.ended is not None:
+            raise self.ended
+        self._stop, self.idle_since = stop or StopFlag(), None
+        try:
+            return await self.reader.run(function, *arguments, stop=self._stop)
+        finally:
+            self._stop, self.idle_since = None, self._pool.now()
+            if self.ended is not None:
+                self._let_go()
+
+    def expire(self, reason: SqlError) -> None:
+        """Take the reader away from its session."""
+        if self.ended is not None or self._given_back:
+            return
+        self.ended = reason
+        if self._stop is None:
+            self._let_go()
+        elif self._stop.reason is None:
+            self._stop.reason = reason
+
+    def _let_go(self) -> None:
+        if not self._given_back:
+            self._given_back = True
+            self._finish_number(committed=False)
+            self._pool.recover(self)
+
+    async def close_cursor(self, cursor: apsw.Cursor) -> None:
+        """Close an open statement, unless all of them were closed with the hold."""
+        if self.ended is None and not self.reader.closed:
+            await shielded(self.run(cursor.close, True))
+
+    async def release(self, *, committed: bool) -> None:
+        """Let the snapshot go and give the reader back. Idempotent.
+
+        Args:
+            committed: whether the transaction, whose number may have been asked for, ended well.
+        """
+        if self._given_back:
+            return
+        if self.snapshot and not self.reader.closed:
+            await shielded(self.run(self.reader.end))
+        self.give_back(committed=committed)
+
+    def give_back(self, *, committed: bool) -> None:
+        """As `release`, where there is no snapshot and no open statement."""
+        if not self._given_back:
+            self._given_back = True
+            self._finish_number(committed=committed)
+            self._pool.give_back(self)
+
+    def _finish_number(self, *, committed: bool) -> None:
+        number, numbers = self.reader.context.number, self.reader.context.numbers
+        if number is not None and numbers is not None:
+            numbers.finish(number, committed=committed)
+        self.reader.context.number = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    snapshot: bool
+    granted: asyncio.Future[Hold]
+
+
+class ReaderPool:
+    """Hands out readers, first come first served, and takes them back from those who keep them for too long.
+
+    A quarter of the readers is for single statements, which end by themselves: transactions, whose snapshots last for as long as their
+    clients please, cannot have them. Who has waited for half of the longest wait gets the reader that has been idle for longest, so no
+    client keeps others from reading by doing nothing.
+    """
+
+    def __init__(self, host: Host, name: str, path: str, limits: ReadLimits, setup: ConnectionSetup | None = None) -> None:
+        self._host = host
         self._clock = host.clock
-        self._workers = [host.new_worker(f"sql-{name}-reader-{index}") for index in range(threads)]
+        self._workers = [host.new_worker(f"sql-{name}-reader-{index}") for index in range(limits.threads)]
         self._path = path
         self._setup = setup
-        self._limit = limit
-        self._wait_s = wait_s
+        self._limits = limits
+        self._for_snapshots = limits.connections - limits.connections // 4
         self._free: list[Reader] = []
         self._all: list[Reader] = []
-        self._waiting: deque[asyncio.Future[Reader]] = deque()
+        self._holds: set[Hold] = set()
+        self._waiting: deque[_Waiting] = deque()
+        self._look_timer: Timer | None = None
         self._examined: OrderedDict[str, Prepared] = OrderedDict()
         self._examined_version = -1
-        self._examiner = Reader(self._workers[0], path, setup)
+        # Every statement, of writers too, is examined first. So that must not wait behind a long statement on another's thread.
+        self._examiner_worker = host.new_worker(f"sql-{name}-examiner")
+        self._examiner = Reader(self._examiner_worker, path, setup)
         self._closed = False
         self.numbers: Numbers | None = None
         """Of the leadership this node has, for the functions on the readers."""
 
-    async def acquire(self) -> Reader:
-        """A reader of one's own until `release`.
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    @property
+    def oldest_snapshot_s(self) -> float:
+        """Age of the oldest snapshot or statement, in seconds; 0 when there is none."""
+        return max((self.now() - hold.begun_s for hold in self._holds), default=0.0)
+
+    async def acquire(self, *, snapshot: bool = False) -> Hold:
+        """A reader of one's own until `Hold.release`.
+
+        Args:
+            snapshot: for a transaction, and not for a single statement.
 
         Raises:
             SqlError: 53300 when none becomes free in time; 57P01, the database has been closed.
         """
         self._check_open()
-        if self._free:
-            reader = self._free.pop()
-        elif len(self._all) < self._limit:
-            reader = Reader(self._workers[len(self._all) % len(self._workers)], self._path, self._setup)
-            self._all.append(reader)
-        else:
-            reader = await self._wait()
+        if self._has_free(snapshot=snapshot):
+            return self._hand_out(snapshot=snapshot)
+        return await self._wait(_Waiting(snapshot, asyncio.get_running_loop().create_future()))
+
+    def _has_free(self, *, snapshot: bool) -> bool:
+        if snapshot and sum(hold.snapshot for hold in self._holds) >= self._for_snapshots:
+            return False
+        return bool(self._free) or len(self._all) < self._limits.connections
+
+    def _hand_out(self, *, snapshot: bool) -> Hold:
+        reader = self._pick()
         reader.context.numbers = self.numbers
         reader.context.number = None
+        hold = Hold(self, reader, self.now(), snapshot=snapshot)
+        self._holds.add(hold)
+        if self._look_timer is None:
+            self._watch()
+        return hold
+
+    def _pick(self) -> Reader:
+        """A reader whose thread serves the fewest others now, so that a long statement stands in nobody's way while a thread is free."""
+        busy = Counter(id(hold.reader.worker) for hold in self._holds)
+        worker = min(self._workers, key=lambda one: busy[id(one)])
+        quietest = min(self._free, key=lambda reader: busy[id(reader.worker)], default=None)
+        if quietest is not None and (busy[id(quietest.worker)] == busy[id(worker)] or len(self._all) >= self._limits.connections):
+            self._free.remove(quietest)
+            return quietest
+        reader = Reader(worker, self._path, self._setup)
+        self._all.append(reader)
         return reader
 
-    async def _wait(self) -> Reader:
-        waiting: asyncio.Future[Reader] = asyncio.get_running_loop().create_future()
+    async def _wait(self, waiting: _Waiting) -> Hold:
         self._waiting.append(waiting)
+        wait_s = self._limits.wait_s
+        timer = self._clock.call_at(self.now() + wait_s / 2, self._end_longest_idle, wait_s / 2)
         try:
-            async with timeout_at(deadline_after(self._clock, self._wait_s)):
-                return await waiting
+            async with timeout_at(deadline_after(self._clock, wait_s)):
+                return await waiting.granted
         except TimeoutError:
-            raise SqlError("53300", f"all {self._limit} reading connections of this database are in use") from None
+            raise SqlError(
+                "53300",
+                f"all {self._limits.connections} reading connections of this database are in use",
+                detail=f"{self._for_snapshots} of them may be used by transactions, the others by single statements.",
+            ) from None
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
-                self.release(waiting.result())
+            if waiting.granted.done() and not waiting.granted.cancelled() and waiting.granted.exception() is None:
+                waiting.granted.result().give_back(committed=False)
             raise
         finally:
+            timer.cancel()
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
 
-    def release(self, reader: Reader) -> None:
-        """Give back a reader that holds no snapshot and no open statement."""
-        while self._waiting:
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(reader)
-                return
-        self._free.append(reader)
+    def give_back(self, hold: Hold) -> None:
+        """For `Hold`: its reader holds no snapshot and no open statement."""
+        self._holds.discard(hold)
+        self._free.append(hold.reader)
+        for waiting in list(self._waiting):
+            if waiting.granted.done():
+                self._waiting.remove(waiting)
+            elif self._has_free(snapshot=waiting.snapshot):
+                self._waiting.remove(waiting)
+                waiting.granted.set_result(self._hand_out(snapshot=waiting.snapshot))
+
+    def recover(self, hold: Hold) -> None:
+        """For `Hold`: close whatever is open on its reader, then give it to others."""
+        if hold.reader.closed:
+            self._holds.discard(hold)
+            return
+
+        def closed(closing: asyncio.Future[None]) -> None:
+            error = closing.exception()
+            if error is not None:  # Its connection is not used again in any case.
+                self._host.trace("sql.reader_not_closed", error=repr(error))
+            self.give_back(hold)
+
+        hold.reader.shut().add_done_callback(closed)
+
+    # Limits.
+
+    def _watch(self) -> None:
+        shortest_s = min(self._limits.idle_s, self._limits.snapshot_s)
+        self._look_timer = self._clock.call_at(self.now() + shortest_s * _LOOK, self._look)
+
+    def _look(self) -> None:
+        """Take back what is idle, or has been used, for too long."""
+        self._look_timer = None
+        now, limits = self.now(), self._limits
+        for hold in list(self._holds):
+            if now - hold.begun_s >= limits.snapshot_s:
+                hold.expire(
+                    SqlError(
+                        "25P04",
+                        f"the statement or snapshot was older than {limits.snapshot_s:g} s",
+                        hint="Read in shorter transactions, or raise node.snapshot_limit_s.",
+                    )
+                )
+            elif hold.idle_since is not None and now - hold.idle_since >= limits.idle_s:
+                hold.expire(
+                    SqlError(
+                        "25P03",
+                        f"the transaction held a snapshot and said nothing for {limits.idle_s:g} s",
+                        hint="End transactions that only read, too; autocommit ends each statement by itself.",
+                    )
+                )
+        if self._holds and not self._closed:
+            self._watch()
+
+    def _end_longest_idle(self, idle_s: float) -> None:
+        """Somebody has waited for so long: what was idle for all of that time goes."""
+        idle = [hold for hold in self._holds if hold.idle_since is not None and self.now() - hold.idle_since >= idle_s]
+        if idle:
+            min(idle, key=lambda hold: hold.idle_since or 0.0).expire(
+                SqlError(
+                    "25P03",
+                    f"the transaction held a snapshot and said nothing for {idle_s:g} s while others waited for a reading connection",
+                    hint="End transactions that only read, too; autocommit ends each statement by itself.",
+                )
+            )
+
+    def end_oldest(self, older_than_s: float, wal_bytes: int) -> bool:
+        """End the oldest snapshot or statement, since it keeps the write-ahead log from being emptied; False when all are younger."""
+        old = [hold for hold in self._holds if hold.ended is None and self.now() - hold.begun_s >= older_than_s]
+        if old:
+            min(old, key=lambda hold: hold.begun_s).expire(
+                SqlError(
+                    "25P04",
+                    f"the snapshot kept {wal_bytes} bytes of changes from being moved into the database's file",
+                    hint="Read in shorter transactions, or raise node.wal_limit_bytes.",
+                )
+            )
+        return bool(old)
 
     async def examine(self, sql: str, schema_version: int) -> Prepared:
         """What the gate says about a statement, remembered while the schema stays.
@@ -245,7 +462,7 @@ class ReaderPool:
         if found is not None:
             self._examined.move_to_end(sql)
             return found
-        prepared: Prepared = await self._workers[0].run(self._examiner.examine, sql)
+        prepared: Prepared = await self._examiner_worker.run(self._examiner.examine, sql)
         if schema_version == self._examined_version:
             self._examined[sql] = prepared
             if len(self._examined) > _EXAMINED_STATEMENTS:
@@ -259,7 +476,7 @@ class ReaderPool:
             SqlError: 57P01, the database has been closed.
         """
         self._check_open()
-        return await self._workers[0].run(self._examiner.columns_of, table)
+        return await self._examiner_worker.run(self._examiner.columns_of, table)
 
     def _check_open(self) -> None:
         # The examiner opens its connection when it is first asked: after the end that would leave one behind.
@@ -271,13 +488,15 @@ class ReaderPool:
         if self._closed:
             return
         self._closed = True
+        if self._look_timer is not None:
+            self._look_timer.cancel()
         for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_exception(_closing())
+            if not waiting.granted.done():
+                waiting.granted.set_exception(_closing())
         readers = [*self._all, self._examiner]
         for reader in readers:
             reader.closed, reader.stop.reason = True, _closing()
         for reader in readers:
             await reader.shut()
-        for worker in self._workers:
+        for worker in (*self._workers, self._examiner_worker):
             await worker.close()

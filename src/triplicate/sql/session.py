@@ -21,7 +21,7 @@ from .gate import control_statement, savepoint_name
 from .interface import Cursor, Prepared, Row, StatementKind, TransactionStatus, Value
 from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
-from .readers import FIRST_ROWS, Reader, ReaderPool
+from .readers import FIRST_ROWS, Hold, ReaderPool
 from .writer import Request, StopFlag
 
 _DRAINED_ROWS = 100_000
@@ -66,7 +66,7 @@ class SqlSession:
         self._status = TransactionStatus.IDLE
         self._doomed = False
         """Failed in a way that only ROLLBACK of the whole transaction mends."""
-        self._reader: Reader | None = None
+        self._hold: Hold | None = None
         self._snapshot: int | None = None
         self._transaction: Interactive | None = None
         self._leadership: Leadership | None = None
@@ -93,6 +93,9 @@ class SqlSession:
         async with self._call():
             if self._status is TransactionStatus.FAILED:
                 return _allowed_when_failed(sql)
+            ended = self._ended_by_limit()
+            if ended is not None:
+                return _allowed_when_failed(sql, ended)
             leadership = self._home.leadership
             try:
                 prepared = await self._examine(sql)
@@ -145,8 +148,8 @@ class SqlSession:
             found: list[tuple[str, str]] | None
             if self._transaction is not None and self._leadership is not None and not self._transaction.over:
                 found = await self._transaction.run(self._leadership.writer.columns_of, table)
-            elif self._reader is not None:
-                found = await self._reader.run(self._reader.columns_of, table)
+            elif self._hold is not None:
+                found = await self._hold.run(self._hold.reader.columns_of, table)
             else:
                 found = await self._home.pool.columns_of(table)
             return found
@@ -214,12 +217,18 @@ class SqlSession:
 
     # Statements.
 
+    def _ended_by_limit(self) -> SqlError | None:
+        """Why the open transaction has been ended from our side, if it has been and its client does not know."""
+        if self._transaction is not None:
+            return self._transaction.expired
+        return self._hold.ended if self._hold is not None else None
+
     async def _examine(self, sql: str) -> Prepared:
         if self._transaction is not None and self._leadership is not None:
             prepared: Prepared = await self._transaction.run(self._leadership.writer.gate.examine, sql)
             return prepared
-        if self._reader is not None:
-            snapshot: Prepared = await self._reader.run(self._reader.examine, sql)
+        if self._hold is not None:
+            snapshot: Prepared = await self._hold.run(self._hold.reader.examine, sql)
             return snapshot
         return await self._home.pool.examine(sql, self._home.schema_version)
 
@@ -263,7 +272,9 @@ class SqlSession:
         if self._transaction is not None and self._leadership is not None:
             return self._transaction, self._leadership
         leadership = self._require_leader(tag)
-        number = self._reader.context.number if self._reader is not None else None
+        if self._hold is not None and self._hold.ended is not None:
+            raise self._hold.ended
+        number = self._hold.reader.context.number if self._hold is not None else None
         self._interrupted = asyncio.get_running_loop().create_future()
         try:
             self._transaction = await leadership.claim(self._snapshot, number, self._interrupted)
@@ -274,9 +285,10 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
         self._leadership = leadership
-        if self._reader is not None:
-            self._reader.context.number = None
-            await self._release_reader(committed=False)
+        if self._hold is not None:
+            if self._hold.ended is None:
+                self._hold.reader.context.number = None
+            await self._release_hold(committed=False)
         for name in self._savepoints:
             await self._transaction.run(leadership.writer.savepoint, name)
         if self._request_id:
@@ -289,11 +301,11 @@ class SqlSession:
         # The leadership that the client came to, whatever becomes of it until the snapshot is there.
         leadership = self._home.leadership
         if self._status is TransactionStatus.ACTIVE:
-            if self._reader is None:
-                self._reader = await self._home.pool.acquire()
-                self._snapshot = await self._reader.run(self._reader.begin)
+            if self._hold is None:
+                self._hold = await self._home.pool.acquire(snapshot=True)
+                self._snapshot = await self._hold.run(self._hold.reader.begin)
                 await _confirm(leadership)
-            return await self._read_on(self._reader, prepared, parameters, own=False)
+            return await self._read_on(self._hold, prepared, parameters, own=False)
         cursor = await self._read_on(await self._home.pool.acquire(), prepared, parameters, own=True)
         try:
             await _confirm(leadership)
@@ -302,30 +314,29 @@ class SqlSession:
             raise
         return cursor
 
-    async def _read_on(self, reader: Reader, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
+    async def _read_on(self, hold: Hold, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
         stop = self._stop
         try:
-            cursor, rows = await reader.run(reader.start, prepared, tuple(parameters), stop, stop=stop)
+            cursor, rows = await hold.run(hold.reader.start, prepared, tuple(parameters), stop, stop=stop)
         except BaseException:
             if own:
-                self._give_back(reader, committed=False)
+                hold.give_back(committed=False)
             raise
         if cursor is None:
             if own:
-                self._give_back(reader, committed=True)
+                hold.give_back(committed=True)
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
             async with self._call():
-                fetched: list[Row] = await reader.run(reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
+                fetched: list[Row] = await hold.run(hold.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
                 return fetched
 
         async def finish() -> None:
             self._streams.remove(stream)
-            if not reader.closed:
-                await shielded(reader.run(cursor.close, True))
+            await hold.close_cursor(cursor)
             if own:
-                self._give_back(reader, committed=True)
+                hold.give_back(committed=True)
 
         stream = StreamCursor(prepared.columns, rows, more, finish)
         self._streams.append(stream)
@@ -432,7 +443,7 @@ class SqlSession:
         if held is not None and not held.over:
             await self._roll_back(held)
         await self._close_streams()
-        await self._release_reader(committed=committed)
+        await self._release_hold(committed=committed)
         self._savepoints = []
         self._results = []
         self._repeated = None
@@ -451,19 +462,11 @@ class SqlSession:
         for stream in list(self._streams):
             await stream.close()
 
-    async def _release_reader(self, *, committed: bool) -> None:
-        reader, self._reader = self._reader, None
+    async def _release_hold(self, *, committed: bool) -> None:
+        hold, self._hold = self._hold, None
         self._snapshot = None
-        if reader is not None:
-            if not reader.closed:
-                await shielded(reader.run(reader.end))
-            self._give_back(reader, committed=committed)
-
-    def _give_back(self, reader: Reader, *, committed: bool) -> None:
-        number, numbers = reader.context.number, reader.context.numbers
-        if number is not None and numbers is not None:
-            numbers.finish(number, committed=committed)
-        self._home.pool.release(reader)
+        if hold is not None:
+            await hold.release(committed=committed)
 
 
 async def _confirm(leadership: Leadership | None) -> None:
@@ -479,16 +482,16 @@ def _failed_transaction() -> SqlError:
     return SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 
 
-def _allowed_when_failed(sql: str) -> Prepared:
+def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
     """In a failed transaction nothing is looked at but its end.
 
     Raises:
-        SqlError: 25P02.
+        SqlError: 25P02, or the reason.
     """
     statements: list[Any] = scan.split(sql)
     if not statements:
         return Prepared("", StatementKind.EMPTY, (), (), "")
     control = control_statement(statements[0], scan.first_words(statements[0]))
     if control is None or control.kind not in _WHEN_FAILED:
-        raise _failed_transaction()
+        raise reason or _failed_transaction()
     return control

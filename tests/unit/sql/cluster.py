@@ -15,7 +15,7 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
 from triplicate.metadata import Fault, MemoryTree, RenewingTree, Tree
-from triplicate.sql import DatabaseNode, SqlDatabase, create_database
+from triplicate.sql import LEASE_S, DatabaseNode, SqlDatabase, create_database
 from triplicate.sql.interface import Row, Value
 from triplicate.sql.session import SqlSession
 from triplicate.sql.store import ConnectionSetup
@@ -47,7 +47,7 @@ class Cluster:
         self.logs[name] = self.stage.logs()
         return cast("Client", self.logs[name].client)
 
-    async def create(self, name: str = "db", lease_s: float = 0.0) -> None:
+    async def create(self, name: str = "db", lease_s: float = LEASE_S) -> None:
         settings = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
         await create_database(self.client("admin"), name, settings, lease_s=lease_s)
 
@@ -158,7 +158,7 @@ async def state_of(work: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
-def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], nodes: int = 1, lease_s: float = 0.0) -> Result:
+def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], nodes: int = 1, lease_s: float = LEASE_S) -> Result:
     """Run a test's coroutine with a database and some nodes, for at most 20 seconds."""
 
     async def body() -> Result:

@@ -99,7 +99,7 @@ def test_a_deposed_leader_serves_no_read(tmp_path: Path) -> None:
         assert await state_of(run(session, "select count(*) from t")) == "57P01"
         await thief.close()
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, lease_s=0)
 
 
 def test_an_unknown_outcome_is_told_with_the_id_and_decided_by_recovery(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.runtime import real_host
-from triplicate.sql.readers import ReaderPool
+from triplicate.sql.readers import ReaderPool, ReadLimits
 
 
 def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: P
         return sum(found.filename.startswith(str(tmp_path)) for found in apsw.connections())
 
     async def body() -> None:
-        pool = ReaderPool(real_host("test"), "db", path, limit=2, threads=1, wait_s=1.0)
+        pool = ReaderPool(real_host("test"), "db", path, ReadLimits(2, 1, 1.0))
         assert (await pool.examine("select a from t", 1)).tag == "SELECT"
         columns = await pool.columns_of("t")
         assert columns is not None
