@@ -290,6 +290,7 @@ def schema_change(chance: random.Random, connection: apsw.Connection) -> str:
             f"create trigger g{number} after insert on {table} begin delete from {table} where rowid % 5 = 0; end",
             f"pragma user_version = {number}",
             "analyze",
+            "analyze a",
             "reindex",
         ]
     )

@@ -97,6 +97,7 @@ class Gate:
         self._kind = StatementKind.READ
         self._refusal: SqlError | None = None
         self._action = 0
+        self._analyzes = False
         connection.authorizer = self._authorize
 
     @contextmanager
@@ -146,6 +147,7 @@ class Gate:
             return False
 
         self._mode, self._kind, self._refusal, self._action = Mode.EXAMINE, StatementKind.READ, None, 0
+        self._analyzes = words[0] == "ANALYZE"
         cursor = self._connection.cursor()
         cursor.exec_trace = before_first_step
         try:
@@ -224,10 +226,12 @@ class Gate:
         if mode is Mode.EXAMINE and self._kind is StatementKind.READ and not table.lower().startswith("sqlite_"):
             self._kind, self._action = StatementKind.WRITE, action
         elif table.lower().startswith("sqlite_"):
-            # A schema change writes the catalogue as its first action, so it is known as one only a moment later.
+            # A schema change writes the catalogue as its first action, and ANALYZE of one table deletes its old statistics; they are known
+            # for what they are only a moment later.
             if mode is Mode.CHANGE or self._kind is StatementKind.WRITE:
                 return self._deny("42501", f"table {table} belongs to SQLite and cannot be changed directly")
-            if mode is Mode.EXAMINE and self._kind is StatementKind.READ and table.lower() not in _CATALOGUE:
+            known = table.lower() in _CATALOGUE or (self._analyzes and table.lower().startswith("sqlite_stat"))
+            if mode is Mode.EXAMINE and self._kind is StatementKind.READ and not known:
                 return self._deny("42501", f"table {table} belongs to SQLite and cannot be changed directly")
         elif database not in (None, "main"):
             return self._deny("0A000", f"only the main database can be changed, not {database}")

@@ -276,3 +276,17 @@ def test_results_and_ids_are_kept_on_followers_too(pair: Pair) -> None:
     kept = pair.follower.execute("select request_id, transaction_id from triplicate_requests").fetchall()
     assert kept == [("once", (1 << 40) + 3)]
     same(pair)
+
+
+def test_statistics_of_one_table_are_made_again_on_every_copy(pair: Pair) -> None:
+    send(pair, COUNTED, "create table t(id integer primary key, v)", "create index t_v on t(v)", "insert into t(v) values(1), (2)")
+    statistics = "select stat from sqlite_stat1 where tbl = 't'"
+    for number, sql in enumerate(("analyze t", "analyze main.t", "analyze t_v", "analyze", "analyze t")):
+        send(pair, f"insert into t(v) values({number + 3})")
+        send(pair, sql)
+        rows = [(f"{number + 3} 1",)]
+        assert pair.reader.execute(statistics).fetchall() == pair.follower.execute(statistics).fetchall() == rows
+        same(pair)
+    for sql in ("delete from sqlite_stat1", "update sqlite_stat1 set stat = '1'", "delete from sqlite_sequence"):
+        with pytest.raises(SqlError, match="belongs to SQLite"):
+            pair.gate.examine(sql)
