@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from triplicate.client.answers import broken, overloaded, timed_out, unavailable
+from triplicate.client.answers import EXPLICIT_NEGATIVES, broken, overloaded, timed_out, unavailable
 from triplicate.client.authentication import Authenticator, Handshake
 from triplicate.client.exchange import Answer, Callback, Exchange, Gathered, Pending, V2Exchange, V3Exchange, describe
 from triplicate.client.turn import Turn
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError, ProtocolError, TriplicateError
-from triplicate.metadata import BookieDirectory
-from triplicate.runtime import Backoff, Host, TaskScope, Timer, timeout_at
+from triplicate.metadata import BookieDirectory, Location
+from triplicate.runtime import Backoff, Host, TaskScope, Timer, sleep, timeout_at
 from triplicate.wire import (
     BOOKIE_FRAME_BYTES,
     AddResponse,
@@ -37,6 +37,9 @@ SWEEPS_PER_TIMEOUT = 10
 OWED_TIMEOUTS = 6
 """A connection on which a read is still not answered after so many time-outs is given up."""
 WRITE_BUFFER_BYTES = 1 << 24
+CONFIRM_FIRST_S = 0.25
+CONFIRM_LONGEST_S = 10.0
+"""Bounds of the pauses between the questions whether a bookie still belongs where it was last known to listen."""
 ANSWER_ENVELOPE_BYTES = 1024
 """What may stand around an entry in an answer beyond what stood around it in its add."""
 MOST_REQUESTS = 1 << 16
@@ -197,6 +200,8 @@ class BookieChannel(asyncio.Protocol):
         self._handshake: Handshake | None = None
         self._room_waiters: dict[int, AddSink] = {}
         self._transport: asyncio.Transport | None = None
+        self._unconfirmed: asyncio.Task[None] | None = None
+        """Runs while the connection stands at the address last known, and nothing yet says that the bookie belongs there."""
         self._connecting = False
         self._closed = False
         self._turn = turn
@@ -326,19 +331,19 @@ class BookieChannel(asyncio.Protocol):
     async def _connect(self) -> None:
         deadline = self.now() + self._settings.connect_timeout_s
         transport: asyncio.Transport | None = None
+        location: Location | None = None
         try:
             async with timeout_at(deadline):
-                info = await self._directory.resolve(self.bookie_id)
-                address, port = info.address
-                transport, _ = await self._host.network.connect(lambda: self, address, port)
+                location = await self._directory.locate(self.bookie_id, self._settings.address_wait_s)
+                transport = await self._open(location)
                 if self._authenticator is not None:
                     limit = self._receive_limit
                     self._handshake = Handshake(self._authenticator, self._exchange, transport, limit)
                     await self._handshake.run()
         except TimeoutError:
-            self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s", transport)
+            self._connect_failed(f"no connection within {self._settings.connect_timeout_s:g} s", transport, location)
         except (OSError, TriplicateError) as error:
-            self._connect_failed(str(error) or type(error).__name__, transport)
+            self._connect_failed(str(error) or type(error).__name__, transport, location)
         except BaseException as error:
             # A fault of ours, or the end of the client: whoever waits for this connection must hear that it will not come.
             self._connect_failed(f"connecting was broken off: {error!r}", transport)
@@ -346,7 +351,7 @@ class BookieChannel(asyncio.Protocol):
         else:
             if transport.is_closing() and not self._closed:
                 # A bookie that is about to start accepts connections and closes them at once; `connection_lost` has been here already.
-                self._connect_failed("it closed the connection at once", transport)
+                self._connect_failed("it closed the connection at once", transport, location)
                 return
             self._connecting = False
             self._handshake = None
@@ -357,9 +362,46 @@ class BookieChannel(asyncio.Protocol):
             self._backoff.reset()
             self._transport = transport
             self._received_at = self.now()
+            if not location.registered:
+                self._unconfirmed = self._scope.spawn(self._confirm(transport, location), name=f"address of {self.bookie_id}")
             self.flush()
 
-    def _connect_failed(self, why: str, transport: asyncio.Transport | None) -> None:
+    async def _open(self, location: Location) -> asyncio.Transport:
+        address, port = location.info.address
+        if location.registered is not False:
+            return (await self._host.network.connect(lambda: self, address, port))[0]
+        try:
+            # Mostly its process is gone, and perhaps its machine, which then answers nothing at all.
+            async with timeout_at(self.now() + self._settings.address_wait_s):
+                return (await self._host.network.connect(lambda: self, address, port))[0]
+        except TimeoutError:
+            raise unavailable(self.bookie_id, "it is not registered, and does not answer where it last was") from None
+
+    async def _confirm(self, transport: asyncio.Transport, location: Location) -> None:
+        """Find out whether the bookie still belongs where this connection went by memory, and end the connection if it does not."""
+        self._host.trace("client.connected_from_memory", bookie=self.bookie_id, registered=location.registered)
+        pause = Backoff(CONFIRM_FIRST_S, CONFIRM_LONGEST_S, self._host.entropy.stream(f"confirm {self.bookie_id}"))
+        while self._transport is transport:
+            await sleep(self._host.clock, pause.next_s())
+            try:
+                found = await self._directory.resolve(self.bookie_id)
+            except (TriplicateError, OSError):
+                continue  # Still nobody knows.
+            self._unconfirmed = None
+            moved = found.rpc_address != location.info.rpc_address
+            self._host.trace("client.address_confirmed", bookie=self.bookie_id, moved=moved)
+            if moved and self._transport is transport:
+                transport.abort()
+            return
+
+    def _stop_confirming(self) -> None:
+        task, self._unconfirmed = self._unconfirmed, None
+        if task is not None:
+            task.cancel()
+
+    def _connect_failed(self, why: str, transport: asyncio.Transport | None, location: Location | None = None) -> None:
+        if location is not None and location.registered is False:
+            self._directory.forget(self.bookie_id)
         if transport is not None:
             transport.abort()
         self._connecting = False
@@ -377,6 +419,7 @@ class BookieChannel(asyncio.Protocol):
         if self._transport is None:
             return  # It never carried a request.
         self._transport = None
+        self._stop_confirming()
         self.losses += 1
         self._frames = FrameBuffer(self._receive_limit)
         if not self._closed:
@@ -400,6 +443,7 @@ class BookieChannel(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
+        self._stop_confirming()
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -493,6 +537,9 @@ class BookieChannel(asyncio.Protocol):
                 if lane.oldest is not None:
                     lane.sink.add_refused(self.bookie_id, lane.oldest[0], response.status)
             return
+        if self._unconfirmed is not None and response.status in EXPLICIT_NEGATIVES:
+            # Another bookie may listen here. What it has carries its digest; what it has not says nothing about ours.
+            response.status = Status.UNKNOWN_LEDGER_STATE
         pendings, frame = self._exchange.match(number, response, self.now())
         if frame is not None:
             self.write(frame)

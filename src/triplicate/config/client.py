@@ -60,6 +60,14 @@ class ClientSettings:
         high=600,
         bookkeeper="clientConnectTimeoutMillis",
     )
+    address_wait_s: float = setting(
+        1.0,
+        "How long a connection waits for the metadata to tell where a bookie listens before it goes to the address last known; and for a "
+        "connection to a bookie that is not registered.",
+        unit="seconds",
+        low=0.01,
+        high=60,
+    )
     reconnect_first_s: float = setting(
         0.05,
         "After a failed connection, requests to that bookie fail at once for this long; doubled each time.",

@@ -8,6 +8,7 @@ from triplicate.metadata.bookies import BookieDirectory
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
 from triplicate.metadata.incarnations import Incarnation, Incarnations, decode_incarnation, encode_incarnation
+from triplicate.metadata.known_addresses import Location
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
 from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
@@ -41,6 +42,7 @@ __all__ = [
     "LedgerIdIterator",
     "LedgerPaths",
     "LedgerStore",
+    "Location",
     "LongHierarchicalPaths",
     "Mark",
     "MarkIterator",

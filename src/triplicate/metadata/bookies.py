@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.errors import BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode
+from triplicate.errors import BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode, SessionExpired
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
+from triplicate.metadata.known_addresses import KnownAddresses, Location
 from triplicate.metadata.retrying import LONGEST_DELAY_S, Attempts, retried
 from triplicate.metadata.service_info import BookieServiceInfo, decode_service_info, encode_service_info
 from triplicate.metadata.tree import Create, Delete, Tree, Watch
@@ -30,6 +31,7 @@ class BookieDirectory:
         self._host = host
         self._writable = f"{root}/available"
         self._readonly = f"{root}/available/readonly"
+        self._known = KnownAddresses()
 
     async def register(
         self, bookie_id: str, info: BookieServiceInfo, *, readonly: bool = False, stale_wait_s: float = STALE_WAIT_S
@@ -132,10 +134,47 @@ class BookieDirectory:
         for directory in (self._writable, self._readonly, self._writable):
             data = await self._data(f"{directory}/{check_bookie_id(bookie_id)}")
             if data is not None:
-                return decode_service_info(bookie_id, data)
-        error = BookieUnavailable(f"bookie {bookie_id} is not registered")
-        error.bookie_id = bookie_id
-        raise error
+                info = decode_service_info(bookie_id, data)
+                self._known.remember(bookie_id, info)
+                return info
+        raise _not_registered(bookie_id)
+
+    async def locate(self, bookie_id: str, wait_s: float) -> Location:
+        """Where a bookie listens, or last listened, as far as this object has read its registration before.
+
+        The last known address counts while the metadata do not answer, and while the bookie is not registered, since one whose session
+        ended may serve all the same. No address counts at which another bookie is registered.
+
+        Args:
+            wait_s: how long the metadata are asked where there is an address to fall back to.
+
+        Raises:
+            BookieUnavailable: it is not registered, and nothing is known of it. FormatError: its registration cannot be understood.
+            ConnectionLost, SessionExpired: the metadata do not answer, and nothing is known of it.
+        """
+        if self._known.get(bookie_id) is None:
+            return Location(await self.resolve(bookie_id), True)
+        deadline = self._host.clock.monotonic() + wait_s
+        registered: bool | None = None
+        try:
+            async with timeout_at(deadline):
+                try:
+                    return Location(await self.resolve(bookie_id), True)
+                except BookieUnavailable:
+                    # Whoever is registered at the address is remembered there instead.
+                    await self.writable()
+                    await self.readonly()
+                    registered = False
+        except (TimeoutError, ConnectionLost, SessionExpired) as error:
+            self._host.trace("metadata.address_from_memory", bookie_id=bookie_id, error=str(error) or f"no answer within {wait_s:g} s")
+        known = self._known.get(bookie_id)
+        if known is None:
+            raise _not_registered(bookie_id)
+        return Location(known, registered)
+
+    def forget(self, bookie_id: str) -> None:
+        """Nobody listens where the bookie was last seen: `locate` asks its registration alone until there is one again."""
+        self._known.forget(bookie_id)
 
     def watch(self) -> Watch:
         """Wakes when bookies may have come, gone, or moved between the lists."""
@@ -202,7 +241,14 @@ class BookieDirectory:
                 continue  # It left meanwhile.
             try:
                 infos[name] = decode_service_info(name, data)
+                self._known.remember(name, infos[name])
             except FormatError as error:
                 # One bookie that cannot be understood must not hide the others.
                 self._host.trace("metadata.unreadable_registration", bookie_id=name, error=str(error))
         return infos
+
+
+def _not_registered(bookie_id: str) -> BookieUnavailable:
+    error = BookieUnavailable(f"bookie {bookie_id} is not registered")
+    error.bookie_id = bookie_id
+    return error

@@ -42,10 +42,18 @@ class BookieServiceInfo:
         Raises:
             BookieUnavailable: no endpoint speaks it.
         """
+        address = self.rpc_address
+        if address is not None:
+            return address
+        raise BookieUnavailable(f"the bookie publishes no {BOOKIE_PROTOCOL} endpoint")
+
+    @property
+    def rpc_address(self) -> tuple[str, int] | None:
+        """As `address`; None where no endpoint speaks the protocol."""
         for endpoint in self.endpoints:
             if endpoint.protocol == BOOKIE_PROTOCOL:
                 return endpoint.host, endpoint.port
-        raise BookieUnavailable(f"the bookie publishes no {BOOKIE_PROTOCOL} endpoint")
+        return None
 
 
 def bookie_service(host: str, port: int, *, http_port: int | None = None) -> BookieServiceInfo:

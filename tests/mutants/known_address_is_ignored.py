@@ -1,0 +1,19 @@
+"""A connection asks for the bookie's registration and nothing else, so none comes about while the metadata are silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/client/test_known_addresses.py::test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away[silent]",
+    "tests/unit/client/test_known_addresses.py::test_a_bookie_without_a_registration_that_serves_is_reached",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.metadata import BookieDirectory, Location
+
+    async def registered(self: BookieDirectory, bookie_id: str, wait_s: float) -> Location:
+        return Location(await self.resolve(bookie_id), True)
+
+    patch(BookieDirectory, "locate", registered)

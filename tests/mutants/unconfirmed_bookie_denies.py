@@ -1,0 +1,13 @@
+"""Whoever listens where a bookie was last known says that an entry does not exist, and is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/client/test_known_addresses.py::test_answers_that_say_no_count_again_once_the_address_is_confirmed"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.client import channel
+
+    patch(channel, "EXPLICIT_NEGATIVES", ())
