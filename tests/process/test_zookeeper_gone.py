@@ -80,6 +80,27 @@ def test_appends_go_on_while_zookeeper_is_gone_and_the_rest_waits_for_it(up: Up)
             up.end(signal.SIGTERM)
 
 
+def test_broken_connections_come_back_while_zookeeper_is_gone(up: Up) -> None:
+    async def main() -> None:
+        async with connect(up.uri) as client, await client.create() as writer:
+            await writer.append(b"before")
+            reader = await client.open(writer.ledger_id)
+            up.kill_member("zookeeper")
+            for entry_id in range(1, 4):
+                for channel in client._services.pool._channels.values():
+                    if channel._transport is not None:
+                        channel._transport.abort()
+                async with asyncio.timeout(TIMEOUT_S):
+                    assert await writer.append(b"during") == entry_id
+                    assert (await reader.read_unconfirmed(entry_id, entry_id))[0].payload == b"during"
+            assert writer.ensemble_changes == 0
+            with Member(up.folder, "zookeeper"):
+                assert await writer.append(b"after") == 4
+                await writer.close()
+
+    asyncio.run(main())
+
+
 def test_a_bookie_whose_session_ran_out_is_registered_again(up: Up) -> None:
     """It is held still for longer than its session lasts, as an overloaded machine would."""
     pid = up.members["bookie-2"]["pid"]

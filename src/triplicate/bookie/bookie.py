@@ -133,10 +133,9 @@ class Bookie:
 
     async def _look_at_port(self) -> None:
         """Before anything is replayed: a start that cannot listen changes nothing."""
-        if self.settings.port:
-            problem = await port_problem(self._host, self.settings)
-            if problem is not None:
-                raise problem
+        problem = await port_problem(self._host, self.settings)
+        if problem is not None:
+            raise problem
 
     async def _open_storage(self, doubts: Doubts) -> None:
         identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0, doubts.incarnation.number)

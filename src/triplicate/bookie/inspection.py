@@ -6,6 +6,8 @@ What a start refuses is found by trying the start's own code on a `DryDisk`, so 
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -513,6 +515,11 @@ def look_at_data(host: Host, settings: BookieSettings, identity: FileIdentity) -
 
 def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:
     reason = error.strerror or str(error)
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return EnvironmentFault(
+            f"bookie.host {settings.host} is no address of this machine ({reason}): set it to one that is; what clients connect to may "
+            "be another, bookie.advertised_address"
+        )
     return EnvironmentFault(f"port {settings.port} of {settings.host} cannot be used ({reason}): stop who has it, or choose another")
 
 

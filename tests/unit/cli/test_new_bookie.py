@@ -21,14 +21,14 @@ from triplicate.runtime import Host, real_host
 class NewBookie:
     """A cluster, and settings of a bookie that it does not know."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.data = folder / "data"
         self.config = folder / "bookie.toml"
         self.uri = f"sqlite://{folder}/metadata.db"
         journals, ledgers = (str(self.data / "journal"),), (str(self.data / "deep" / "ledgers"),)
-        self.settings = BookieSettings(bookie_id="bookie-1", port=0, journal_directories=journals, ledger_directories=ledgers)
-        table = {"bookie_id": "bookie-1", "port": 0, "journal_directories": journals, "ledger_directories": ledgers}
-        self.config.write_text(to_toml({"bookie": table, "metadata": {"uri": self.uri}}), encoding="utf-8")
+        common = {"bookie_id": "bookie-1", "port": 0, "journal_directories": journals, "ledger_directories": ledgers, **settings}
+        self.settings = BookieSettings(**common)  # type: ignore[arg-type]
+        self.config.write_text(to_toml({"bookie": common, "metadata": {"uri": self.uri}}), encoding="utf-8")
 
         async def nothing(host: Host, cluster: ClusterMetadata) -> None: ...
 
@@ -129,3 +129,19 @@ def test_status_says_that_the_cluster_does_not_know_whose_directories_are_there(
     shown = new.status("--config", str(new.config))
     assert shown.exit_code == 0
     assert "no; the cluster has no cookie of it" in shown.output
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "no-such-host.invalid"])
+def test_a_host_that_is_not_this_machine_is_refused_before_anything_is_made(tmp_path: Path, host: str) -> None:
+    new = NewBookie(tmp_path, host=host)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(EnvironmentFault, match=f"bookie.host {host} is no address of this machine"):
+        new.start_and_stop()
+    assert sorted(tmp_path.rglob("*")) == before
+
+    async def no_cookie(_: Host, cluster: ClusterMetadata) -> None:
+        assert await cluster.cookies.get("bookie-1") is None
+
+    new.with_cluster(no_cookie)
+    (said,) = [text for text in new.wrong() if "bookie.host" in text]
+    assert "bookie.advertised_address" in said
