@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -515,7 +514,8 @@ def look_at_data(host: Host, settings: BookieSettings, identity: FileIdentity) -
 
 def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:
     reason = error.strerror or str(error)
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+    if error.errno == errno.EADDRNOTAVAIL or (error.errno or 0) < 0:
+        # The numbers of failed look-ups of a name are negative.
         return EnvironmentFault(
             f"bookie.host {settings.host} is no address of this machine ({reason}): set it to one that is; what clients connect to may "
             "be another, bookie.advertised_address"
