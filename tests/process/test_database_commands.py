@@ -89,6 +89,20 @@ def test_psql_is_opened_where_it_is_installed(uri: str, shop: str) -> None:
     assert "off" in answer.stdout
 
 
+def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: str) -> None:
+    import psycopg
+
+    answer = run("sql", shop, "--dsn", uri=uri)
+    assert answer.stderr == ""
+    dsn = answer.stdout.strip()
+    with psycopg.connect(dsn, connect_timeout=30) as connection:
+        assert connection.execute("SHOW transaction_read_only").fetchone() == ("off",)
+    assert "target_session_attrs=any" in run("sql", shop, "--dsn", "--any-node", uri=uri).stdout
+    for more in ([], ["--small"]):
+        assert f"connection string: {dsn}\n" in run("sql", shop, *more, "-c", "SELECT 1", uri=uri).stderr
+    assert run("sql", shop, "--dsn", "-c", "SELECT 1", uri=uri, check=False).returncode == 2
+
+
 def test_a_failed_command_of_the_small_prompt_is_an_error(uri: str, shop: str) -> None:
     answer = run("sql", "--small", shop, "-c", "SELECT * FROM nowhere", "-c", "SELECT 'after'", uri=uri, check=False)
     assert answer.returncode == 1

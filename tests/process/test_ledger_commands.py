@@ -141,7 +141,13 @@ def test_a_wrong_password_is_refused(uri: str) -> None:
     ledger = run("ledger", "create", "--password", "secret", uri=uri).stdout.strip()
     assert_names(run("ledger", "append", ledger, "x", "--password", "wrong", uri=uri, check=False), ledger, "password")
     run("ledger", "append", ledger, "x", "--password", "secret", uri=uri)
-    assert_names(run("ledger", "read", ledger, uri=uri, check=False), ledger, "password")
+    none = run("ledger", "read", ledger, uri=uri, check=False)
+    assert_names(none, ledger, "password")
+    assert f"ledger {ledger} was created with a password, and none was given" in none.stderr
+    assert "--password" in none.stderr
+    needless = run("ledger", "create", uri=uri).stdout.strip()
+    wrong = run("ledger", "read", needless, "--password", "secret", uri=uri, check=False)
+    assert f"the password given for ledger {needless} is not the one it was created with" in wrong.stderr
 
 
 def test_quorums_that_cannot_be_are_refused(uri: str) -> None:

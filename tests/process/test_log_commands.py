@@ -107,6 +107,44 @@ def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
         assert tail.wait(TIMEOUT_S) == 130
 
 
+def test_an_offset_beyond_the_end_is_refused_and_the_end_itself_is_not(uri: str) -> None:
+    run("log", "create", "short", uri=uri)
+    run("log", "append", "short", "a", "b", uri=uri)
+    refused = run("log", "read", "short", "--from", "50", uri=uri, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "triplicate: log 'short' ends at offset 2, 50 is not there yet; wait for it with `triplicate log tail short --from 50`\n"
+    )
+    assert run("log", "read", "short", "--from", "2", uri=uri).stdout == ""
+
+
+def test_a_reader_of_the_output_that_has_seen_enough_is_no_failure(uri: str) -> None:
+    run("log", "create", "followed", uri=uri)
+    run("log", "append", "followed", "a", uri=uri)
+    with started("log", "tail", "followed", "--from", "earliest", uri=uri) as tail:
+        assert tail.stdout is not None
+        assert tail.stdout.readline() == "a\n"
+        tail.stdout.close()
+        run("log", "append", "followed", "b", uri=uri)
+        assert tail.wait(TIMEOUT_S) == 0
+        assert tail.stderr is not None
+        assert tail.stderr.read() == ""
+
+
+def test_an_interrupted_append_says_how_far_it_came(uri: str) -> None:
+    run("log", "create", "piped", uri=uri)
+    with started("log", "append", "piped", "--offsets", uri=uri) as append:
+        assert append.stdin is not None
+        assert append.stdout is not None
+        append.stdin.write("a\nb\n")
+        append.stdin.flush()
+        assert [append.stdout.readline() for _ in range(2)] == ["0\n", "1\n"]
+        append.send_signal(signal.SIGINT)
+        assert append.wait(TIMEOUT_S) == 130
+        assert append.stderr is not None
+        assert "log piped: interrupted after 2 records, offsets from 0" in append.stderr.read()
+
+
 def test_a_killed_writer_and_a_killed_bookie_cost_no_acknowledged_record(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "4", "--nodes", "0") as up:
         run("log", "create", "l", "--roll-size-bytes", "65536", "--compression", "none", uri=up.uri)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from triplicate.cli import main
     from triplicate.cli.cluster_folder import ClusterFolder, Member, locked, write_json
+    from triplicate.cli.extras import require
     from triplicate.cli.local import LocalCluster, Running, local_cluster, wait_for_orphans
     from triplicate.cli.output import Bar, print_json, print_table, remarks
     from triplicate.cli.running import run_loop, watch_parent
@@ -27,6 +28,7 @@ __all__ = [
     "print_json",
     "print_table",
     "remarks",
+    "require",
     "run_loop",
     "wait_for_orphans",
     "watch_parent",
@@ -35,6 +37,7 @@ __all__ = [
 
 _HOMES = {
     "cluster_folder": ("ClusterFolder", "Member", "locked", "write_json"),
+    "extras": ("require",),
     "local": ("LocalCluster", "Running", "local_cluster", "wait_for_orphans"),
     "output": ("Bar", "print_json", "print_table", "remarks"),
     "running": ("run_loop", "watch_parent"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
+from triplicate.cli.pipes import write_output
 from triplicate.ledger import Entry
 from triplicate.runtime import Worker
 
@@ -72,12 +72,10 @@ class EntryPrinter:
     def __init__(self, form: str, *, with_ids: bool) -> None:
         self._form = form
         self._with_ids = with_ids
-        self._out = sys.stdout.buffer
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Write and flush, so that a reader at the other end of a pipe sees what was read."""
-        self._out.write(b"".join(self._encode(entry) for entry in entries))
-        self._out.flush()
+        write_output(b"".join(self._encode(entry) for entry in entries))
 
     def _encode(self, entry: Entry) -> bytes:
         if self._form == "raw":

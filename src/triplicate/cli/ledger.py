@@ -22,7 +22,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 READ_ENTRIES = 1000
 """Entries fetched at a time."""
 
-_ledger_id = click.argument("ledger_id", metavar="LEDGER", type=click.IntRange(min=0))
+
+class LedgerId(click.ParamType[int]):
+    """A ledger's id."""
+
+    name = "ledger"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int:
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is no ledger id; give a number, as `triplicate ledger list` shows them", param, context)
+        return int(value)
+
+
+_ledger_id = click.argument("ledger_id", metavar="LEDGER", type=LedgerId())
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _format = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to write entries.")
 _ids = click.option("--ids", is_flag=True, help="Put the entry id and a tab before each entry.")

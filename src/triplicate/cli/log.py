@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -17,8 +19,8 @@ from triplicate.cli.running import run_loop
 from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import OffsetTruncated
-from triplicate.log import Head, Logs, Segment, SegmentState
+from triplicate.errors import ArgumentError, OffsetTruncated
+from triplicate.log import Head, Logs, LogWriter, Segment, SegmentState
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -160,7 +162,7 @@ def append(
 
     async def work(logs: Logs) -> None:
         async with await logs.writer(name, owner=owner, take_over=take_over) as writer:
-            with Bar("appended", None) as bar:
+            with Bar("appended", None) as bar, telling_interrupt(name, writer):
                 async with open_source(values, file) as source:
                     while batch := await source.next_batch():
                         appended = await writer.append_many(batch)
@@ -181,6 +183,17 @@ def append(
     _run(metadata, work)
 
 
+@contextlib.contextmanager
+def telling_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
+    """On Ctrl-C say how many records are acknowledged: input from a pipe may end there or not."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        records = writer.acknowledged_offset - writer.start_offset
+        remarks.print(f"log {name}: interrupted after {records} records, offsets from {writer.start_offset}")
+        raise
+
+
 @log.command()
 @_name
 @metadata_option
@@ -192,9 +205,15 @@ def append(
 def read(name: str, metadata: str | None, start: str | int, end: str | int, count: int | None, form: str, offsets: bool) -> None:
     """Read records that are there now."""
 
+    if isinstance(start, int) and isinstance(end, int) and end < start:
+        raise click.UsageError(f"--to {end} is before --from {start}; records are read in the order of their offsets")
+
     async def work(logs: Logs) -> None:
         first = await _offset(logs, name, start)
         last = await _offset(logs, name, LATEST)
+        if first > last:
+            wait = f"triplicate log tail {name} --from {first}"
+            raise ArgumentError(f"log {name!r} ends at offset {last}, {first} is not there yet; wait for it with `{wait}`")
         if isinstance(end, int):
             last = min(last, end)
         if count is not None:

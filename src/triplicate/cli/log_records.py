@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from typing import Any
 
+from triplicate.cli.pipes import write_output
 from triplicate.log import LogEntry
 
 FORMATS = ("text", "hex", "json", "raw")
@@ -23,19 +23,15 @@ class RecordPrinter:
     def __init__(self, form: str, *, with_offsets: bool) -> None:
         self._form = form
         self._with_offsets = with_offsets
-        self._out = sys.stdout.buffer
 
     def write(self, entry: LogEntry) -> None:
         """Write the records of one entry and flush, so that a reader at the other end of a pipe sees what was read."""
         if self._form == "json":
-            self._out.write(
-                b"".join(json.dumps(facts, ensure_ascii=False, sort_keys=True).encode() + b"\n" for facts in record_facts(entry))
-            )
+            write_output(b"".join(json.dumps(facts, ensure_ascii=False, sort_keys=True).encode() + b"\n" for facts in record_facts(entry)))
         elif self._form == "raw":
-            self._out.write(b"".join(value or b"" for value in entry.values))
+            write_output(b"".join(value or b"" for value in entry.values))
         else:
-            self._out.write(b"".join(self._line(offset, value) for offset, value in zip(entry.offsets, entry.values, strict=True)))
-        self._out.flush()
+            write_output(b"".join(self._line(offset, value) for offset, value in zip(entry.offsets, entry.values, strict=True)))
 
     def _line(self, offset: int, value: bytes | None) -> bytes:
         plain = value or b""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
+from triplicate.cli.extras import cure_of
+from triplicate.cli.pipes import OutputClosed
 from triplicate.errors import SqlError, TriplicateError
 
 COMMANDS: dict[str, str] = {
@@ -26,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "demo": "triplicate.demo.command:demo",
 }
 """Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
+HIDDEN = ("zookeeper",)
 
 
 class LazyGroup(click.Group):
@@ -40,6 +45,14 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(self, context: click.Context, arguments: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, which knows nothing of commands that are not imported: an unknown one is told with those that are near."""
+        name = arguments[0]
+        if name not in COMMANDS and not name.startswith("-") and not context.resilient_parsing:
+            near = " or ".join(f"'{each}'" for each in difflib.get_close_matches(name, [each for each in COMMANDS if each not in HIDDEN]))
+            context.fail(f"No such command '{name}'." + (f" Did you mean {near}?" if near else ""))
+        return super().resolve_command(context, arguments)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -62,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong usage, 130 interrupted.
     """
+    code: object = 0
     try:
         code = cli.main(args=arguments, prog_name="triplicate", standalone_mode=False)
     except click.ClickException as error:
@@ -69,6 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except OutputClosed:
+        # Whoever reads our output has seen enough, as `head` does. What is left of it goes nowhere, also at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ModuleNotFoundError as error:
+        cure = cure_of(error)
+        if cure is None:
+            raise
+        click.echo(f"triplicate: {cure}", err=True)
+        sys.exit(1)
     except (TriplicateError, OSError) as error:
         click.echo(f"triplicate: {one_line(error)}", err=True)
         sys.exit(1)

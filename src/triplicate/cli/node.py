@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from triplicate.cli.options import load_configuration, settings_options
+from triplicate.cli.options import existing, load_configuration, settings_options
 from triplicate.cli.probes import Serving, node_problems, node_readiness
 from triplicate.cli.running import serve_process
 from triplicate.client import Client
@@ -55,7 +55,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await open_cluster_in_time(uri, host)
+        cluster = await open_cluster_in_time(existing(uri), host)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
         limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)

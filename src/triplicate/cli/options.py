@@ -103,8 +103,11 @@ def existing(uri: str) -> str:
     """The URI, after a look that its file is there: SQLite would make an empty one for a mistyped path.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it is not, or the URI does not name it by an absolute path.
     """
+    if uri.startswith("sqlite://") and not uri.startswith("sqlite:///"):
+        absolute = Path(uri.removeprefix("sqlite://")).absolute()
+        raise ConfigError(f"{uri} does not name an absolute path, which takes three slashes: sqlite://{absolute}")
     path = uri.removeprefix("sqlite://") if uri.startswith("sqlite://") else None
     if path is not None and not Path(path).exists():
         raise ConfigError(f"there is no cluster at {uri}: start one with `triplicate up`, or check the address")

@@ -16,7 +16,7 @@ from triplicate.cli.running import run_loop
 from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.sql import DatabaseInfo, database_info
+from triplicate.sql import DatabaseInfo, connection_string, database_info
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,44 +28,32 @@ if TYPE_CHECKING:
 @click.option("-c", "--command", "commands", multiple=True, help="Run this statement and leave; may be given several times.")
 @click.option("--any-node", is_flag=True, help="Connect to any node, also one that only reads; the default is the leader.")
 @click.option("--small", is_flag=True, help="Use the small prompt although psql is installed.")
-def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool) -> None:
+@click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and leave.")
+def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, print_dsn: bool) -> None:
     """Open a database at a prompt.
 
-    The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way; the connection string is printed at the start.
+    The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
+    start, and --dsn prints it alone.
     """
+    if print_dsn and commands:
+        raise click.UsageError("--dsn prints the connection string and leaves; it runs no --command")
     uri = cluster_uri(metadata)
 
     async def ask() -> DatabaseInfo:
         async with connect(uri, settings=client_settings(ClientSettings)) as client:
             return await database_info(client, name)
 
-    target = connection_string(run_loop(ask()), any_node=any_node)
+    target = connection_string(run_loop(ask()), user=getpass.getuser(), any_node=any_node)
+    if print_dsn:
+        click.echo(target)
+        return
+    remarks.print(f"connection string: {target}")
     psql = shutil.which("psql")
     if psql is not None and not small:
         arguments = [psql, target, "-X"] + [word for command in commands for word in ("-c", command)]
         sys.stdout.flush()
         os.execv(psql, arguments)
     run_small_prompt(target, commands)
-
-
-def connection_string(info: DatabaseInfo, *, any_node: bool) -> str:
-    """A libpq connection string that names every node of a database whose copy is served.
-
-    Raises:
-        EnvironmentFault: no node runs, or none has a copy that can be served.
-    """
-    able = [one for one in info.nodes if one.serves]
-    if not info.nodes:
-        raise EnvironmentFault(f"no node serves database {info.name}; start one with `triplicate node` or `triplicate up --nodes 3`")
-    if not able:
-        said = "; ".join(f"{one.node_id} {one.role}: {one.reason or 'no reason is known'}" for one in info.nodes)
-        raise EnvironmentFault(
-            f"no node serves database {info.name}: no copy is usable ({said}); see `triplicate database show {info.name}`"
-        )
-    places = [one.address.rpartition(":") for one in able]
-    hosts, ports = ",".join(host for host, _, _ in places), ",".join(port for _, _, port in places)
-    attributes = "any" if any_node else "read-write"
-    return f"host={hosts} port={ports} dbname={info.name} user={getpass.getuser()} target_session_attrs={attributes}"
 
 
 def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
@@ -85,7 +73,6 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
     with connection:
         succeeded = [run_statement(connection, command) for command in commands]
         if not commands:
-            remarks.print(f"connected: {target}")
             for statement in statements_from_input():
                 run_statement(connection, statement)
     if not all(succeeded):

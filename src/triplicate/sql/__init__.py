@@ -1,6 +1,7 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
 from triplicate.config.node import NodeSettings
+from triplicate.sql.connection import connection_string
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -47,6 +48,7 @@ __all__ = [
     "StatementResult",
     "TableShape",
     "Transaction",
+    "connection_string",
     "create_database",
     "database_file",
     "database_info",

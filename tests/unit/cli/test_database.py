@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from triplicate.cli.database import lag_of, role_of
-from triplicate.cli.sql import connection_string
 from triplicate.errors import EnvironmentFault
 from triplicate.replica import Candidate
-from triplicate.sql import DatabaseInfo
+from triplicate.sql import DatabaseInfo, connection_string
 
 
 def info(*nodes: Candidate, leader: str | None = "a") -> DatabaseInfo:

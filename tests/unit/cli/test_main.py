@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import runpy
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 
 from triplicate.cli import main as command
+from triplicate.cli.extras import EXTRA_OF
 from triplicate.errors import ConfigError, SqlError
 
 
@@ -49,6 +54,111 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     code, _, err = run(["ledgre"], capsys)
     assert code == 2
     assert "No such command 'ledgre'" in err
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("ups", "'up'"), ("databse", "'database'"), ("ledgre", "'ledger'")])
+def test_an_unknown_command_is_told_with_the_near_ones(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run([typed], capsys)
+    assert code == 2
+    assert f"No such command '{typed}'. Did you mean {meant}?" in err
+
+
+def test_a_hidden_command_is_not_proposed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(["zookeepr"], capsys)
+    assert code == 2
+    assert "Did you mean" not in err
+
+
+def test_what_is_no_ledger_id_is_told_with_where_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    for typed in ("abc", "-1x", "1.5"):
+        code, _, err = run(["ledger", "show", "--", typed], capsys)
+        assert code == 2
+        assert f"{typed!r} is no ledger id; give a number, as `triplicate ledger list` shows them" in err
+
+
+@pytest.mark.parametrize("arguments", [["log", "list"], ["bookie"], ["node"]])
+def test_a_relative_path_in_a_store_is_told_with_the_absolute_one(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run([*arguments, "--metadata", "sqlite://c/metadata.db"], capsys)
+    assert code == 1
+    expected = f"sqlite://c/metadata.db does not name an absolute path, which takes three slashes: sqlite://{tmp_path}/c/metadata.db"
+    assert err.splitlines()[-1] == f"triplicate: {expected}"
+
+
+def test_a_range_that_runs_backwards_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(["log", "read", "events", "--from", "1", "--to", "0"], capsys)
+    assert code == 2
+    assert "--to 0 is before --from 1" in err
+
+
+PLAIN_INSTALL = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from triplicate.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+def run_without(missing: set[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = PLAIN_INSTALL.format(missing=missing)
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_demonstration_names_its_extra_in_a_plain_install(tmp_path: Path) -> None:
+    answer = run_without(set(EXTRA_OF), "demo", "--dir", str(tmp_path / "demo"))
+    assert answer.returncode == 1
+    assert len(answer.stderr.splitlines()) == 1, answer.stderr
+    assert "psycopg" in answer.stderr
+    assert answer.stderr.endswith("pip install 'triplicate[demo]'\n")
+    assert not (tmp_path / "demo").exists()
+
+
+def test_all_commands_are_listed_in_a_plain_install() -> None:
+    answer = run_without(set(EXTRA_OF), "--help")
+    assert answer.returncode == 0, answer.stderr
+    assert "demo " in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("package", "cure"), [("kazoo", "triplicate[zookeeper]"), ("psycopg", "triplicate[spark]"), ("rich", "force-reinstall")]
+)
+def test_a_missing_package_is_told_in_one_line_by_every_command(
+    package: str, cure: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named '{package}.client'", name=f"{package}.client")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    code, out, err = run(["log", "list"], capsys)
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert package in err
+    assert cure in err
+
+
+def test_a_missing_module_of_our_own_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> object:
+        raise ModuleNotFoundError("No module named 'triplicate.nothing'", name="triplicate.nothing")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError):
+        command.main(["log", "list"])
+
+
+def test_every_optional_package_is_in_the_extra_that_is_named() -> None:
+    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for package, extra in EXTRA_OF.items():
+        assert any(re.match(rf"{package}\b", requirement) for requirement in extras[extra]), f"{package} is in {extra}"
+    listed = {re.split(r"[<>=\[ ]", requirement)[0] for extra in set(EXTRA_OF.values()) for requirement in extras[extra]}
+    assert listed - {"triplicate"} == set(EXTRA_OF)
 
 
 def test_our_errors_are_one_line_without_a_traceback(

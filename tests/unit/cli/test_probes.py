@@ -200,14 +200,14 @@ def test_a_read_only_bookie_is_ready_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "place"),
     [
-        ("127.0.0.1", "127.0.0.1"),
-        ("192.0.2.3", "192.0.2.3"),
-        ("0.0.0.0", "127.0.0.1"),
-        ("::", "[::1]"),
-        ("fd00::1", "[fd00::1]"),
+        ("127.0.0.1", "127.0.0.1:80"),
+        ("10.1.2.3", "10.1.2.3:80"),
+        ("0.0.0.0", "127.0.0.1:80"),
+        ("::", "[::1]:80"),
+        ("fd00::1", "[fd00::1]:80"),
     ],
 )
-def test_the_printed_address_can_be_opened_on_this_machine(address: str, shown: str) -> None:
-    assert metrics_url(address, 80) == f"http://{shown}:80/metrics"
+def test_the_printed_address_can_be_opened_on_this_machine(address: str, place: str) -> None:
+    assert metrics_url(address, 80) == f"http://{place}/metrics"
