@@ -156,7 +156,7 @@ def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Pat
 
 
 def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> None:
-    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "1", restart=True) as up:
+    with Up(tmp_path / "c", "--bookies", "3", "--nodes", "1", "--metrics-port", "0", restart=True) as up:
         run("database", "create", "shop", uri=up.uri)
         for name in ("bookie-2", "node-1"):
             up.kill_member(name)
@@ -167,6 +167,11 @@ def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> N
             assert probe(up.members[name], "health")["healthy"] is True, "at its old port"
         run("ledger", "append", "new", "x", uri=up.uri)
         assert len(up.alive()) == 4
+        wait_until(lambda: probe(up.facts, "ready")["ready"] is True, TIMEOUT_S, "the whole cluster is ready")
+        assert set(probe(up.facts, "ready")["processes"]) == set(up.members)
+        assert probe(up.facts, "health")["healthy"] is True
+        with urllib.request.urlopen(up.facts["metrics"], timeout=10) as answer:
+            assert b"triplicate_up_restarts 2.0" in answer.read()
         assert up.end(signal.SIGINT) == 0
         assert up.alive() == []
     assert not (tmp_path / "c" / "processes.json").exists()

@@ -9,6 +9,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from triplicate.cli.cluster_view import Answers
 from triplicate.cli.local import LocalCluster
 
 INTERVAL_S = 1.0
@@ -17,12 +18,16 @@ ANSWER_BYTES_MAX = 1024 * 1024
 
 
 class Prober:
-    """Use it as a context manager. `targets` and `answers` are replaced whole, so both threads see one state or the next."""
+    """Use it as a context manager. `targets` and `answers` are replaced whole, so both threads see one state or the next.
 
-    def __init__(self) -> None:
+    Args:
+        answers: those of a round that was made before.
+    """
+
+    def __init__(self, answers: Answers) -> None:
         self.targets: dict[str, str] = {}
         """By process: the address of its metrics."""
-        self.answers: dict[str, Mapping[str, Any] | None] = {}
+        self.answers = answers
         """The newest round's answers; see `cluster_view.Answers`."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="prober", daemon=True)

@@ -75,12 +75,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends() -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends(address: str) -> None:
     async def body() -> None:
         server, port = Server(), free_port()
-        server.url = f"http://127.0.0.1:{port}"
+        server.url = metrics_url(address, port).removesuffix("/metrics")
+        settings = ProcessSettings(metrics_host=address, metrics_port=port)
         announced: list[dict[str, object]] = []
-        task = asyncio.create_task(serve("x", real_host("x"), ProcessSettings(metrics_port=port), server.start, announced.append))
+        task = asyncio.create_task(serve("x", real_host("x"), settings, server.start, announced.append))
         await server.begun.wait()
         status, facts = await server.probe("/ready")
         assert (status, facts["ready"], facts["reasons"]) == (503, False, ["starting"])

@@ -1,0 +1,17 @@
+"""Metrics and probes are served on 127.0.0.1 whatever the setting says, so that no other machine can scrape them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+TESTS = ["tests/unit/cli/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[::1]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.cli import running
+    from triplicate.runtime import Host, Listener, Metrics, Probe, serve_metrics
+
+    async def serve(host: Host, metrics: Metrics, port: int, address: str, probes: Mapping[str, Probe]) -> Listener:
+        return await serve_metrics(host, metrics, port, "127.0.0.1", probes)
+
+    patch(running, "serve_metrics", serve)
