@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import Up, run, run_json, wait_until
+from tests.process.running import Up, run, run_json, started, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +146,15 @@ def test_a_second_node_on_a_directory_or_under_a_name_is_refused(up: Up, tmp_pat
     line = node_refused(up.uri, tmp_path / "own", node_id="node-1", name_wait_s="1")
     assert "a node named 'node-1' runs already, at 127.0.0.1:" in line
     assert line.endswith("give each node of the cluster its own node.node_id")
+
+
+def test_a_node_waits_for_its_metadata_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    with started("node", "--metadata", "zk://127.0.0.1:1/ledgers", "--directory", str(tmp_path / "node")) as node:
+        assert node.stderr is not None
+        for line in node.stderr:
+            if "node.waits_for_metadata" in line:
+                break
+        assert "ZooKeeper at 127.0.0.1:1 does not answer within 10 s" in line
+        assert node.poll() is None
+        node.terminate()
+        assert node.wait(timeout=30) != 0

@@ -338,7 +338,8 @@ class SqlDatabase:
             return
         self._closed = True
         self.unusable = self.unusable or SqlError("57P03", f"database {self._name!r} is being closed")
-        self._end_sessions(SqlError("57P01", "the database node is stopping"))
+        ended = SqlError("57P01", f"this node closes its copy of database {self._name!r}", hint="Connect again to find another node.")
+        self._end_sessions(ended)
         if self._pool is not None:
             await self._pool.close()
         await self._worker.run(self._close_connection)
