@@ -158,3 +158,23 @@ def test_a_node_waits_for_its_metadata_and_ends_when_it_is_told_to(tmp_path: Pat
         assert node.poll() is None
         node.terminate()
         assert node.wait(timeout=30) != 0
+
+
+def test_a_database_is_renamed_dropped_and_brought_back(uri: str) -> None:
+    run("database", "create", "books", uri=uri)
+    wait_until(lambda: led(uri, "books"), 30.0, "a node leads the new database")
+    run("sql", "--small", "books", "-c", "create table t(a)", "-c", "insert into t values(7)", uri=uri)
+    run("database", "rename", "books", "library", uri=uri)
+    wait_until(lambda: led(uri, "library"), 30.0, "a node leads it under its new name")
+    assert "7" in prompt(uri, "library", "-c", "select a from t")
+    assert run("database", "drop", "library", uri=uri, check=False).returncode == 130
+    run("database", "drop", "library", "--yes", uri=uri)
+    assert "does not exist" in run("database", "show", "library", uri=uri, check=False).stderr
+    assert "library" not in run("database", "list", uri=uri).stdout
+    assert "library" in run("database", "list", "--dropped", uri=uri).stdout
+    (dropped,) = run_json("database", "list", "--dropped", uri=uri)
+    assert (dropped["database"], dropped["state"]) == ("library", "dropped")
+    run("database", "undelete", "library", uri=uri)
+    wait_until(lambda: "7" in prompt(uri, "library", "-c", "select a from t"), 30.0, "it is back with its rows")
+    assert "no database" in run("database", "undelete", "library", uri=uri, check=False).stderr
+    run("database", "drop", "library", "--yes", uri=uri)

@@ -1,8 +1,9 @@
-"""``triplicate database``: create, list and show replicated SQL databases."""
+"""``triplicate database``: create, list, show, rename, drop and bring back replicated SQL databases."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import click
 
@@ -14,7 +15,19 @@ from triplicate.config import ClientSettings
 from triplicate.config.log import LogClientSettings
 from triplicate.log import Logs
 from triplicate.replica import Candidate
-from triplicate.sql import LEASE_S, LONGEST_LEASE_S, DatabaseInfo, create_database, database_info, database_names
+from triplicate.sql import (
+    LEASE_S,
+    LONGEST_LEASE_S,
+    DatabaseInfo,
+    DroppedDatabase,
+    create_database,
+    database_info,
+    database_names,
+    drop_database,
+    dropped_databases,
+    rename_database,
+    undelete_database,
+)
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _name = click.argument("name", metavar="DATABASE")
@@ -33,7 +46,7 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
 
 @click.group()
 def database() -> None:
-    """Create, list and show databases.
+    """Create, list, show, rename, drop and bring back databases.
 
     A database is a replicated log of row changes and a copy of the resulting SQLite database on every node. `triplicate sql` opens one.
     """
@@ -66,13 +79,72 @@ def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> No
     run_with_client(metadata, work)
 
 
-@database.command(name="list")
+@database.command()
 @metadata_option
-@_json
-def list_databases(metadata: str | None, as_json: bool) -> None:
-    """List the databases, with their leaders."""
+@_name
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop(metadata: str | None, name: str, yes: bool) -> None:
+    """Drop a database: its name is free at once, and its nodes end its sessions and delete their copies.
+
+    Its log is kept for a while (node.dropped_keep_s), so that `triplicate database undelete` can bring the database back.
+    """
+    if not yes:
+        click.confirm(f"drop database {name}?", abort=True, err=True)
 
     async def work(client: Client) -> None:
+        await drop_database(client, name)
+        remarks.print(f"database {name} dropped; while its log is kept this brings it back: triplicate database undelete {name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+def undelete(metadata: str | None, name: str) -> None:
+    """Bring back the database of this name that was dropped last; the nodes build their copies from its log."""
+
+    async def work(client: Client) -> None:
+        await undelete_database(client, name)
+        remarks.print(f"database {name} is back")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.argument("new_name", metavar="NEW_NAME")
+def rename(metadata: str | None, name: str, new_name: str) -> None:
+    """Give a database another name. Its sessions are ended; its content and its log stay, the log under the name that it has."""
+
+    async def work(client: Client) -> None:
+        await rename_database(client, name, new_name)
+        remarks.print(f"database {name} is now {new_name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command(name="list")
+@metadata_option
+@click.option("--dropped", is_flag=True, help="List those that were dropped and can be brought back.")
+@_json
+def list_databases(metadata: str | None, dropped: bool, as_json: bool) -> None:
+    """List the databases, with their leaders."""
+
+    async def show_dropped(client: Client) -> None:
+        found = await dropped_databases(client)
+        if as_json:
+            facts = [{"database": one.info.name, "log": one.info.log, "dropped_ms": one.dropped_ms, "state": one.state} for one in found]
+            print_json(facts)
+        else:
+            rows = [(one.info.name, shown_time(one), one.state, one.info.log) for one in found]
+            print_table(("database", "dropped", "state", "log"), rows)
+
+    async def work(client: Client) -> None:
+        if dropped:
+            await show_dropped(client)
+            return
         infos = [await database_info(client, name) for name in await database_names(client)]
         if as_json:
             print_json([_facts(info) for info in infos])
@@ -116,6 +188,10 @@ def role_of(node: Candidate, info: DatabaseInfo) -> str:
 def lag_of(node: Candidate, info: DatabaseInfo) -> int:
     """How many records of the log a copy lacks of what the furthest one has."""
     return max(one.position for one in info.nodes) - node.position
+
+
+def shown_time(dropped: DroppedDatabase) -> str:
+    return datetime.fromtimestamp(dropped.dropped_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _facts(info: DatabaseInfo) -> dict[str, object]:

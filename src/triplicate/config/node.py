@@ -125,3 +125,6 @@ class NodeSettings:
         low=0,
         high=600,
     )
+    dropped_keep_s: float = setting(
+        86_400.0, "How long the log of a dropped database is kept for an undelete.", unit="seconds", low=0, high=31_536_000
+    )

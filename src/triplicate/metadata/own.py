@@ -105,6 +105,16 @@ def database_path(root: str, database: str) -> str:
     return f"{root}/databases/{check_name(database, 'database')}"
 
 
+def dropped_path(root: str) -> str:
+    """Children: the identities of databases that were dropped and whose logs are still there."""
+    return f"{root}/dropped"
+
+
+def dropped_database_path(root: str, identity: bytes) -> str:
+    """The tombstone of one database."""
+    return f"{root}/dropped/{identity.hex()}"
+
+
 def node_path(root: str, node_id: str) -> str:
     """The registration of a database node that runs; ephemeral."""
     return f"{root}/nodes/{encode_name(node_id)}"

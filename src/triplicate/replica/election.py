@@ -155,13 +155,22 @@ class Election:
                 await self._tree.delete(self._candidate_path, stat.version)
                 stat = None
             if stat is None:
-                await self._tree.create(self._candidate_path, data, ephemeral=True, parents=True)
+                await self._create_candidate(data)
             elif self._reported is None or self._reported[0] != candidate:
                 await self._tree.set(self._candidate_path, data)
         except (NodeExists, NoNode, BadVersion):
             return  # It changed under our hands; the next report finds out.
         self._reported = candidate, self._tree.session_id
         self._check_at_s = now_s + CANDIDATE_CHECK_S
+
+    async def _create_candidate(self, data: bytes) -> None:
+        """Raises NoNode when the replica's own node is gone: it must not come back as a parent of this one."""
+        try:
+            await self._tree.create(self._candidate_path, data, ephemeral=True)
+        except NoNode:
+            with suppress(NodeExists):
+                await self._tree.create(f"{self._path}/candidates")
+            await self._tree.create(self._candidate_path, data, ephemeral=True)
 
     async def withdraw(self) -> None:
         """Stand no more, and give up the leader's sign if it is ours."""

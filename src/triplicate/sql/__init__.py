@@ -24,6 +24,7 @@ from triplicate.sql.directory import (
     database_info,
     database_names,
 )
+from triplicate.sql.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosted import HostedDatabase
 from triplicate.sql.node import DatabaseNode
 from triplicate.sql.pg import PostgresServer, ServerLimits
@@ -35,6 +36,7 @@ __all__ = [
     "BatchHeader",
     "DatabaseInfo",
     "DatabaseNode",
+    "DroppedDatabase",
     "HostedDatabase",
     "NodeSettings",
     "PostgresServer",
@@ -55,4 +57,8 @@ __all__ = [
     "database_names",
     "decode_header",
     "decode_transaction",
+    "drop_database",
+    "dropped_databases",
+    "rename_database",
+    "undelete_database",
 ]

@@ -109,3 +109,29 @@ def set_aside(disk: Disk, path: str, kept: int) -> str | None:
     disk.mkdir(folder)
     disk.sync_directory(parent)
     return places[0]
+
+
+def remove(disk: Disk, path: str) -> None:
+    """Delete the files of a copy which nobody has open. The empty folder stays. Blocks.
+
+    Raises:
+        OSError.
+    """
+    folder = os.path.dirname(path)
+    if disk.exists(folder):
+        for name in disk.names(folder):
+            disk.delete(os.path.join(folder, name))
+
+
+def rename(disk: Disk, path: str, new_path: str) -> bool:
+    """Move the folder of a copy which nobody has open; False where there is something already. Blocks.
+
+    Raises:
+        OSError.
+    """
+    folder, new_folder = os.path.dirname(path), os.path.dirname(new_path)
+    if not disk.exists(folder) or disk.exists(new_path):
+        return False
+    disk.rename(folder, new_folder)
+    disk.sync_directory(os.path.dirname(new_folder))
+    return True

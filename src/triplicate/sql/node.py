@@ -10,19 +10,24 @@ import asyncio
 
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
-from triplicate.errors import HandleClosed, SessionExpired, TriplicateError
+from triplicate.errors import FormatError, HandleClosed, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import Watch, own
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
+from .copies import remove, rename
 from .database import SqlDatabase
-from .directory import database_names, read_info
+from .directory import DatabaseInfo, database_file, database_names, read_info
+from .dropping import is_dropped, purge_dropped
 from .hosted import HostedDatabase, NodeParts
 from .registration import NodeDirectory, NodeName
 from .store import ConnectionSetup
 
 RETRY_FIRST_S = 0.05
 RETRY_LONGEST_S = 2.0
+PURGE_SHORTEST_S = 1.0
+PURGE_LONGEST_S = 600.0
+"""Bounds of the pause between two looks for databases that were dropped long ago."""
 
 
 class DatabaseNode:
@@ -53,6 +58,8 @@ class DatabaseNode:
         self._directory = NodeDirectory(host, settings.directory)
         self._name: NodeName | None = None
         self._hosted: dict[str, HostedDatabase] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """What runs the hosted databases."""
         self._failure: BaseException | None = None
         self._failed_event: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._scope = TaskScope(f"node {settings.node_id}", on_failure=self._failed)
@@ -123,6 +130,7 @@ class DatabaseNode:
         self._scope.spawn(self._follow_list(watch), name="databases")
         if self._logs.settings.janitor_interval_s > 0:
             self._scope.spawn(Janitor(self._logs, self._metrics, chores=(maintain,)).run(), name="janitor")
+        self._scope.spawn(self._purge_dropped(), name="purge")
 
     async def _lock_directory(self) -> str:
         worker = self._host.new_worker("node-directory")
@@ -164,31 +172,89 @@ class DatabaseNode:
         return Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._host.entropy.stream("node.databases"))
 
     async def _look(self) -> bool:
-        """Host what is new; False where that must be tried again."""
+        """Let go of what is gone, host what is new; False where that must be tried again."""
         try:
-            names = await database_names(self._client)
+            infos, complete = await self._infos(synced=False)
+            if any(self._is_gone(hosted, infos) for hosted in self._hosted.values()):
+                # Nothing is given up for a list that may be old.
+                infos, complete = await self._infos(synced=True)
+                for hosted in list(self._hosted.values()):
+                    if self._is_gone(hosted, infos):
+                        await self._let_go(hosted, infos)
         except SessionExpired:
             raise
         except TriplicateError as error:
             self._host.trace("node.waits_for_metadata", node=self.node_id, error=str(error))
             return False
-        done = True
-        for name in names:
-            if name in self._hosted:
-                continue
+        for name, info in infos.items():
+            if info is not None and name not in self._hosted:
+                self._host_database(info)
+        return complete
+
+    async def _infos(self, *, synced: bool) -> tuple[dict[str, DatabaseInfo | None], bool]:
+        """The databases by name, None for those that cannot be read; and whether there was none of these."""
+        metadata = self._client.metadata
+        if synced:
+            await metadata.tree.sync(own.databases_path(metadata.own_root))
+        infos: dict[str, DatabaseInfo | None] = {}
+        for name in await database_names(self._client):
             try:
-                await self._host_database(name)
+                infos[name] = await read_info(self._client, name)
+            except SqlError:
+                continue  # It was dropped since the list was read.
+            except FormatError as error:
+                # One that cannot be read does not keep the others from being hosted.
+                self._host.trace("node.database_not_hosted", node=self.node_id, database=name, error=repr(error))
+                infos[name] = None
+        return infos, None not in infos.values()
+
+    def _is_gone(self, hosted: HostedDatabase, infos: dict[str, DatabaseInfo | None]) -> bool:
+        name = hosted.info.name
+        info = infos.get(name)
+        return name not in infos or (info is not None and info.identity != hosted.info.identity)
+
+    def _host_database(self, info: DatabaseInfo) -> None:
+        assert self._parts is not None, "the parts are made before the first database"
+        hosted = HostedDatabase(self._parts, info)
+        self._hosted[info.name] = hosted
+        self._tasks[info.name] = self._scope.spawn(hosted.run(), name=f"database {info.name}")
+
+    async def _let_go(self, hosted: HostedDatabase, infos: dict[str, DatabaseInfo | None]) -> None:
+        """Stop hosting a database. Its copy goes where it was dropped, moves where it was renamed, and stays where nobody knows why.
+
+        Raises:
+            TriplicateError: the metadata do not answer.
+        """
+        name, identity = hosted.info.name, hosted.info.identity
+        dropped = await is_dropped(self._client, identity)
+        names = [info.name for info in infos.values() if info is not None and info.identity == identity]
+        del self._hosted[name]
+        task = self._tasks.pop(name)
+        task.cancel()
+        await asyncio.wait([task])
+        self._host.trace("node.database_gone", node=self.node_id, database=name, dropped=dropped, renamed=names)
+        worker = self._host.new_worker(f"sql-{name}-gone")
+        path = str(database_file(self._settings.directory, name))
+        try:
+            if names:
+                await worker.run(rename, self._host.disk, path, str(database_file(self._settings.directory, names[0])))
+            elif dropped:
+                await worker.run(remove, self._host.disk, path)
+        except OSError as error:
+            self._host.trace("node.copy_stays", node=self.node_id, database=name, error=repr(error))
+        finally:
+            await worker.close()
+
+    async def _purge_dropped(self) -> None:
+        """Delete the logs of databases that were dropped long enough ago."""
+        keep_s = self._settings.dropped_keep_s
+        interval_s = min(max(keep_s / 10, PURGE_SHORTEST_S), PURGE_LONGEST_S)
+        while True:
+            await sleep(self._host.clock, interval_s)
+            try:
+                for info in await purge_dropped(self._client, self._logs, keep_s):
+                    self._host.trace("node.database_purged", node=self.node_id, database=info.name, log=info.log)
             except SessionExpired:
                 raise
-            except (TriplicateError, OSError) as error:
-                # One that cannot be hosted now does not keep the others from it.
-                self._host.trace("node.database_not_hosted", node=self.node_id, database=name, error=repr(error))
-                done = False
-        return done
-
-    async def _host_database(self, name: str) -> None:
-        assert self._parts is not None, "the parts are made before the first database"
-        info = await read_info(self._client, name)
-        hosted = HostedDatabase(self._parts, info)
-        self._hosted[name] = hosted
-        self._scope.spawn(hosted.run(), name=f"database {name}")
+            except TriplicateError as error:
+                self._host.trace("node.not_purged", node=self.node_id, error=repr(error))

@@ -310,6 +310,9 @@ def test_a_candidate_that_vanished_is_put_up_again_though_nothing_has_moved() ->
         tree = stage.logs().client.metadata.tree
         election = Election(stage.host, tree, PATH, "m", "h:1", delay_s=0.01)
         await election.report(5, "follower")
+        assert await tree.exists(PATH) is None, "a candidate does not bring back a replica that is gone"
+        await tree.create(PATH)
+        await election.report(5, "follower")
         await tree.delete(f"{PATH}/candidates/m")
         began = stage.host.clock.monotonic()
         while not await candidates_of(tree, PATH):
