@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from triplicate.errors import BadVersion, NodeExists, NoNode, TriplicateError
 from triplicate.log.logs import Logs
-from triplicate.log.orphans import Sweep
+from triplicate.log.orphans import Sweep, SweepMemory
 from triplicate.metadata import own
 from triplicate.runtime import Metrics, sleep
 
@@ -44,7 +44,7 @@ class Janitor:
         self._host = logs.client.host
         self._settings = logs.settings
         self._chores = tuple(chores)
-        self._foreign: set[int] = set()
+        self._memory = SweepMemory()
         registry = metrics if metrics is not None else Metrics()
         swept = registry.counter("triplicate_log_swept", "What the janitor of this process cleared away, by kind.", ("kind",))
         self._swept = {kind: swept.labels(kind) for kind in KINDS}
@@ -90,7 +90,7 @@ class Janitor:
             except TriplicateError as error:
                 self._failed(name, error)
             await sleep(self._host.clock, self._settings.janitor_pause_s)
-        sweep = Sweep(self._logs.client, self._store, self._settings, None, foreign=self._foreign)
+        sweep = Sweep(self._logs.client, self._store, self._settings, None, self._memory)
         swept["ledgers"] = len(await sweep.run(pause_s=self._settings.janitor_pause_s))
         for kind, count in swept.items():
             self._swept[kind].inc(count)

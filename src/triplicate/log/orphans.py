@@ -7,7 +7,9 @@ one in which the ledger was looked for. So of a change and a deletion that meet,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import BadVersion, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
@@ -21,6 +23,10 @@ from triplicate.runtime import fault_point, sleep
 
 SWEPT = ("log", COMPONENT)
 """Components whose ledgers are listed by the head of a log that is there. Whatever else names a log goes with the log."""
+ListBeside: TypeAlias = Callable[[HeadStore, str], Awaitable[tuple[frozenset[int], list[Operation]]]]
+"""Reads a list of ledgers that a node beside a log's head keeps: their ids, and operations that fail once the list has changed."""
+LISTS_BESIDE: Mapping[str, ListBeside] = {}
+"""By the component of the ledgers. They are swept as those are that the head lists."""
 FOREIGN_MAXIMUM = 1_000_000
 """Ledgers of others that are remembered between rounds, so that their metadata are not read again."""
 
@@ -31,6 +37,7 @@ class ListedLedgers:
     def __init__(self, store: HeadStore, name: str) -> None:
         self._store = store
         self._name = name
+        self._log_id = ""
         self._beneath: dict[int, frozenset[int]] = {}
 
     async def at(self, head: Head) -> set[int]:
@@ -38,7 +45,8 @@ class ListedLedgers:
         listed = {segment.ledger_id for segment in head.recent}
         if head.open is not None:
             listed.add(head.open.ledger_id)
-        known, self._beneath = self._beneath, {}
+        known, self._beneath = (self._beneath if self._log_id == head.log_id else {}), {}
+        self._log_id = head.log_id
         for reference in head.pages:
             ids = known.get(reference.page)
             self._beneath[reference.page] = ids if ids is not None else frozenset(await self._read(head, reference))
@@ -73,10 +81,15 @@ async def delete_unlisted(
     while True:
         try:
             stored = await read_or_none(store, name)
-            if stored is not None and not (found is not None and is_unlisted(found.value)) and ledger_id in await listed.at(stored.head):
+            checks = unchanged(store, name, stored)
+            if stored is not None and found is not None and _component(found.value) in LISTS_BESIDE:
+                beside, more = await LISTS_BESIDE[_component(found.value)](store, name)
+                checks += more
+                if ledger_id in beside:
+                    return False
+            elif stored is not None and not (found and is_unlisted(found.value)) and ledger_id in await listed.at(stored.head):
                 return False
-            version = found.version if found is not None else None
-            await client.delete(ledger_id, version=version, checks=unchanged(store, name, stored))
+            await client.delete(ledger_id, version=found.version if found is not None else None, checks=checks)
         except (BadVersion, NoNode):
             if found is not None and await _version(store, ledger_id) != found.version:
                 return False
@@ -123,23 +136,39 @@ async def discard(client: LedgerClient, store: HeadStore, name: str, ledger: Led
         client.host.trace("log.orphan", ledger=ledger.ledger_id, error=repr(error))
 
 
+@dataclass(slots=True)
+class SweepMemory:
+    """What spares the next sweep from reading the same again.
+
+    Args:
+        foreign: ledgers that belong to others.
+        listed: what is known of the pages of each log.
+    """
+
+    foreign: set[int] = field(default_factory=set)
+    listed: dict[str, ListedLedgers] = field(default_factory=dict)
+
+    def keep(self, names: Sequence[str]) -> None:
+        """Forget logs that are gone."""
+        self.listed = {name: self.listed[name] for name in names if name in self.listed}
+
+
 class Sweep:
     """One search through all ledgers of the cluster for those that no log lists.
 
     Args:
         name: only ledgers of this log; None: of all logs, also of logs that are gone.
-        foreign: ids of ledgers that belong to others, remembered from one sweep to the next.
+        memory: what is remembered from one sweep to the next.
     """
 
     def __init__(
-        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None, *, foreign: set[int] | None = None
+        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None, memory: SweepMemory | None = None
     ) -> None:
         self._client = client
         self._store = store
         self._settings = settings
         self._name = name
-        self._foreign = foreign if foreign is not None else set()
-        self._listed: dict[str, ListedLedgers] = {}
+        self._memory = memory if memory is not None else SweepMemory()
 
     async def run(self, *, dry_run: bool = False, pause_s: float = 0.0) -> list[int]:
         """Delete orphans older than the grace time, by the store's clock; returns their ids.
@@ -153,7 +182,7 @@ class Sweep:
         listed = await self._all_listed()
         swept: list[int] = []
         async for ledger_id in self._client.ledger_ids():
-            if ledger_id in listed or ledger_id in self._foreign:
+            if ledger_id in listed or ledger_id in self._memory.foreign:
                 continue
             orphan = await self._orphan(ledger_id, now_ms)
             if orphan is not None and await (self._is_unlisted if dry_run else self._delete)(ledger_id, orphan):
@@ -167,14 +196,18 @@ class Sweep:
         return await delete_unlisted(self._client, self._store, log, ledger_id, found=found, listed=self._listing(log))
 
     async def _is_unlisted(self, ledger_id: int, found: Versioned) -> bool:
-        log = log_of(found.value)
+        log, component = log_of(found.value), _component(found.value)
         stored = await read_or_none(self._store, log)
+        if stored is not None and component in LISTS_BESIDE:
+            return ledger_id not in (await LISTS_BESIDE[component](self._store, log))[0]
         return stored is None or ledger_id not in await self._listing(log).at(stored.head)
 
     async def _all_listed(self) -> set[int]:
         """A first look, so that metadata are read only of ledgers that may be orphans; what is deleted is looked for once more."""
         found: set[int] = set()
-        for name in await self._store.names():
+        names = await self._store.names()
+        self._memory.keep(names)
+        for name in names:
             try:
                 found |= await self._listing(name).at((await self._store.read(name)).head)
             except (NoSuchLog, NoNode):
@@ -182,7 +215,7 @@ class Sweep:
         return found
 
     def _listing(self, name: str) -> ListedLedgers:
-        return self._listed.setdefault(name, ListedLedgers(self._store, name))
+        return self._memory.listed.setdefault(name, ListedLedgers(self._store, name))
 
     async def _orphan(self, ledger_id: int, now_ms: int) -> Versioned | None:
         """The metadata of a ledger that was made for a log and is old enough to be swept."""
@@ -192,12 +225,12 @@ class Sweep:
             return None
         log = log_of(found.value)
         if not log:
-            if len(self._foreign) < FOREIGN_MAXIMUM:
-                self._foreign.add(ledger_id)
+            if len(self._memory.foreign) < FOREIGN_MAXIMUM:
+                self._memory.foreign.add(ledger_id)
             return None
         if self._name not in (None, log) or now_ms - max(found.created_ms, found.changed_ms) < self._grace_ms(found.value):
             return None
-        if _component(found.value) not in SWEPT and await read_or_none(self._store, log) is not None:
+        if _component(found.value) not in (*SWEPT, *LISTS_BESIDE) and await read_or_none(self._store, log) is not None:
             return None
         return found
 

@@ -172,6 +172,17 @@ class HeadStore:
             waiting += [below for below in page.references if wanted(below)]
         return found
 
+    async def page_numbers(self, name: str, head: Head) -> set[int]:
+        """Numbers of all pages that a head refers to; pages that list segments are not read. Raises NoNode."""
+        found: set[int] = set()
+        waiting = list(head.pages)
+        while waiting:
+            reference = waiting.pop()
+            found.add(reference.page)
+            if reference.level > 0:
+                waiting += (await self.page(name, head.log_id, reference.page)).references
+        return found
+
     async def page(self, name: str, log_id: str, sequence: int) -> Page:
         """One page, from memory if it was read before: pages never change. Raises NoNode."""
         page = self._pages.get((log_id, sequence))

@@ -218,7 +218,7 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
 
 async def _idle_pages(store: HeadStore, name: str, stored: Stored) -> list[str]:
     """Paths of old pages that a head does not refer to. Raises NoNode when the head is out of date."""
-    referred = await store.pages(name, stored.head)
+    referred = await store.page_numbers(name, stored.head)
     folder = own.pages_path(store.own_root, name)
     oldest_ms = await store.now_ms() - int(store.settings.page_sweep_age_s * 1000)
     children, _ = await store.persist(lambda: store.tree.children(folder))

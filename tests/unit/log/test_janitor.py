@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play
+from tests.unit.log.test_publish_cost import count_reads, lengthen
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError
-from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind
+from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind, orphans
 from triplicate.log.core.head import Page, encode_page
+from triplicate.log.store import HeadStore
+from triplicate.metadata import Check, Operation
 from triplicate.runtime import Metrics
 
 DAY_US = 86_400 * 1_000_000
@@ -73,6 +76,47 @@ def test_ledgers_of_any_kind_go_with_their_log() -> None:
         await logs.delete("l")
         assert (await Janitor(logs).round())["ledgers"] == 1
         assert snapshot.ledger_id not in stage.bookies.ledgers
+
+    play(scene)
+
+
+def test_ledgers_that_a_list_beside_the_head_names_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(SETTINGS)
+        await logs.create("l")
+        facts = {"application": b"triplicate", "component": b"beside", "log": b"l"}
+        listed, orphan = [await stage.client_of(logs).create(custom=facts) for _ in range(2)]
+        path = "/triplicate/test/logs/l/beside"
+        await logs.store.tree.create(path, b"%d" % listed.ledger_id)
+        late: list[int] = []
+
+        async def read(store: HeadStore, name: str) -> tuple[frozenset[int], list[Operation]]:
+            data, stat = await store.tree.get(path)
+            if late:
+                # The list changes between this look and the deletion.
+                await store.tree.set(path, b"%d" % late.pop())
+            return frozenset([int(data)]), [Check(path, stat.version)]
+
+        monkeypatch.setattr(orphans, "LISTS_BESIDE", {"beside": read})
+        stage.wall_us = stage.host.clock.wall_us() + 2 * DAY_US
+        late.append(orphan.ledger_id)
+        assert (await Janitor(logs).round())["ledgers"] == 1
+        assert sorted(stage.bookies.ledgers) == [orphan.ledger_id]
+
+    play(scene)
+
+
+def test_a_second_round_reads_no_page_again() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(janitor_pause_s=0.0, page_cache_entries=1))
+        await logs.create("l")
+        await lengthen(logs, 2000)
+        janitor, paths = Janitor(logs), count_reads(logs)
+        await janitor.round()
+        first = len([path for path in paths if "/pages/" in path])
+        paths.clear()
+        await janitor.round()
+        assert 0 < len([path for path in paths if "/pages/" in path]) <= first * 0.6
 
     play(scene)
 
