@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def left(self: Logs, name: str) -> None:
+    async def left(self: Logs, name: str, most: int) -> None:
         return
 
     patch(Logs, "_tidy", left)

@@ -16,8 +16,8 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     offset = truncation._retention_offset
 
-    async def all_of_it(store: HeadStore, name: str, head: Head) -> int | None:
+    async def all_of_it(store: HeadStore, name: str, head: Head, most: int | None) -> int | None:
         await store.pages(name, head)
-        return await offset(store, name, head)
+        return await offset(store, name, head, most)
 
     patch(truncation, "_retention_offset", all_of_it)

@@ -20,10 +20,14 @@ class LogSettings:
     roll_size_bytes: int = setting(256 * MIB, "A segment of this size is closed and the next is opened.", unit="bytes", low=KIB, high=2**40)
     roll_age_s: float = setting(7200.0, "A segment of this age is closed and the next is opened.", unit="seconds", low=0.05, high=1e9)
     retain_age_s: float = setting(
-        0.0, "Segments older than this are deleted when the log rolls; 0 keeps them.", unit="seconds", low=0, high=1e10
+        0.0,
+        "Segments older than this are deleted; looked for at rolls, after publishes and by the janitor. 0 keeps them.",
+        unit="seconds",
+        low=0,
+        high=1e10,
     )
     retain_size_bytes: int = setting(
-        0, "The oldest segments beyond this sum of sizes are deleted when the log rolls; 0 keeps them.", unit="bytes", low=0, high=2**60
+        0, "The oldest segments beyond this sum of sizes are deleted, at the same times; 0 keeps them.", unit="bytes", low=0, high=2**60
     )
     compression: str = setting(
         "auto", "How entries are compressed; auto is zstd where it saves an eighth.", choices=("auto", "none", "zlib", "zstd")

@@ -26,6 +26,9 @@ from triplicate.log.store import HeadStore
 from triplicate.log.succession import Succession, take_over
 from triplicate.log.writer import LogWriter
 
+TIDIED_LEAST = 64
+"""A publish lets retention take so many segments, or twice as many as it published: it does not wait for a backlog, nor lets one grow."""
+
 
 class Logs:
     """Named logs over one client. Holds no connection of its own; close the client when done.
@@ -220,13 +223,13 @@ class Logs:
         )
         if not published.already:
             LogMetrics(self._metrics, name).published.inc(len(ledgers))
-            await self._tidy(name)
+            await self._tidy(name, max(TIDIED_LEAST, 2 * len(ledgers)))
         return published
 
-    async def _tidy(self, name: str) -> None:
-        """Apply retention where there is no writer whose rolls do it. What fails is left to the next time, or to the janitor."""
+    async def _tidy(self, name: str, most: int) -> None:
+        """Apply retention where there is no writer whose rolls do it. What is too much, or fails, is left to the janitor."""
         try:
-            await truncation.tidy(self.client, self._store, name)
+            await truncation.tidy(self.client, self._store, name, most=most)
         except TriplicateError as error:
             self.client.host.trace("log.tidy_failed", log=name, error=repr(error))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import BadVersion, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
+from triplicate.errors import BadVersion, FormatError, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
 from triplicate.ledger import LedgerMetadata
 from triplicate.log.core.head import Head, PageReference
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
@@ -223,16 +223,23 @@ class Sweep:
             found = await self._store.ledgers.get(ledger_id)
         except NoSuchLedger:
             return None
+        except FormatError as error:
+            self._client.host.trace("log.metadata_unreadable", ledger=ledger_id, error=repr(error))
+            self._leave(ledger_id)
+            return None
         log = log_of(found.value)
         if not log:
-            if len(self._memory.foreign) < FOREIGN_MAXIMUM:
-                self._memory.foreign.add(ledger_id)
+            self._leave(ledger_id)
             return None
         if self._name not in (None, log) or now_ms - max(found.created_ms, found.changed_ms) < self._grace_ms(found.value):
             return None
         if _component(found.value) not in (*SWEPT, *LISTS_BESIDE) and await read_or_none(self._store, log) is not None:
             return None
         return found
+
+    def _leave(self, ledger_id: int) -> None:
+        if len(self._memory.foreign) < FOREIGN_MAXIMUM:
+            self._memory.foreign.add(ledger_id)
 
     def _grace_ms(self, metadata: LedgerMetadata) -> float:
         staging = _component(metadata) == COMPONENT

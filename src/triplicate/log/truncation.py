@@ -80,32 +80,41 @@ async def _delete_ledgers(client: LedgerClient, segments: Iterable[Segment]) -> 
     return deleted
 
 
-async def tidy(client: LedgerClient, store: HeadStore, name: str) -> None:
-    """Apply retention, then delete what is marked. Reads only the pages of segments that go, and none when there is nothing to do."""
+async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int | None = None) -> None:
+    """Apply retention, then delete what is marked. Reads only the pages of segments that go, and none when there is nothing to do.
+
+    Args:
+        most: so many segments go at once; None: all that retention lets go.
+    """
     stored = await store.read(name)
     settings = stored.head.settings
     if settings.retain_size_bytes > 0 and size_beneath(stored.head.pages) is None:
         stored = await _measure(store, name)
     if settings.retain_age_s > 0 or settings.retain_size_bytes > 0:
-        offset = await _retention_offset(store, name, stored.head)
+        offset = await _retention_offset(store, name, stored.head, most)
         if offset is not None:
             await truncate(client, store, name, offset, max(offset, stored.head.closed_end))
             return
     await delete_marked(client, store, name)
 
 
-async def _retention_offset(store: HeadStore, name: str, head: Head) -> int | None:
+async def _retention_offset(store: HeadStore, name: str, head: Head, most: int | None) -> int | None:
     """Where retention cuts: page by page from the oldest on, for as long as whole pages go."""
+    left = most if most is not None else sum(reference.count for reference in head.pages) + len(head.recent)
     now_us = store.host.clock.wall_us()
     rest_bytes = (size_beneath(head.pages) or 0) + kept_bytes(head.recent)
     found: int | None = None
-    async for segments in store.oldest_first(name, head):
+    async for listed in store.oldest_first(name, head):
+        segments = listed[:left]
         offset = retention_offset(segments, head.settings, now_us, rest_bytes)
         found = found if offset is None else offset
         kept = [segment for segment in segments if segment.state in KEPT]
         if kept and (offset is None or offset < kept[-1].end_offset):
             break
         rest_bytes -= kept_bytes(segments)
+        left -= len(segments)
+        if left <= 0:
+            break
     return found
 
 

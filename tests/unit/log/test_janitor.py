@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -31,17 +32,33 @@ async def litter(stage: Stage, logs: Logs, name: str) -> list[int]:
     return [orphan.ledger_id]
 
 
+def listing_unreadable(stage: Stage, logs: Logs) -> None:
+    """Let the listing of ledgers name one whose metadata nobody here understands."""
+    client = stage.client_of(logs)
+    ids = client._ids
+
+    async def with_one_more() -> AsyncIterator[int]:
+        yield 7
+        async for ledger_id in ids():
+            yield ledger_id
+
+    client._ids = with_one_more  # type: ignore[method-assign]
+
+
 def test_a_round_clears_away_what_nothing_refers_to() -> None:
     async def scene(stage: Stage) -> None:
         logs, metrics = stage.logs(SETTINGS), Metrics()
         janitor = Janitor(logs, metrics)
+        listing_unreadable(stage, logs)
         for name in ("a", "b"):
             await litter(stage, logs, name)
         foreign = await stage.client_of(logs).create(custom={"application": b"somebody else"})
+        await logs.store.tree.create("/ledgers/00/0000/L0007", b"of a later release", parents=True)
         assert await janitor.round() == {"segments": 0, "pages": 0, "publishers": 0, "ledgers": 0}
         stage.wall_us = stage.host.clock.wall_us() + 32 * DAY_US
         assert await janitor.round() == {"segments": 2, "pages": 2, "publishers": 2, "ledgers": 2}
         assert sorted(stage.bookies.ledgers) == [foreign.ledger_id]
+        assert await logs.store.tree.exists("/ledgers/00/0000/L0007") is not None
         text = metrics.expose().decode()
         assert 'triplicate_log_swept_total{kind="ledgers"} 2.0' in text
         assert "triplicate_log_janitor_rounds_total 2.0" in text

@@ -12,6 +12,7 @@ from triplicate.errors import ArgumentError
 from triplicate.log import Logs, LogSettings, publishing
 from triplicate.log.core import changes
 from triplicate.log.core.head import Segment, SegmentState
+from triplicate.log.logs import TIDIED_LEAST
 from triplicate.log.store import Decision, Stored
 from triplicate.metadata import Stat
 
@@ -63,6 +64,24 @@ def test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one(application: st
             reads.append(len(paths))
         assert reads[1] <= 20
         assert abs(reads[1] - reads[0]) <= 2, paths
+
+    play(scene)
+
+
+def test_a_publish_takes_a_bounded_share_of_what_retention_lets_go() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(retain_age_s=60.0))
+        await lengthen(logs, 5000)
+        part = await staged(logs, [b"x"])
+        stage.wall_us = logs.client.host.clock.wall_us() + 3600 * 1_000_000
+        fresh = stage.logs()
+        paths = count_reads(fresh)
+        await fresh.publish("l", [part])
+        assert (await logs.head("l")).first_offset == TIDIED_LEAST * 10
+        assert len([path for path in paths if "/logs/" in path]) <= 20
+        await logs.retain("l")
+        assert (await logs.head("l")).first_offset == 50_001
 
     play(scene)
 
