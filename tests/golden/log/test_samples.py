@@ -15,6 +15,7 @@ from triplicate.config.log import LogSettings
 from triplicate.errors import FormatError
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import columns_of, encode_columns, encode_control
+from triplicate.log.core.forgotten import Forgotten, decode_forgotten, encode_forgotten
 from triplicate.log.core.head import (
     Archive,
     Copies,
@@ -60,6 +61,9 @@ HEAD_2 = replace(
     HEAD, recent=(REDUCED, *SEGMENTS[1:]), open=Segment(11, 1351, reduced=Copies(2, 2)), purpose=Purpose(PurposeKind.DATABASE, "shop"),
     past_time_us=1_600_000_000_000_000,
 )  # fmt: skip
+LOST = Segment(13, 1200, 100, 0, -1, 0, 0, SegmentState.LOST)
+HEAD_2_LOST = replace(HEAD_2, recent=(LOST, *SEGMENTS[1:]), pages=(replace(REFERENCES[0], size_bytes=123_456), REFERENCES[1]))
+FORGOTTEN = Forgotten({"0123456789abcdef": 12, "fedcba9876543210": 2**62})
 PUBLISHER = PublisherState(12, 1200, 1300, 1_700_000_000_000)
 OWNER = Owner("node-1", "0123456789abcdef0123456789abcdef")
 RECORDS = {
@@ -76,6 +80,8 @@ def test_the_head_opens() -> None:
     assert decode_head((HERE / "head.json").read_bytes(), "l") == HEAD
     assert decode_head((HERE / "head-2.json").read_bytes(), "l") == HEAD_2
     assert encode_head(HEAD_2) == (HERE / "head-2.json").read_bytes()
+    assert decode_head((HERE / "head-2-lost.json").read_bytes(), "l") == HEAD_2_LOST
+    assert encode_head(HEAD_2_LOST) == (HERE / "head-2-lost.json").read_bytes()
 
 
 def test_an_old_head_of_a_databases_log_belongs_to_the_database() -> None:
@@ -99,6 +105,8 @@ def test_pages_open() -> None:
 def test_the_nodes_beside_the_head_open() -> None:
     assert decode_publisher((HERE / "publisher.json").read_bytes(), "app") == PUBLISHER
     assert decode_owner((HERE / "owner.json").read_bytes(), "l") == OWNER
+    assert decode_forgotten((HERE / "forgotten.json").read_bytes(), "l") == FORGOTTEN
+    assert encode_forgotten(FORGOTTEN) == (HERE / "forgotten.json").read_bytes()
 
 
 def test_entries_of_every_codec_open() -> None:
@@ -154,6 +162,8 @@ def _samples() -> dict[str, bytes]:
         **samples,
         "entry-control.bin": encode_control("segment", header).payload(0, 1_700_000_000_000_000),
         "head-2.json": encode_head(HEAD_2),
+        "head-2-lost.json": encode_head(HEAD_2_LOST),
+        "forgotten.json": encode_forgotten(FORGOTTEN),
         "page-0-2.json": encode_page(Page(0, segments=(REDUCED, *SEGMENTS[1:]))),
         "publisher.json": encode_publisher(PUBLISHER),
         "owner.json": encode_owner(OWNER),
