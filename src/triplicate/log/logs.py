@@ -275,7 +275,7 @@ class Logs:
             every: also where one segment holds more than half of a row's bytes.
         """
         rewriter = self._rewriter(name)
-        return await self._rewrite(name, (await rewriter.small(least=least, every=every))[:limit], rewriter)
+        return await self._rewrite(name, await rewriter.small(limit=limit, least=least, every=every), rewriter)
 
     async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter) -> Rewritten:
         done = Rewritten()

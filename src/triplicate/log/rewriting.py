@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import BadVersion, CorruptionError, LogError, NoSuchLedger, NotEnoughBookies
+from triplicate.errors import BadVersion, CorruptionError, LogError, NoSuchLedger, NotEnoughBookies, WindowFull
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Segment
 from triplicate.log.core.rewriting import (
@@ -35,10 +35,13 @@ from triplicate.log.segments import create_segment, password_of
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.runtime import Clock, fault_point, sleep
 
-CHUNK_ENTRIES = 4
-"""Read at once: with one chunk ahead, at most 32 MiB of the largest entries."""
+CHUNK_BYTES = 4 * 1024 * 1024
+CHUNK_ENTRIES = 64
+"""Read at once, going by the mean size of a segment's entries; another chunk is fetched ahead."""
 WINDOW_BYTES = 8 * 1024 * 1024
 """Written and not acknowledged."""
+PACE_STEP_S = 0.01
+"""Shorter waits are put together."""
 COPIES_WAIT_S = 10.0
 """How long a new ledger may take, after its last acknowledgement, until every bookie has every entry."""
 COPIES_PAUSE_S = 0.02
@@ -90,8 +93,49 @@ class Pace:
         """Wait until what has passed fits the pace."""
         now = self._clock.monotonic()
         self._free_at = max(self._free_at, now) + size_bytes / self._bytes_per_s
-        if self._free_at > now:
+        if self._free_at - now >= PACE_STEP_S:
             await sleep(self._clock, self._free_at - now)
+
+
+class _Sending:
+    """Appends to a new ledger, with as much on its way as the windows allow."""
+
+    def __init__(self, ledger: LedgerAppender) -> None:
+        self._ledger = ledger
+        self._waiting: deque[tuple[asyncio.Future[int], int]] = deque()
+        self._bytes = 0
+
+    async def send(self, payload: bytes) -> None:
+        """Append an entry; it may still be on its way. Raises what ended the ledger."""
+        while self._waiting and self._bytes + len(payload) > WINDOW_BYTES:
+            await self._oldest()
+        while True:
+            try:
+                future = self._ledger.append_nowait(payload)
+            except WindowFull:
+                if not self._waiting:
+                    raise
+                await self._oldest()
+            else:
+                break
+        self._waiting.append((future, len(payload)))
+        self._bytes += len(payload)
+
+    async def finish(self) -> None:
+        """Wait until all is acknowledged."""
+        while self._waiting:
+            await self._oldest()
+
+    def forget(self) -> None:
+        """Wait for nothing more; errors of what is on its way are nobody's."""
+        for future, _ in self._waiting:
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._waiting.clear()
+
+    async def _oldest(self) -> None:
+        future, size_bytes = self._waiting.popleft()
+        self._bytes -= size_bytes
+        await future
 
 
 class Rewriter:
@@ -108,21 +152,29 @@ class Rewriter:
         """The runs that `raise_copies` rewrites. Raises NoSuchLog."""
         return reduced_runs(await self._store.segments(self._name))
 
-    async def small(self, *, least: int = 2, every: bool = True) -> list[Run]:
-        """The runs that `merge_small` rewrites; see `MergeLimits`. Raises NoSuchLog."""
+    async def small(self, *, limit: int | None = None, least: int = 2, every: bool = True) -> list[Run]:
+        """The runs that `merge_small` rewrites, at most `limit`; see `MergeLimits`. Raises NoSuchLog."""
         settings = self._settings
         oldest_us = self._client.host.clock.wall_us() - int(settings.merge_after_s * 1_000_000)
         limits = MergeLimits(settings.merge_below_bytes, settings.merge_target_bytes, oldest_us, least, every)
         runs: list[Run] = []
         for row in small_neighbours(await self._store.segments(self._name), limits):
-            epochs: dict[int, int] = {}
-            for segment in row:
-                try:
-                    epochs[segment.ledger_id] = epoch_of_metadata(await self._client.metadata_of(segment.ledger_id))
-                except NoSuchLedger:
-                    continue  # Rewritten or truncated since the list was read.
-            runs += merge_runs(row, epochs, limits)
+            # Metadata is read only where the sizes alone would make a run.
+            for candidates in merge_runs(row, {segment.ledger_id: 0 for segment in row}, limits):
+                runs += merge_runs(candidates, await self._epochs(candidates), limits)
+                if limit is not None and len(runs) >= limit:
+                    return runs[:limit]
         return runs
+
+    async def _epochs(self, run: Run) -> dict[int, int]:
+        """Epochs of segments by ledger id; those that were rewritten or truncated since the list was read are left out."""
+        epochs: dict[int, int] = {}
+        for segment in run:
+            try:
+                epochs[segment.ledger_id] = epoch_of_metadata(await self._client.metadata_of(segment.ledger_id))
+            except NoSuchLedger:
+                continue
+        return epochs
 
     async def rewrite(self, run: Run) -> Rewritten:
         """Rewrite one run.
@@ -164,35 +216,26 @@ class Rewriter:
     @fault_point("log.rewrite_copy")
     async def _copy(self, run: Run, ledger: LedgerAppender) -> Tally:
         """Write the entries of a run into a new ledger; what they hold."""
-        tally = Tally(run[0].first_offset)
-        on_their_way: deque[tuple[asyncio.Future[int], int]] = deque()
-        waiting_bytes = 0
+        tally, sending = Tally(run[0].first_offset), _Sending(ledger)
         try:
             for place, segment in enumerate(run):
                 async for payload in self._entries(segment):
                     if not is_kept(payload, place, run):
                         continue
                     offset = tally.add(payload, segment.first_offset, _place(segment))
-                    copy = with_first_index(payload, offset - run[0].first_offset)
-                    while on_their_way and waiting_bytes + len(copy) > WINDOW_BYTES:
-                        future, size_bytes = on_their_way.popleft()
-                        waiting_bytes -= size_bytes
-                        await future
-                    on_their_way.append((ledger.append_nowait(copy), len(copy)))
-                    waiting_bytes += len(copy)
-                    await self._pace.passed(len(copy))
+                    await sending.send(with_first_index(payload, offset - run[0].first_offset))
+                    await self._pace.passed(len(payload))
                 if tally.next_offset != segment.end_offset:
                     raise CorruptionError(f"{_place(segment)()} ends at offset {tally.next_offset}, the list says {segment.end_offset}")
-            while on_their_way:
-                await on_their_way.popleft()[0]
+            await sending.finish()
         finally:
-            for future, _ in on_their_way:
-                future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            sending.forget()
         return tally
 
     async def _entries(self, segment: Segment) -> AsyncIterator[bytes]:
         view = await self._client.open(segment.ledger_id, password=password_of(self._settings))
-        chunks = Chunks(view, 0, segment.last_entry, CHUNK_ENTRIES)
+        mean = max(1, segment.size_bytes // (segment.last_entry + 1))
+        chunks = Chunks(view, 0, segment.last_entry, max(1, min(CHUNK_ENTRIES, CHUNK_BYTES // mean)))
         try:
             while (entry := await chunks.next()) is not None:
                 yield entry.payload

@@ -112,8 +112,9 @@ class Rolls:
         except (LogFenced, NoSuchLog) as error:
             self._writer.lost(error)
         except TriplicateError as error:
-            self._host.trace("log.roll_postponed", log=name, full=full, error=repr(error))
-            self._metrics.postponed.inc()
+            if not full:  # That a reduced segment stays one for now is said by its gauge.
+                self._host.trace("log.roll_postponed", log=name, error=repr(error))
+                self._metrics.postponed.inc()
             self._plan.failed(clock.monotonic(), self._pauses.next_s(), full=full)
         else:
             self._pauses.reset()

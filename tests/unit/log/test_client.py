@@ -133,3 +133,65 @@ def test_a_segment_is_created_on_two_of_three_bookies_and_left_when_the_third_is
             assert await values_of(logs, "l", 0, 2) == [b"0", b"1"]
 
     run(body())
+
+
+def test_copies_that_a_bookie_missed_are_told_and_made_good() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            logs = Logs(client)
+            await logs.create("l", ROLLING)
+            values = [b"%d" % number for number in range(20)]
+            async with await logs.writer("l", owner="w") as writer:
+                assert await writer.append_many(values[:10]) == range(10)
+                await cluster["c"].stop()
+                for number in range(10, 20):
+                    assert await writer.append(values[number]) == number
+            (short,) = await logs.segments("l")
+            assert short.reduced == Copies(3, 2)
+            # The dead bookie is registered still: the new ledger would lack its copies, so the old one stays.
+            assert (await logs.raise_copies("l")).postponed == 1
+            assert await logs.segments("l") == [short]
+            await cluster.restart("c")
+            while (await logs.raise_copies("l")).postponed:
+                await asyncio.sleep(0.02)
+            (full,) = await logs.segments("l")
+            assert (full.reduced, full.records) == (None, 20)
+            for entry_id in range(full.last_entry + 1):
+                assert cluster.holders(full.ledger_id, entry_id) == ["a", "b", "c"]
+            assert await values_of(logs, "l", 0, 20) == values
+            assert [ledger_id async for ledger_id in client.ledger_ids()] == [full.ledger_id]
+
+    run(body())
+
+
+def test_a_take_over_without_a_bookie_tells_which_segment_lacks_copies() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, cluster.client() as other:
+            logs, others = Logs(client), Logs(other)
+            await logs.create("l")
+            first = await logs.writer("l", owner="one")
+            assert await first.append_many([b"a", b"b"]) == range(2)
+            await cluster["b"].stop()
+            async with await others.writer("l", owner="two") as second:
+                assert await second.append(b"c") == 2
+                closed, opened = await others.segments("l")
+                assert (closed.reduced, opened.reduced) == (Copies(3, 2), None)
+            assert [segment.reduced for segment in await others.segments("l")] == [Copies(3, 2)] * 2
+            await first.abandon()
+
+    run(body())
+
+
+def test_a_take_over_with_every_bookie_there_marks_nothing() -> None:
+    async def body() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, cluster.client() as other:
+            logs, others = Logs(client), Logs(other)
+            await logs.create("l")
+            first = await logs.writer("l", owner="one")
+            assert await first.append_many([b"a", b"b"]) == range(2)
+            async with await others.writer("l", owner="two") as second:
+                assert await second.append(b"c") == 2
+            assert [segment.reduced for segment in await others.segments("l")] == [None, None]
+            await first.abandon()
+
+    run(body())

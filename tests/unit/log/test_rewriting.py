@@ -307,6 +307,20 @@ def test_a_list_that_changed_after_the_copying_keeps_its_segments(monkeypatch: p
     play(scene)
 
 
+def test_more_small_entries_than_the_windows_take_are_rewritten() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(AT_ONCE)
+        await logs.create("l", LogSettings(roll_size_bytes=16 * 1024, compression="none"))
+        async with await logs.writer("l", owner="w") as writer:
+            for number in range(500):
+                await writer.append_entry([b"%d" % number])
+        assert len(await logs.segments("l")) > 1
+        assert (await logs.merge_small("l")).ledgers == 1
+        assert await read_values(logs, "l", 0, 500) == [b"%d" % number for number in range(500)]
+
+    play(scene)
+
+
 def test_two_rewritings_at_once_leave_one_ledger_and_every_record() -> None:
     async def scene(stage: Stage) -> None:
         first, second = stage.logs(AT_ONCE), stage.logs(AT_ONCE)
