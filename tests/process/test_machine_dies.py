@@ -107,6 +107,9 @@ def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_i
         run("log", "append", "plain", *map(str, range(20)), uri=up.uri)
         (short,) = segments(up.uri, "plain")
         assert short["reduced"] == {"ensemble_size": 2, "write_quorum": 2}
+        planned = run_json("log", "rewrite", "plain", "--dry-run", uri=up.uri)
+        assert [(one["first_offset"], one["end_offset"], one["ledgers"]) for one in planned] == [(0, 20, [short["ledger_id"]])]
+        assert run_json("log", "rewrite", "plain", "--merge", "--dry-run", uri=up.uri) == []
         assert run_json("log", "rewrite", "plain", uri=up.uri)["postponed"] == 1
         count = len(inserts.acknowledged)
         wait_until(lambda: len(inserts.acknowledged) > count, LIMIT_S, "writes go on still")

@@ -120,6 +120,8 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
             assert (tracker.position_of(bookie_id) is None) == (position in model.absent)
             if position not in model.absent:
                 assert model.owes_nothing_up_to(position, tracker.reach_of(bookie_id))
+        owed = [position for position in range(size) if not model.owes_nothing_up_to(position, model.pushed)]
+        assert tracker.has_all_copies == (not owed and not model.absent)
         confirmed = advanced
 
 

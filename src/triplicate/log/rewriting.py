@@ -18,10 +18,10 @@ from triplicate.errors import BadVersion, CorruptionError, LogError, NoSuchLedge
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Segment
 from triplicate.log.core.rewriting import (
-    MergeLimits,
     Run,
     Tally,
     is_kept,
+    merge_limits,
     merge_runs,
     reduced_runs,
     rewritten_segment,
@@ -153,10 +153,9 @@ class Rewriter:
         return reduced_runs(await self._store.segments(self._name))
 
     async def small(self, *, limit: int | None = None, least: int = 2, every: bool = True) -> list[Run]:
-        """The runs that `merge_small` rewrites, at most `limit`; see `MergeLimits`. Raises NoSuchLog."""
-        settings = self._settings
-        oldest_us = self._client.host.clock.wall_us() - int(settings.merge_after_s * 1_000_000)
-        limits = MergeLimits(settings.merge_below_bytes, settings.merge_target_bytes, oldest_us, least, every)
+        """The runs that `merge_small` rewrites, at most `limit`; see `merge_limits`. Raises NoSuchLog."""
+        head = (await self._store.read(self._name)).head
+        limits = merge_limits(self._settings, head.settings, self._client.host.clock.wall_us(), least=least, every=every)
         runs: list[Run] = []
         for row in small_neighbours(await self._store.segments(self._name), limits):
             # Metadata is read only where the sizes alone would make a run.

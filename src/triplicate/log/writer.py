@@ -426,6 +426,7 @@ class LogWriter:
 
     async def _leave_once(self, ledger: LedgerAppender, broken: bool) -> None:
         await self._succession.leave(await self._close_segment(ledger, broken), self.epoch, self.owner)
+        await self._succession.drop_next()
 
     async def _close_segment(self, ledger: LedgerAppender, broken: bool) -> Segment:
         if not broken:

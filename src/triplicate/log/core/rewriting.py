@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError
 from triplicate.log.core.head import Segment, SegmentState
 from triplicate.log.core.payload import decode_entry, decode_header
@@ -19,6 +20,9 @@ RUN_SEGMENTS = 1000
 """No run is longer, so that one change of the list stays small."""
 _FIRST_INDEX = slice(16, 24)
 _U64 = struct.Struct("<Q")
+
+RETAINED_SHARE = 8
+"""A merged segment is at most this part of what a log retains."""
 
 Run = tuple[Segment, ...]
 
@@ -31,6 +35,7 @@ class MergeLimits:
         below_bytes: segments smaller than this.
         target_bytes: no merged segment is larger.
         oldest_us: only segments whose last entry is not after this wall time.
+        span_us: no merged segment spans a longer wall time.
         least: runs of fewer segments stay as they are.
         every: merge a run also where one segment holds more than half of its bytes. Otherwise that one is left out, so that no byte is
             written again before the segment around it has doubled.
@@ -39,8 +44,19 @@ class MergeLimits:
     below_bytes: int
     target_bytes: int
     oldest_us: int
+    span_us: int = 2**62
     least: int = 2
     every: bool = False
+
+
+def merge_limits(settings: LogClientSettings, log: LogSettings, now_us: int, *, least: int, every: bool) -> MergeLimits:
+    """The limits of a log. Retention lets whole segments go, so a merged one must be small beside what is retained."""
+    target_bytes = settings.merge_target_bytes
+    if log.retain_size_bytes:
+        target_bytes = min(target_bytes, log.retain_size_bytes // RETAINED_SHARE)
+    span_us = int(log.retain_age_s * 1_000_000 / RETAINED_SHARE) if log.retain_age_s else 2**62
+    oldest_us = now_us - int(settings.merge_after_s * 1_000_000)
+    return MergeLimits(settings.merge_below_bytes, target_bytes, oldest_us, span_us, least, every)
 
 
 def reduced_runs(segments: Iterable[Segment]) -> list[Run]:
@@ -72,6 +88,7 @@ def merge_runs(row: Run, epochs: Mapping[int, int], limits: MergeLimits) -> list
     for segment in row:
         epoch = epochs.get(segment.ledger_id)
         fits = size + segment.size_bytes <= limits.target_bytes and len(current) < RUN_SEGMENTS
+        fits = fits and _span_us([*current[:1], segment]) <= limits.span_us
         if current and not (fits and epoch is not None and epoch == epochs[current[0].ledger_id]):
             runs += _worth_it(tuple(current), limits)
             current, size = [], 0
@@ -79,6 +96,10 @@ def merge_runs(row: Run, epochs: Mapping[int, int], limits: MergeLimits) -> list
             current.append(segment)
             size += segment.size_bytes
     return runs + _worth_it(tuple(current), limits)
+
+
+def _span_us(segments: Sequence[Segment]) -> int:
+    return max(segment.max_time_us for segment in segments) - min(segment.min_time_us for segment in segments)
 
 
 def _worth_it(run: Run, limits: MergeLimits) -> list[Run]:
