@@ -73,6 +73,16 @@ def writable(uri: str) -> int:
     return asyncio.run(count())
 
 
+def kill_together(up: Up, *names: str) -> float:
+    """SIGKILL some processes at once, as when their machine dies; the moment before, in monotonic seconds."""
+    victims = [up.members[name]["pid"] for name in names]
+    died_at = time.monotonic()
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, victims)), 30.0, "the machine is dead")
+    return died_at
+
+
 def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_is_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,11 +100,7 @@ def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_i
 
         leader = led_by(up.uri)
         assert leader is not None
-        victims = [up.members[name]["pid"] for name in ("bookie-3", leader)]
-        died_at = time.monotonic()
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not any(map(is_running, victims)), 30.0, "the machine is dead")
+        died_at = kill_together(up, "bookie-3", leader)
         wait_until(lambda: inserts.acknowledged[-1] > died_at + 0.5, LIMIT_S, "writes go on")
         after = inserts.acknowledged
         gap_s = max(right - left for left, right in pairwise(after))

@@ -25,6 +25,8 @@ ERRORS = frozenset(
         "bookie.journal_without_space",
         "bookie.last_entry_unreadable",
         "bookie.ledger_unreadable",
+        "node.copy_given_up",
+        "node.copy_set_aside",
         "node.failed",
         "replica.diverged",
     ]
@@ -32,6 +34,7 @@ ERRORS = frozenset(
 
 WARNINGS = frozenset(
     [
+        "bookie.add_too_large",
         "bookie.compaction_lacks_room",
         "bookie.compaction_put_off",
         "bookie.connection_dropped",
@@ -69,11 +72,16 @@ WARNINGS = frozenset(
         "client.recovery_waits",
         "client.trash_not_emptied",
         "client.writer_failed",
+        "log.janitor_failed",
+        "log.metadata_unreadable",
         "log.not_fenced",
         "log.orphan",
         "log.owner_not_kept",
+        "log.reduced",
         "log.release_failed",
+        "log.rewrite_postponed",
         "log.roll_failed",
+        "log.roll_postponed",
         "log.segment_broken",
         "log.take_over_lost",
         "log.tidy_failed",
@@ -84,16 +92,30 @@ WARNINGS = frozenset(
         "metadata.session_left_behind",
         "metadata.unreadable_registration",
         "metadata.watch_not_armed",
-        "node.databases",
+        "node.copy_failed",
+        "node.copy_not_set_aside",
+        "node.copy_stays",
+        "node.database_not_hosted",
+        "node.leader_unreadable",
+        "node.name_is_taken",
+        "node.not_purged",
+        "node.not_registered",
+        "node.retry",
+        "node.waits_for_metadata",
+        "node.waits_for_name",
         "replica.fenced",
         "replica.give_up",
+        "replica.resign",
         "replica.retry",
+        "sql.mark_failed",
+        "sql.reader_not_closed",
     ]
 )
 
 INFOS = frozenset(
     [
         "bookie.fenced",  # A recovery or a take-over did its work.
+        "bookie.ledgers_not_in_trash",  # Another client deleted them, for good.
         "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
         "bookie.torn_tail",  # What a killed bookie had not acknowledged.
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
