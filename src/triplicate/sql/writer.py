@@ -581,9 +581,9 @@ class Writer:
         return True
 
     def _header(self) -> bytes:
-        place = (self._database, self._numbers.epoch, self._batch + 1)
-        schema = (self._committed_version, self._version, self._committed_digest, self._digest)
-        return encode_header(BatchHeader(*place, *schema, tuple(self._dictionary.shapes), self._time_ms, self._forget_before_ms()))
+        schema = self._committed_version, self._version, self._committed_digest, self._digest
+        place, times = (self._database, self._numbers.epoch, self._batch + 1), (self._time_ms, self._forget_before_ms())
+        return encode_header(BatchHeader(place[0], place[1], place[2], *schema, tuple(self._dictionary.shapes), *times))
 
     def _forget_before_ms(self) -> int:
         return max(0, self._time_ms - self._request_limits.keep_ms)
