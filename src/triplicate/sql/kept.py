@@ -24,6 +24,8 @@ KEPT_RUNS = 1_000_000
 """Runs of transaction ids that are kept at most; with more, the status of the oldest ids is unknown."""
 FORGET_AT_ONCE = 1000
 """Old results that a batch takes away at most, unless it brings more: no batch may hold up the others for long."""
+_FORGET_EVERY_MS = 1000
+"""Batches without a request look for what is old only when the log's time has come to another span of so many ms."""
 _RUN_MS = 60_000
 """Consecutive transaction ids of the same span of so many ms are one run."""
 AHEAD_MS = 3_600_000
@@ -156,7 +158,9 @@ def record_kept(connection: apsw.Connection, facts: BatchFacts) -> None:
         if facts.start // _PRUNE_STEP != facts.end // _PRUNE_STEP:
             _forget_by_position(connection, facts.end - KEPT_POSITIONS)
         return
-    _forget_runs(connection, facts.forget_before_ms)
+    if not facts.requests and time_ms // _FORGET_EVERY_MS == kept.time_ms // _FORGET_EVERY_MS:
+        return
+    _forget_runs(connection, facts.forget_before_ms, kept.runs + runs)
     _forget_requests(connection, facts.forget_before_ms, max(FORGET_AT_ONCE, 2 * len(facts.requests)))
 
 
@@ -249,15 +253,14 @@ def _forget_by_position(connection: apsw.Connection, before: int) -> None:
     connection.execute("delete from triplicate_requests where position < ?", (before,))
 
 
-def _forget_runs(connection: apsw.Connection, before_ms: int) -> None:
+def _forget_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None:
     # A run's time is that of its first id; its last may be younger by the span of a run.
     old = _query(
         connection,
         "select first_id, last_id from triplicate_transactions where time_ms < ? order by time_ms limit ?",
         (before_ms - _RUN_MS, FORGET_AT_ONCE),
     )
-    (runs,) = _query(connection, "select runs from triplicate_kept")[0]
-    beyond = int(runs) - len(old) - KEPT_RUNS
+    beyond = runs - len(old) - KEPT_RUNS
     if beyond > 0:
         old += connection.execute(
             "select first_id, last_id from triplicate_transactions where first_id > ? order by first_id limit ?",
@@ -298,16 +301,16 @@ def stored_result(connection: apsw.Connection, request_id: str) -> StoredResult 
     return StoredResult(rows[0][0], decode_results(rows[0][1])) if rows else None
 
 
-def refuse_request(connection: apsw.Connection, request_id: str, time_ms: int, limits: RequestLimits, waiting: int = 0) -> None:
+def refuse_request(connection: apsw.Connection, request_id: str, kept: Kept, time_ms: int, limits: RequestLimits, waiting: int = 0) -> None:
     """Refuse to run a request of which no result is kept and which may have run before, or could not be kept.
 
     Args:
-        time_ms: the log's time now. waiting: requests of the same batch that will be kept besides.
+        kept: what the open transaction sees of it. time_ms: the log's time now.
+        waiting: requests of the same batch that will be kept besides.
 
     Raises:
         SqlError: 55000, it is older than what is kept; 22023, its time lies in the future; 53400, too many are kept.
     """
-    kept = read_kept(connection)
     issued = issued_ms(request_id)
     if issued is None:
         gone = _query(connection, "select 1 from triplicate_forgotten where fingerprint = ?", (fingerprint(request_id),))

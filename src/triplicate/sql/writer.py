@@ -31,7 +31,7 @@ from .core.scan import first_words
 from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
-from .kept import BatchFacts, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
+from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
 from .schema import columns_of, schema_digest, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
@@ -144,6 +144,7 @@ class Writer:
         self.position = state.position
         self._batch = state.batch if state.epoch == numbers.epoch else 0
         self._time_ms = read_kept(connection).time_ms
+        self._kept: Kept | None = None
         self._wall_us = wall_us
         self._request_limits = request_limits or RequestLimits()
         self._version = self._committed_version = state.schema_version
@@ -166,14 +167,10 @@ class Writer:
         self._connection.close(True)
 
     def stored_result(self, request_id: str) -> StoredResult | None:
-        """What is kept under a request id, or None when it may run.
-
-        Raises:
-            SqlError: 55000, 22023, 53400, as `refuse_request`.
-        """
+        """What is kept under a request id, or None when it may run; raises as `refuse_request`."""
         stored = stored_result(self._connection, request_id)
         if stored is None:
-            refuse_request(self._connection, request_id, self._time_ms, self._request_limits)
+            refuse_request(self._connection, request_id, self._kept_now(), self._time_ms, self._request_limits)
         return stored
 
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
@@ -193,6 +190,7 @@ class Writer:
         self._capture.cut(0)
         self._savepoints.clear()
         self._dictionary = TableDictionary()
+        self._kept = None
         # Never 0, which stands for no time.
         self._time_ms = max(self._time_ms, self._wall_us() // 1000, 1)
         self.context.number = number
@@ -529,7 +527,8 @@ class Writer:
             stored = stored_result(self._connection, request.request_id)
             if stored is not None:
                 return Answer(Outcome(*repeated(stored.results, 0)))
-            refuse_request(self._connection, request.request_id, self._time_ms, self._request_limits, len(pending.requests))
+            kept, waiting = self._kept_now(), len(pending.requests)
+            refuse_request(self._connection, request.request_id, kept, self._time_ms, self._request_limits, waiting)
         except SqlError as error:
             return Answer(error=error)
         return None
@@ -589,4 +588,9 @@ class Writer:
         return max(0, self._time_ms - self._request_limits.keep_ms)
 
     def _keepable(self, results: Sequence[StatementResult]) -> tuple[StatementResult, ...]:
-        return keepable(results, rows=read_kept(self._connection).bytes < self._request_limits.bytes)
+        return keepable(results, rows=self._kept_now().bytes < self._request_limits.bytes)
+
+    def _kept_now(self) -> Kept:
+        """How much is kept, as the open transaction found it."""
+        self._kept = self._kept or read_kept(self._connection)
+        return self._kept

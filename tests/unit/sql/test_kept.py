@@ -161,7 +161,9 @@ def test_a_batch_forgets_a_bounded_number_and_a_large_one_twice_what_it_brings(p
     pair.now_ms += DAY_MS + 1
     left = []
     for _ in range(4):
+        pair.now_ms += 1000
         pair.pay()
+        pair.pay()  # in the same second
         left.append(read_kept(pair.follower).requests)
     assert left == [7, 4, 1, 0]
     assert contents(pair.paths[0]) == contents(pair.paths[1])
