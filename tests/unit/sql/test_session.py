@@ -316,3 +316,20 @@ def test_many_rows_of_parameters_run_with_one_hop(tmp_path: Path) -> None:
         assert await run(session, "select count(*) from t") == [(100,)]
 
     play(tmp_path, scene)
+
+
+def test_a_transaction_that_was_ended_for_idleness_can_be_rolled_back_at_once(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("strict", replace(SETTINGS, transaction_idle_s=0.1))
+        database = await cluster.leader()
+        session, other = await database.session(), await database.session()
+        await run(session, "create table t(a)")
+        for end, state in (("rollback", ""), ("commit", "25P03")):
+            await run(session, "begin")
+            await run(session, "insert into t values(1)")
+            await run(other, "insert into t values(2)")  # waits until the writer is free
+            assert await state_of(run(session, end)) == state
+            await run(session, "rollback")
+        assert await run(session, "select a from t") == [(2,), (2,)]
+
+    play(tmp_path, scene, nodes=0)
