@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 
+from triplicate.bookie.background import keep_running
 from triplicate.bookie.budgets import AnswerShares, FrameBudget
 from triplicate.bookie.compaction import Compactor
 from triplicate.bookie.connection import Connection
@@ -201,8 +202,8 @@ class Bookie:
         scope.spawn(self._registration.run(), name="registration")
         scope.spawn(guard.run(), name="disk guard")
         scope.spawn(self._checks.run(), name="digests")
-        scope.spawn(self._garbage.run(), name="garbage collection")
-        scope.spawn(self._compactor.run(), name="compaction")
+        for name, run in (("garbage collection", self._garbage.run), ("compaction", self._compactor.run)):
+            scope.spawn(keep_running(host, self._metrics, name, run), name=name)
         assert self._doubts is not None
         if self._doubts.active:
             scope.spawn(self._doubts.run(storage.ledgers), name="doubts")

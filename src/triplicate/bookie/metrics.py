@@ -69,5 +69,6 @@ class BookieMetrics:
         self.bytes_compacted = counter("bookie_gc_RECLAIMED_COMPACTION_SPACE_BYTES", "Bytes that compaction gave back.")
         self.entry_logs = gauge("bookie_gc_ACTIVE_ENTRY_LOG_COUNT", "Finished entry logs at the last look of compaction.")
         self.entry_log_bytes = gauge("bookie_gc_ACTIVE_ENTRY_LOG_SPACE_BYTES", "Their bytes.")
+        self.task_failures = counter("bookie_task_failures", "Background tasks that met an unexpected error and began again.", ("task",))
         self.trash_ledgers = gauge("bookie_gc_TRASH_LEDGERS", "Ledgers without metadata whose entries are kept for a while.")
         self.trash_bytes = gauge("bookie_gc_TRASH_SPACE_BYTES", "Bytes of their entries.")

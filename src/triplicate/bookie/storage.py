@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from triplicate.bookie.journal import NO_SPACE, Journal, JournalItem
 from triplicate.bookie.ledgers import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
 from triplicate.bookie.stored import StoredEntries, WrittenFlush
 from triplicate.config import BookieSettings
-from triplicate.errors import CorruptionError
+from triplicate.errors import CorruptionError, TriplicateError
 from triplicate.runtime import Host, TaskScope, fault_point, sleep, timeout_at
 from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 
@@ -327,7 +328,8 @@ class Storage:
 
     async def on_writer(self, function: Callable[..., Result], *args: Any) -> Result:
         """Run a function of `stored` on the writer's worker, between flushes."""
-        return await self._writer.run(function, *args)
+        with _faults_of_storage():
+            return await self._writer.run(function, *args)
 
     async def on_reader(self, function: Callable[[], object]) -> None:
         """Run a function on the reader's worker; it keeps its result itself."""
@@ -462,10 +464,10 @@ class Storage:
             if kept is not None:
                 fenced.append(kept)
             self.cache.drop_ledger(ledger_id, kept)
-        up_to_flush = await self._writer.run(self._durable_flush)
-        while await self._writer.run(self.stored.index.delete_runs, ledger_ids, up_to_flush):
+        up_to_flush = await self.on_writer(self._durable_flush)
+        while await self.on_writer(self.stored.index.delete_runs, ledger_ids, up_to_flush):
             """Flushes and reads have their turn between two pages."""
-        await self._writer.run(self._write_deletion, ledger_ids, fenced, up_to_flush)
+        await self.on_writer(self._write_deletion, ledger_ids, fenced, up_to_flush)
         self.ledgers.deletion_durable(ledger_ids)
         for ledger_id in ledger_ids:
             self._forget_again(ledger_id)
@@ -499,26 +501,38 @@ class Storage:
         Args:
             logs: those to look at; None: all.
         """
-        dead, with_states = await self._writer.run(self.stored.dead_logs, logs)
+        dead, with_states = await self.on_writer(self.stored.dead_logs, logs)
         for log in with_states:
             more = True
             while more:
-                more = await self._writer.run(self.stored.carry_states, log)
+                more = await self.on_writer(self.stored.carry_states, log)
         if with_states:
-            dead, _ = await self._writer.run(self.stored.dead_logs, [*dead, *with_states])
+            dead, _ = await self.on_writer(self.stored.dead_logs, [*dead, *with_states])
         if not dead:
             return 0
-        await self._writer.run(self.stored.forget_logs, dead)
-        return await self._reader.run(self.stored.delete_logs, dead)
+        await self.on_writer(self.stored.forget_logs, dead)
+        with _faults_of_storage():
+            return await self._reader.run(self.stored.delete_logs, dead)
 
     async def ledger_ids(self) -> list[int]:
         """Every ledger that this bookie knows, ascending."""
         found = set(self.ledgers.ids())
         after = -1
-        while page := await self._writer.run(self.stored.index.ledger_ids, after):
+        while page := await self.on_writer(self.stored.index.ledger_ids, after):
             found.update(page)
             after = page[-1]
         return sorted(found)
+
+
+@contextmanager
+def _faults_of_storage() -> Iterator[None]:
+    """An error that nobody foresaw leaves files in a state that nobody knows: it ends the bookie, as an error of the disk does."""
+    try:
+        yield
+    except (TriplicateError, OSError):
+        raise
+    except Exception as error:
+        raise OSError(errno.EIO, f"the storage failed: {error!r}") from error
 
 
 def is_most_of(size_bytes: int, buffer: bytes) -> bool:

@@ -7,7 +7,7 @@ from collections import deque
 
 from triplicate.bookie.ledgers import LedgerHandle, LedgerTable, Verification
 from triplicate.errors import FormatError, MetadataError, NoSuchLedger, TriplicateError
-from triplicate.ledger import DigestType, DigestVerifier
+from triplicate.ledger import DigestType, DigestVerifier, LedgerMetadata
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, sleep
 
@@ -48,7 +48,7 @@ class DigestChecks:
                 continue
             ledger_id = self._waiting.popleft()
             try:
-                found = await self.metadata.ledgers.get(ledger_id)
+                verification, verifier = _verifier_of((await self.metadata.ledgers.get(ledger_id)).value)
             except (NoSuchLedger, FormatError) as error:
                 self._settle(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
@@ -57,16 +57,21 @@ class DigestChecks:
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
                 await sleep(self._host.clock, RETRY_S)
                 self._settle(ledger_id, Verification.UNKNOWN, None)
+            except Exception as error:  # noqa: BLE001  metadata that nobody foresaw concern one ledger, and would end every bookie
+                self._settle(ledger_id, Verification.IMPOSSIBLE, None)
+                self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=repr(error))
             else:
-                value = found.value
-                if value.digest_type is DigestType.DUMMY or not value.credentials_stored:
-                    # Metadata of the oldest format names neither digest nor password; what stands in for them is only a default.
-                    self._settle(ledger_id, Verification.IMPOSSIBLE, None)
-                else:
-                    self._settle(ledger_id, Verification.KNOWN, DigestVerifier(value.digest_type, value.password))
+                self._settle(ledger_id, verification, verifier)
 
     def _settle(self, ledger_id: int, verification: Verification, verifier: DigestVerifier | None) -> None:
         handle = self._ledgers.get(ledger_id)
         if handle is not None:
             handle.verification = verification
             handle.verifier = verifier
+
+
+def _verifier_of(metadata: LedgerMetadata) -> tuple[Verification, DigestVerifier | None]:
+    if metadata.digest_type is DigestType.DUMMY or not metadata.credentials_stored:
+        # Metadata of the oldest format name neither digest nor password; what stands in for them is only a default.
+        return Verification.IMPOSSIBLE, None
+    return Verification.KNOWN, DigestVerifier(metadata.digest_type, metadata.password)
