@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from triplicate.cli.cluster_folder import ZOOKEEPER, ClusterFolder, Member, check_instance, locked, open_folder, refuse_foreign, write_json
-from triplicate.cli.port_holders import port_conflict
+from triplicate.cli.port_holders import listening_sockets, port_conflict
 from triplicate.cli.running import run_loop
 from triplicate.cli.zookeeper_process import check_kazoo, find_jars, find_java
 from triplicate.errors import EnvironmentFault
@@ -253,8 +253,9 @@ def check_data(folder: ClusterFolder) -> None:
 
 def check_ports(folder: ClusterFolder) -> None:
     """Raises EnvironmentFault: a process that is not ours holds a port, with its id and the cure."""
+    listening = listening_sockets()
     for member in folder.members:
-        conflict = port_conflict(folder, member)
+        conflict = port_conflict(folder, member, listening)
         if conflict is not None:
             raise EnvironmentFault(conflict)
 

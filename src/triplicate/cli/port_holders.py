@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,9 +41,18 @@ class Holder:
         return False
 
 
-def holder_of(address: str, port: int) -> Holder | None:
-    """The process that listens on an address, or on all of them, at this port; None when nobody does or the system does not say."""
-    inodes = {inode for listening, at, inode in _listening() if at == port and listening in (address, "0.0.0.0", "::")}
+Listening = Sequence[tuple[str, int, str]]
+"""(address, port, inode) of listening sockets."""
+
+
+def holder_of(address: str, port: int, listening: Listening | None = None) -> Holder | None:
+    """The process that listens on an address, or on all of them, at this port; None when nobody does or the system does not say.
+
+    Args:
+        listening: what `listening_sockets` returned; asked for several ports, the system's table need not be read for each.
+    """
+    sockets = listening_sockets() if listening is None else listening
+    inodes = {inode for at, number, inode in sockets if number == port and at in (address, "0.0.0.0", "::")}
     if not inodes:
         return None
     links = {f"socket:[{inode}]" for inode in inodes}
@@ -53,11 +62,11 @@ def holder_of(address: str, port: int) -> Holder | None:
     return Holder(None, (), "")
 
 
-def port_conflict(folder: ClusterFolder, member: Member) -> str | None:
+def port_conflict(folder: ClusterFolder, member: Member, listening: Listening | None = None) -> str | None:
     """Why a process of a local cluster cannot listen, in one line with the cure; None when its ports are free."""
     config = folder.config_of(member)
     for address, port, key in _places(folder, member):
-        holder = holder_of(address, port) if port else None
+        holder = holder_of(address, port, listening) if port else None
         if holder is None:
             continue
         if holder.runs(config):
@@ -83,8 +92,12 @@ def _places(folder: ClusterFolder, member: Member) -> list[tuple[str, int, str]]
     ]
 
 
-def _listening() -> Iterator[tuple[str, int, str]]:
-    """(address, port, inode) of each listening TCP socket."""
+def listening_sockets() -> Listening:
+    """Each listening TCP socket of this machine."""
+    return list(_read_tables())
+
+
+def _read_tables() -> Iterator[tuple[str, int, str]]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
