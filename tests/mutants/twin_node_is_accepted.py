@@ -1,11 +1,11 @@
-"""A node takes any registration under its name for one that its own former life has left."""
+"""A node that starts takes any registration under its name for one that its own former life has left."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 
-from triplicate.sql import registration
+from triplicate.errors import NoNode
 from triplicate.sql.registration import NodeName, Registration
 
 TESTS = ["tests/unit/sql/test_node.py::test_two_living_nodes_of_one_name_are_refused"]
@@ -13,10 +13,11 @@ TESTS = ["tests/unit/sql/test_node.py::test_two_living_nodes_of_one_name_are_ref
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     put_up = NodeName._put_up
-    decoded = registration._decoded
 
     async def anyway(self: NodeName, *, replace_former_lives: bool) -> Registration | None:
-        patch(registration, "_decoded", lambda data: replace(decoded(data), directory=self._own.directory, life=self._life))
+        if replace_former_lives:
+            with suppress(NoNode):
+                await self._tree.delete(self._path)
         return await put_up(self, replace_former_lives=replace_former_lives)
 
     patch(NodeName, "_put_up", anyway)
