@@ -79,6 +79,33 @@ def test_the_log_of_a_database_refuses_what_only_the_database_may_do(uri: str, v
     assert {one["log"]: one["purpose"] for one in run_json("log", "list", uri=uri)}[name] == "database 'shop'"
 
 
+def test_a_log_whose_ledger_is_gone_is_explained_and_brought_back(uri: str) -> None:
+    run("log", "create", "broken", uri=uri)
+    run("log", "append", "broken", "a", "b", uri=uri)
+    assert run("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger is there\n"
+    (segment,) = run_json("log", "show", "broken", uri=uri)["segments"]
+    ledger = str(segment["ledger_id"])
+    run("ledger", "delete", ledger, "--yes", uri=uri)
+    shown = run("log", "repair", "broken", uri=uri, check=False)
+    assert shown.returncode == 1
+    assert f"triplicate ledger undelete {ledger}" in shown.stdout
+    refused = run("log", "repair", "broken", "--apply", uri=uri, check=False)
+    assert refused.returncode == 1
+    assert f"`triplicate ledger undelete {ledger}`" in refused.stderr
+    run("ledger", "undelete", ledger, uri=uri)
+    assert run_json("log", "repair", "broken", uri=uri)["lost"] == []
+    assert run("log", "read", "broken", uri=uri).stdout == "a\nb\n"
+
+
+def test_a_sweep_tells_what_it_cleared_away(uri: str) -> None:
+    run("log", "create", "swept", uri=uri)
+    nothing = {"segments": 0, "pages": 0, "publishers": 0, "ledgers": 0}
+    assert run_json("log", "sweep", "swept", uri=uri) == {"log": "swept", "dry_run": False, **nothing}
+    assert run_json("log", "sweep", "--dry-run", uri=uri) == {"log": None, "dry_run": True, **nothing}
+    assert "ledgers" in run("log", "sweep", uri=uri).stdout
+    assert run("log", "sweep", "nowhere", uri=uri, check=False).returncode == 1
+
+
 def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
     run("log", "create", "live", uri=uri)
     with (

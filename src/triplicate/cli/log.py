@@ -1,4 +1,4 @@
-"""``triplicate log``: create, list, show, append to, read, follow, truncate, rewrite and delete logs."""
+"""``triplicate log``: create, list, show, append to, read, follow, truncate, rewrite, sweep, repair and delete logs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from triplicate.cli.ledger_append import open_source
 from triplicate.cli.log_records import FORMATS, RecordPrinter
+from triplicate.cli.log_upkeep import repair, sweep
 from triplicate.cli.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.output import Bar, print_json, print_table, remarks
 from triplicate.cli.running import run_loop
@@ -68,7 +69,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
 
 @click.group()
 def log() -> None:
-    """Create, append to, read, follow, truncate, rewrite and delete logs.
+    """Create, append to, read, follow, truncate, rewrite, sweep, repair and delete logs.
 
     A log is an endless sequence of records with offsets 0, 1, 2 …, stored in ledgers one after another. One writer appends at a
     time; a new writer takes over and fences the one before. Everyone may read.
@@ -326,6 +327,10 @@ def _print_runs(runs: list[tuple[Segment, ...]], as_json: bool) -> None:
         return
     cells = [[row["first_offset"], row["end_offset"], len(run), row["bytes"]] for row, run in zip(rows, runs, strict=True)]
     print_table(("first", "end", "segments", "bytes"), cells, right=("first", "end", "segments", "bytes"))
+
+
+log.add_command(sweep)
+log.add_command(repair)
 
 
 async def _offset(logs: Logs, name: str, position: str | int) -> int:

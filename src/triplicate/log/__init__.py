@@ -12,6 +12,7 @@ from triplicate.log.logs import Logs
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader
+from triplicate.log.repair import Examination, LostLedger
 from triplicate.log.rewriting import Rewritten, maintain
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.writer import LogWriter
@@ -24,6 +25,7 @@ __all__ = [
     "Columns",
     "Copies",
     "EntryView",
+    "Examination",
     "Head",
     "Janitor",
     "LogClientSettings",
@@ -32,6 +34,7 @@ __all__ = [
     "LogSettings",
     "LogWriter",
     "Logs",
+    "LostLedger",
     "Owner",
     "PageLimits",
     "Producer",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import TriplicateError
 from triplicate.ledger import check_quorums
-from triplicate.log import orphans, publishers, publishing, ranges, truncation
+from triplicate.log import orphans, publishers, publishing, ranges, repair, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
@@ -19,6 +19,7 @@ from triplicate.log.ownership import claim, live_owner, release
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader, head_for, readable_end
+from triplicate.log.repair import Examination
 from triplicate.log.rewriting import Rewriter, Rewritten
 from triplicate.log.segments import create_segment
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
@@ -316,6 +317,25 @@ class Logs:
     async def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
         """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids."""
         return await self._sweep_ledgers(None, dry_run)
+
+    async def examine(self, name: str) -> Examination:
+        """Look for every ledger of a log: which are gone, and whether they can be brought back. Raises NoSuchLog."""
+        return await repair.examine(self.client, self._store, name)
+
+    async def repair(self, name: str, *, end: int | None = None, by: str = "repair") -> Examination:
+        """Give up the ledgers of a log that are gone for good, and let the log go on; returns what is missing afterwards.
+
+        Their offsets stay a hole that readers are told of; none is given again.
+
+        Args:
+            end: where the log goes on after a lost open segment; None: where no record of it can have been.
+            by: who does it, for messages.
+
+        Raises:
+            NoSuchLog, LogReserved, LogOwned. ArgumentError: a ledger can still be brought back, or `end` lies before the open segment.
+        """
+        await self._admit(name)
+        return await repair.repair(self.client, self._store, name, end=end, by=by)
 
     async def _sweep_ledgers(self, name: str | None, dry_run: bool) -> list[int]:
         return await orphans.Sweep(self.client, self._store, self.settings, name).run(dry_run=dry_run)

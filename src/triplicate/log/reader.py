@@ -9,7 +9,7 @@ from triplicate.config.log import LogClientSettings
 from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated
 from triplicate.ledger import Entry
 from triplicate.log.core.head import Head, Segment, SegmentState
-from triplicate.log.core.locate import reference_at, segment_at
+from triplicate.log.core.locate import check_not_lost, reference_at, segment_at
 from triplicate.log.core.payload import decode_entry
 from triplicate.log.entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
 from triplicate.log.ledgers import LedgerClient, LedgerTail, LedgerView
@@ -319,6 +319,7 @@ async def find_segment(store: HeadStore, name: str, head: Head, offset: int) -> 
             return None
     if segment.first_offset > offset:
         raise OffsetGap(f"log {name!r}: ledger {segment.ledger_id} begins at {segment.first_offset}; no segment holds offset {offset}")
+    check_not_lost(segment)
     return segment
 
 

@@ -49,6 +49,13 @@ def segment_at(segments: Sequence[Segment], offset: int) -> Segment | None:
     return segments[place] if place < len(segments) else None
 
 
+def check_not_lost(segment: Segment) -> None:
+    """Raise OffsetGap for a segment whose records are lost."""
+    if segment.state is SegmentState.LOST:
+        first, end = segment.first_offset, segment.end_offset
+        raise OffsetGap(f"offsets {first} to {end - 1} are lost with ledger {segment.ledger_id}; read before {first}, or from {end} on")
+
+
 class EntrySearch:
     """Binary search for the entry that holds a record, over entry headers that somebody else reads.
 
@@ -114,6 +121,7 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
             continue
         if segment.first_offset > position:
             break
+        check_not_lost(segment)
         while position < limit:
             cut = min(limit, position + max_records)
             last_entry = None if is_open else segment.last_entry
