@@ -38,20 +38,28 @@ class ListedLedgers:
         self._store = store
         self._name = name
         self._log_id = ""
+        self._recent: set[int] = set()
         self._beneath: dict[int, frozenset[int]] = {}
 
-    async def at(self, head: Head) -> set[int]:
+    async def holds(self, head: Head, ledger_id: int) -> bool:
+        """Whether a head lists a ledger. Raises NoNode when the head is out of date."""
+        await self._follow(head)
+        return ledger_id in self._recent or any(ledger_id in ids for ids in self._beneath.values())
+
+    async def all(self, head: Head) -> set[int]:
         """Ids of all ledgers of a head. Raises NoNode when the head is out of date."""
-        listed = {segment.ledger_id for segment in head.recent}
+        await self._follow(head)
+        return self._recent.union(*self._beneath.values())
+
+    async def _follow(self, head: Head) -> None:
+        self._recent = {segment.ledger_id for segment in head.recent}
         if head.open is not None:
-            listed.add(head.open.ledger_id)
+            self._recent.add(head.open.ledger_id)
         known, self._beneath = (self._beneath if self._log_id == head.log_id else {}), {}
         self._log_id = head.log_id
         for reference in head.pages:
             ids = known.get(reference.page)
             self._beneath[reference.page] = ids if ids is not None else frozenset(await self._read(head, reference))
-            listed |= self._beneath[reference.page]
-        return listed
 
     async def _read(self, head: Head, reference: PageReference) -> set[int]:
         page = await self._store.page(self._name, head.log_id, reference.page)
@@ -87,7 +95,7 @@ async def delete_unlisted(
                 checks += more
                 if ledger_id in beside:
                     return False
-            elif stored is not None and not (found and is_unlisted(found.value)) and ledger_id in await listed.at(stored.head):
+            elif stored is not None and not (found and is_unlisted(found.value)) and await listed.holds(stored.head, ledger_id):
                 return False
             await client.delete(ledger_id, version=found.version if found is not None else None, checks=checks)
         except (BadVersion, NoNode):
@@ -200,7 +208,7 @@ class Sweep:
         stored = await read_or_none(self._store, log)
         if stored is not None and component in LISTS_BESIDE:
             return ledger_id not in (await LISTS_BESIDE[component](self._store, log))[0]
-        return stored is None or ledger_id not in await self._listing(log).at(stored.head)
+        return stored is None or not await self._listing(log).holds(stored.head, ledger_id)
 
     async def _all_listed(self) -> set[int]:
         """A first look, so that metadata are read only of ledgers that may be orphans; what is deleted is looked for once more."""
@@ -209,7 +217,7 @@ class Sweep:
         self._memory.keep(names)
         for name in names:
             try:
-                found |= await self._listing(name).at((await self._store.read(name)).head)
+                found |= await self._listing(name).all((await self._store.read(name)).head)
             except (NoSuchLog, NoNode):
                 continue
         return found

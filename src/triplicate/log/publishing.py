@@ -35,9 +35,11 @@ from triplicate.runtime import fault_point, sleep
 
 LEDGERS_MAXIMUM = 10_000
 """Ledgers of one publish: their checks, the head and its new pages fit into one transaction of ZooKeeper, which takes 1 MiB."""
-MARKS_BYTES_MAXIMUM = 512 * 1024
-"""Metadata of ledgers that one transaction marks; of more, they are announced first."""
-ANNOUNCED_AT_ONCE = 500
+MARKS_BYTES_MAXIMUM = 768 * 1024
+"""What marking may take of one transaction; beyond that, the ledgers are announced first."""
+MARK_OVERHEAD_BYTES = 200
+"""What a mark takes beside the ledger's metadata, path included."""
+ANNOUNCED_AT_ONCE = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,8 @@ class Candidates:
 
     def _is_large(self, stored: Stored) -> bool:
         """Whether the marks are too much for one transaction."""
-        return sum(len(operation.data) for operation in self._exact_marks(stored) if isinstance(operation, SetData)) > MARKS_BYTES_MAXIMUM
+        sizes = [len(operation.data) + MARK_OVERHEAD_BYTES for operation in self._exact_marks(stored) if isinstance(operation, SetData)]
+        return sum(sizes) > MARKS_BYTES_MAXIMUM
 
     def _mark(self, segment: Segment) -> Mark | None:
         return mark_of(self._found[segment.ledger_id].value, segment.ledger_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from tests.unit.log.test_publishing import staged
 from triplicate.errors import ArgumentError
 from triplicate.log import Logs, LogSettings, publishing
 from triplicate.log.core import changes
-from triplicate.log.core.head import Segment, SegmentState
+from triplicate.log.core.head import NODE_LIMIT_BYTES, Segment, SegmentState
 from triplicate.log.logs import TIDIED_LEAST
 from triplicate.log.store import Decision, Stored
-from triplicate.metadata import Stat
+from triplicate.metadata import Check, LongHierarchicalPaths, Operation, SetData, Stat
+from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.runtime import real_host
 
 
 def count_reads(logs: Logs) -> list[str]:
@@ -176,6 +179,36 @@ def test_a_ledger_of_an_earlier_release_is_looked_for_in_the_whole_list() -> Non
         assert await read_values(logs, "l", 0, 1) == [b"a"]
 
     play(scene)
+
+
+def test_the_largest_publishes_fit_into_one_transaction_of_zookeeper() -> None:
+    """Nodes as large as they get, and the longest paths of ledgers."""
+    head: list[Operation] = [SetData("/triplicate/" + "i" * 36 + "/logs/" + "l" * 255, b"." * NODE_LIMIT_BYTES)]
+    pages = publishing.LEDGERS_MAXIMUM // changes.PAGE_SEGMENTS + 10
+    head += [Check(head[0].path + f"/pages/{number:010d}") for number in range(pages)]
+    ledger = "/ledgers" + LongHierarchicalPaths().path(2**63 - 1)
+    for size in (100, 500, 2000):
+        marks = publishing.MARKS_BYTES_MAXIMUM // (size + publishing.MARK_OVERHEAD_BYTES)
+        with pytest.raises(ReachedTheSending):
+            asyncio.run(_multi([*head, *[SetData(ledger, b"." * size, 3)] * marks]))
+    with pytest.raises(ReachedTheSending):
+        asyncio.run(_multi([*head, *[Check(ledger, 4)] * publishing.LEDGERS_MAXIMUM]))
+    with pytest.raises(ArgumentError, match="more than ZooKeeper takes at once"):
+        asyncio.run(_multi([*head, *[Check(ledger, 4)] * (2 * publishing.LEDGERS_MAXIMUM)]))
+
+
+class ReachedTheSending(Exception):
+    """Instead of a server's answer."""
+
+
+async def _multi(operations: list[Operation]) -> None:
+    tree = ZooKeeperTree("127.0.0.1:1", real_host("test"), 10.0)
+
+    async def run(path: str, request: object) -> object:
+        raise ReachedTheSending
+
+    tree._run = run  # type: ignore[method-assign]
+    await tree.multi(operations)
 
 
 def test_a_publish_of_too_many_ledgers_is_refused() -> None:

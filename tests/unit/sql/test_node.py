@@ -15,11 +15,11 @@ from tests.property.rowlog_workload import contents
 from tests.unit.log.fake import FakeClient
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
 from triplicate.errors import ConnectionLost, EnvironmentFault, HandleClosed, SessionExpired, SqlError
-from triplicate.log import Purpose, PurposeKind
+from triplicate.log import LogClientSettings, Logs, Purpose, PurposeKind
 from triplicate.metadata import Fault, own
 from triplicate.replica import Role
 from triplicate.runtime import Metrics
-from triplicate.sql import database_info
+from triplicate.sql import DatabaseNode, database_info
 
 
 async def fill(cluster: Cluster, count: int) -> int:
@@ -596,3 +596,21 @@ def test_a_session_with_a_snapshot_can_be_closed_after_its_node_has_stopped(tmp_
         assert not [found for found in apsw.connections() if found.filename.startswith(str(tmp_path))]
 
     play(tmp_path, scene)
+
+
+def test_a_node_clears_away_what_logs_leave_behind(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        janitor = LogClientSettings(janitor_interval_s=0.05, janitor_pause_s=0.0, orphan_grace_s=0.0)
+        client = cluster.client("n2")
+        cluster.logs["n2"] = Logs(client, janitor)
+        facts = {"application": b"triplicate", "component": b"log", "log": b"gone"}
+        orphan = await client.create(custom=facts)
+        settings = replace(SETTINGS, node_id="n2", directory=str(tmp_path / "n2"))
+        node = cluster.nodes["n2"] = DatabaseNode(client.host, client, cluster.logs["n2"], settings)
+        await node.start(("n2", 5432))
+        while orphan.ledger_id in cluster.stage.bookies.ledgers:
+            await asyncio.sleep(0.02)
+        assert node.failure is None
+        assert (await (await cluster.leader()).session()) is not None
+
+    play(tmp_path, scene, nodes=1)
