@@ -92,6 +92,8 @@ class Scene:
             read_ahead_entries=8,
             page_sweep_age_s=3.0,
             page_cache_entries=4,
+            orphan_grace_s=5.0,
+            staging_grace_s=5.0,
         )
         return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
 
