@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from triplicate.errors import BadVersion, NodeExists, NoNode, TriplicateError
+from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog, TriplicateError
 from triplicate.log.logs import Logs
 from triplicate.log.orphans import Sweep, SweepMemory
 from triplicate.metadata import own
@@ -82,11 +82,13 @@ class Janitor:
     async def round(self) -> Mapping[str, int]:
         """Sweep every log, then the ledgers of all of them; returns how many of each kind were cleared away."""
         swept = dict.fromkeys(KINDS, 0)
-        for name in await self._store.names():
+        for name in await self._store.nodes():
             try:
                 for kind, count in (await self._logs.sweep_lists(name)).items():
                     swept[kind] += count
                 await self._do_chores(name)
+            except NoSuchLog:
+                continue  # It is being deleted.
             except TriplicateError as error:
                 self._failed(name, error)
             await sleep(self._host.clock, self._settings.janitor_pause_s)

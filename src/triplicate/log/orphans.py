@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import BadVersion, FormatError, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
+from triplicate.errors import BadVersion, CorruptionError, FormatError, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
 from triplicate.ledger import LedgerMetadata
 from triplicate.log.core.head import Head, PageReference
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
@@ -192,9 +192,12 @@ class Sweep:
         async for ledger_id in self._client.ledger_ids():
             if ledger_id in listed or ledger_id in self._memory.foreign:
                 continue
-            orphan = await self._orphan(ledger_id, now_ms)
-            if orphan is not None and await (self._is_unlisted if dry_run else self._delete)(ledger_id, orphan):
-                swept.append(ledger_id)
+            try:
+                orphan = await self._orphan(ledger_id, now_ms)
+                if orphan is not None and await (self._is_unlisted if dry_run else self._delete)(ledger_id, orphan):
+                    swept.append(ledger_id)
+            except (FormatError, CorruptionError) as error:
+                self._client.host.trace("log.orphan_left", ledger=ledger_id, error=repr(error))
             if pause_s > 0:
                 await sleep(self._store.host.clock, pause_s)
         return swept
@@ -213,13 +216,16 @@ class Sweep:
     async def _all_listed(self) -> set[int]:
         """A first look, so that metadata are read only of ledgers that may be orphans; what is deleted is looked for once more."""
         found: set[int] = set()
-        names = await self._store.names()
+        names = await self._store.nodes()
         self._memory.keep(names)
         for name in names:
             try:
                 found |= await self._listing(name).all((await self._store.read(name)).head)
             except (NoSuchLog, NoNode):
                 continue
+            except (FormatError, CorruptionError) as error:
+                # Nobody here knows what it lists, so its ledgers stay; those of other logs are swept.
+                self._client.host.trace("log.list_unreadable", log=name, error=repr(error))
         return found
 
     def _listing(self, name: str) -> ListedLedgers:

@@ -111,18 +111,21 @@ class HeadStore:
 
     async def names(self) -> list[str]:
         """Names of all logs, sorted; those being deleted are left out."""
-        try:
-            names, _ = await self.persist(lambda: self.tree.children(self.root))
-        except NoNode:
-            return []
         found: list[str] = []
-        for name in names:
+        for name in await self.nodes():
             try:
                 await self.read(name)
             except NoSuchLog:
                 continue
             found.append(name)
         return found
+
+    async def nodes(self) -> list[str]:
+        """Names of all logs, sorted, also of those that are being deleted or cannot be read."""
+        try:
+            return (await self.persist(lambda: self.tree.children(self.root)))[0]
+        except NoNode:
+            return []
 
     async def read(self, name: str, *, synced: bool = False) -> Stored:
         """The head as it is now.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -173,18 +172,14 @@ def test_a_log_that_cannot_be_read_does_not_keep_the_janitor_from_the_others() -
     async def scene(stage: Stage) -> None:
         logs, metrics = stage.logs(SETTINGS), Metrics()
         await litter(stage, logs, "b")
-        await logs.create("a")
-        sweep = logs.sweep_lists
-
-        async def damaged(name: str, **options: Any) -> dict[str, int]:
-            if name == "a":
-                raise CorruptionError("a page of log 'a' is not JSON")
-            return await sweep(name, **options)
-
-        logs.sweep_lists = damaged  # type: ignore[method-assign]
+        await litter(stage, logs, "a")
+        kept = [ledger_id for ledger_id, ledger in stage.bookies.ledgers.items() if ledger.metadata.custom["log"] == b"a"]
+        head, _ = await logs.store.tree.get(logs.store.path("a"))
+        await logs.store.tree.set(logs.store.path("a"), head.replace(b'"v":2', b'"v":3'))
         stage.wall_us = stage.host.clock.wall_us() + 32 * DAY_US
         swept = await Janitor(logs, metrics).round()
         assert swept == {"segments": 1, "pages": 1, "publishers": 1, "ledgers": 1}
+        assert sorted(stage.bookies.ledgers) == sorted(kept)
         assert "triplicate_log_janitor_failures_total 1.0" in metrics.expose().decode()
 
     play(scene)
