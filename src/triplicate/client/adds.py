@@ -201,8 +201,8 @@ class LedgerAdds:
 
     @property
     def has_missed_bookies(self) -> bool:
-        """Whether entries were ever confirmed while a bookie of the ensemble was missing."""
-        return self._changer.went_without
+        """Whether a bookie of the ensemble is missing, or ever was while entries were confirmed."""
+        return self._changer.went_without or bool(self._tracker.absent)
 
     @property
     def ensemble_changes(self) -> int:

@@ -28,4 +28,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         await self._store.change(self.name, decide)
 
+    async def prepare(self: Succession, epoch: int, *, full: bool) -> None:
+        await self._next.prepare(full=full)
+
     patch(Succession, "_replace_open", replace_open)
+    patch(Succession, "prepare", prepare)
