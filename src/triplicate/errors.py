@@ -232,6 +232,10 @@ class OffsetTruncated(LogError, UsageError):
     """The offset lies before the log's first offset: truncated or expired."""
 
 
+class SnapshotDamaged(LogError, CorruptionError):
+    """A snapshot's ledger does not hold what the list of snapshots says, or what it holds is no sound state; an older one is used."""
+
+
 class OffsetGap(LogError, CorruptionError):
     """Offsets read from segments are not continuous: a segment is missing or damaged."""
 

@@ -1,4 +1,4 @@
-"""``triplicate database``: create, list, show, rename, drop and bring back replicated SQL databases."""
+"""``triplicate database``: create, list, show, rename, drop and bring back replicated SQL databases, and their snapshots."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import click
 from triplicate.cli.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.output import print_json, print_table, remarks
 from triplicate.cli.running import run_loop
+from triplicate.cli.snapshots import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings
 from triplicate.config.log import LogClientSettings
+from triplicate.errors import ReplicaError, SnapshotDamaged
 from triplicate.log import Logs
 from triplicate.replica import Candidate
 from triplicate.sql import (
@@ -176,6 +178,67 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
         shown = 6 if any(one.reason for one in info.nodes) else 5
         columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
         print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"database {info.name}, log {info.log}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0, 86400), default=600.0, show_default=True, help="Seconds to wait for it; 0: none."
+)
+@_json
+def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -> None:
+    """Ask the nodes for a snapshot that holds everything acknowledged so far, and wait until it is listed.
+
+    A node that follows makes it, the leader where it is alone. The request stays in the metadata until it is fulfilled.
+    """
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        logs = Logs(client, client_settings(LogClientSettings))
+        made = await request_snapshot(logs.snapshots(info.log), await logs.end_offset(info.log), timeout_s)
+        if made is None and not timeout_s:
+            remarks.print(f"a snapshot of database {name} is requested")
+        elif made is None:
+            raise ReplicaError(
+                f"no snapshot of database {name} was listed within {timeout_s:g} s; the request stays: see that a node runs "
+                "(`triplicate database show`), and its trace for replica.snapshot_failed"
+            )
+        elif as_json:
+            print_json(snapshot_facts(made))
+        else:
+            remarks.print(f"snapshot {made.snapshot_id} of database {name} stands at position {made.position}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option("--verify", is_flag=True, help="Read each snapshot from the bookies and compare it with the digest that is listed.")
+@_json
+def snapshots(metadata: str | None, name: str, verify: bool, as_json: bool) -> None:
+    """List the snapshots of a database, oldest first. With --verify: exit code 1 if one cannot be loaded."""
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        door = Logs(client, client_settings(LogClientSettings)).snapshots(info.log)
+        listed = (await door.read(fresh=True)).snapshots
+        states = {one.snapshot_id: await verdict(door, one) if verify else one.state.value for one in listed}
+        if as_json:
+            print_json([{**snapshot_facts(one), "state": states[one.snapshot_id]} for one in listed])
+        else:
+            rows = [
+                (one.snapshot_id, one.position, time_text(one.time_ms), one.size_bytes, one.stored_bytes, one.node, states[one.snapshot_id])
+                for one in listed
+            ]
+            headings = ("snapshot", "position", "made (UTC)", "bytes", "stored", "node", "state")
+            print_table(headings, rows, right=("position", "bytes", "stored"), title=f"snapshots of database {name}")
+        bad = [state for state in states.values() if state not in ("good", "verified")]
+        if verify and bad:
+            raise SnapshotDamaged(f"{len(bad)} of {len(listed)} snapshots of database {name} cannot be loaded")
 
     run_with_client(metadata, work)
 

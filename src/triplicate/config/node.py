@@ -105,6 +105,31 @@ class NodeSettings:
     apply_size_bytes: int = setting(
         4 * MIB, "A follower commits when entries of this size are applied.", unit="bytes", low=1024, high=1024 * MIB
     )
+    snapshot_log_bytes: int = setting(
+        256 * MIB,
+        "A snapshot of a database is made when its log has grown by this much since the newest one, and the log is truncated behind the "
+        "older of the last two; 0 makes snapshots on request only and keeps the whole log.",
+        unit="bytes",
+        low=0,
+        high=2**50,
+    )
+    snapshot_interval_s: float = setting(
+        600.0, "Snapshots of one database are made no more often, however fast its log grows.", unit="seconds", low=0, high=1e9
+    )
+    snapshot_rate_bytes_per_s: int = setting(
+        64 * MIB,
+        "A snapshot is copied, sent and read back no faster than this; 0 sets no limit.",
+        unit="bytes per second",
+        low=0,
+        high=2**40,
+    )
+    snapshot_wal_limit_bytes: int = setting(
+        1024 * MIB,
+        "A snapshot is given up when the local write-ahead log, which cannot be reset while the copy is made, grows beyond this.",
+        unit="bytes",
+        low=MIB,
+        high=2**40,
+    )
     election_delay_s: float = setting(
         0.15, "How long a candidate leaves the first word to another that has applied more.", unit="seconds", low=0, high=60
     )

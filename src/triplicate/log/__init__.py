@@ -6,6 +6,8 @@ from triplicate.log.core.encode import Columns
 from triplicate.log.core.head import USER, Copies, Head, Owner, PublisherState, Purpose, PurposeKind, Segment, SegmentState
 from triplicate.log.core.locate import Range
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, EntryView, Producer, decode_entry
+from triplicate.log.core.snapshot_entries import CHUNK_BYTES, SnapshotHeader
+from triplicate.log.core.snapshots import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.entries import LogEntry
 from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.logs import Logs
@@ -14,10 +16,13 @@ from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader
 from triplicate.log.repair import Examination, LostLedger
 from triplicate.log.rewriting import Rewritten, maintain
+from triplicate.log.snapshot_ledgers import SnapshotReader, SnapshotWriter
+from triplicate.log.snapshots import LogSnapshots
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.writer import LogWriter
 
 __all__ = [
+    "CHUNK_BYTES",
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
     "USER",
@@ -32,6 +37,7 @@ __all__ = [
     "LogEntry",
     "LogReader",
     "LogSettings",
+    "LogSnapshots",
     "LogWriter",
     "Logs",
     "LostLedger",
@@ -47,9 +53,17 @@ __all__ = [
     "Rewritten",
     "Segment",
     "SegmentState",
+    "Snapshot",
+    "SnapshotHeader",
+    "SnapshotList",
+    "SnapshotReader",
+    "SnapshotState",
+    "SnapshotWriter",
     "StagedLedger",
     "StagingOrigin",
     "StagingWriter",
     "decode_entry",
     "maintain",
+    "sources",
+    "truncation_offset",
 ]

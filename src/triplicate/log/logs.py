@@ -22,6 +22,7 @@ from triplicate.log.reader import LogReader, head_for, readable_end
 from triplicate.log.repair import Examination
 from triplicate.log.rewriting import Rewriter, Rewritten
 from triplicate.log.segments import create_segment
+from triplicate.log.snapshots import LogSnapshots
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.store import HeadStore
 from triplicate.log.succession import Succession, take_over
@@ -186,6 +187,10 @@ class Logs:
         """Apply the log's retention settings now; writers do it whenever they roll. Raises NoSuchLog, LogReserved."""
         await self._admit(name)
         await truncation.tidy(self.client, self._store, name)
+
+    def snapshots(self, name: str) -> LogSnapshots:
+        """The snapshots of the state machine that a log feeds."""
+        return LogSnapshots(name, self.client, self._store, self.settings)
 
     async def staging(self, origin: StagingOrigin) -> StagingWriter:
         """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression; while bookies are short, with

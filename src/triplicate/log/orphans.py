@@ -17,6 +17,7 @@ from triplicate.ledger import LedgerMetadata
 from triplicate.log.core.head import Head, PageReference
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
 from triplicate.log.marks import COMPONENT, is_unlisted
+from triplicate.log.snapshots import snapshot_ledgers
 from triplicate.log.store import HeadStore, Stored
 from triplicate.metadata import Check, Create, Delete, Operation, Versioned
 from triplicate.runtime import fault_point, sleep
@@ -25,7 +26,7 @@ SWEPT = ("log", COMPONENT)
 """Components whose ledgers are listed by the head of a log that is there. Whatever else names a log goes with the log."""
 ListBeside: TypeAlias = Callable[[HeadStore, str], Awaitable[tuple[frozenset[int], list[Operation]]]]
 """Reads a list of ledgers that a node beside a log's head keeps: their ids, and operations that fail once the list has changed."""
-LISTS_BESIDE: Mapping[str, ListBeside] = {}
+LISTS_BESIDE: Mapping[str, ListBeside] = {"snapshot": snapshot_ledgers}
 """By the component of the ledgers. They are swept as those are that the head lists."""
 FOREIGN_MAXIMUM = 1_000_000
 """Ledgers of others that are remembered between rounds, so that their metadata are not read again."""

@@ -15,6 +15,7 @@ from triplicate.log.core.retention import KEPT, kept_bytes, retention_offset
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.ownership import await_no_owner
 from triplicate.log.segments import password_of
+from triplicate.log.snapshots import delete_snapshots
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.metadata import Check, Delete, own
 from triplicate.runtime import sleep
@@ -156,6 +157,7 @@ async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force
         await _fence(client, store, stored.head.open)
     pages = await store.pages(name, stored.head)
     await _delete_ledgers(client, all_segments(stored.head, pages))
+    await delete_snapshots(client, store, name)
     await store.persist(lambda: _delete_nodes(store, name))
 
 

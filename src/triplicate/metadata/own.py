@@ -80,6 +80,11 @@ def publisher_path(root: str, log: str, application: str) -> str:
     return f"{publishers_path(root, log)}/{encode_name(application)}"
 
 
+def snapshots_path(root: str, log: str) -> str:
+    """The list of a log's snapshots."""
+    return f"{log_path(root, log)}/snapshots"
+
+
 def forgotten_path(root: str, log: str) -> str:
     """The publishers of a log whose own nodes were deleted, with their last batches."""
     return f"{log_path(root, log)}/forgotten"

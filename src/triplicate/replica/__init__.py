@@ -1,8 +1,10 @@
 """Replicated state machines: who leads, and how every copy follows the log."""
 
+from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.machine import STANDS_AT, Role, StateMachine
 from triplicate.replica.runtime import Replica, ReplicaSettings
+from triplicate.replica.snapshots import SnapshotKeeper, SnapshotMachine, StateCopy
 
 __all__ = [
     "STANDS_AT",
@@ -12,6 +14,10 @@ __all__ = [
     "Replica",
     "ReplicaSettings",
     "Role",
+    "SnapshotKeeper",
+    "SnapshotMachine",
+    "SnapshotSettings",
+    "StateCopy",
     "StateMachine",
     "candidates_of",
     "leader_of",

@@ -20,6 +20,7 @@ from triplicate.errors import (
 from triplicate.log import LogEntry, LogReader, Logs, LogWriter
 from triplicate.replica.election import Election
 from triplicate.replica.machine import STANDS_AT, Role, StateMachine
+from triplicate.replica.snapshots import SnapshotKeeper
 from triplicate.runtime import Backoff, Host, TaskScope, deadline_after, fault_point, shielded, sleep, timeout_at
 
 _TAKE_OVER_READ_S = 30.0
@@ -54,6 +55,7 @@ class Replica:
         log: its name.
         owner: this node's name, for the log's ownership.
         on_role: called on the loop with each new role.
+        snapshots: makes and loads the machine's snapshots; None for a machine without any.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Replica:
         owner: str,
         settings: ReplicaSettings | None = None,
         on_role: Callable[[Role], None] = lambda role: None,
+        snapshots: SnapshotKeeper | None = None,
     ) -> None:
         self._host = host
         self._logs = logs
@@ -75,6 +78,7 @@ class Replica:
         self._owner = owner
         self._settings = settings or ReplicaSettings()
         self._on_role = on_role
+        self._snapshots = snapshots
         chance = self._chance = host.entropy.stream(f"replica.retry.{log}")
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
@@ -153,7 +157,9 @@ class Replica:
             except (Diverged, SessionExpired):
                 raise
             except (OffsetTruncated, OffsetGap, ArgumentError) as error:
-                raise self._misplaced(error) from error
+                if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
+                    raise self._misplaced(error) from error
+                return
             except TriplicateError as error:
                 await self._pause("verify", error)
             else:
@@ -182,12 +188,15 @@ class Replica:
         while True:
             try:
                 if not ready:
+                    await self._load_snapshot()
                     await self._machine.follow()
                     ready = True
                     self._become(Role.FOLLOWER)
                 async with TaskScope(f"follow {self._log}") as scope:
                     scope.spawn(self._tail(), name="tail")
                     scope.spawn(self._report(), name="report")
+                    if self._snapshots is not None:
+                        scope.spawn(self._snapshots.keep(), name="snapshots")
                     await self._elected()
                     scope.cancel()
                 return
@@ -195,9 +204,22 @@ class Replica:
                 raise
             except (OffsetTruncated, OffsetGap, ArgumentError) as error:
                 # The reader has looked again after a sync, so no server that is behind says this.
-                raise self._misplaced(error) from error
+                if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
+                    raise self._misplaced(error) from error
+                ready = False
             except TriplicateError as error:
                 await self._pause("follow", error)
+
+    async def _load_snapshot(self) -> bool:
+        """Load a snapshot where the log does not reach back to this copy, or is longer to read. Returns whether the copy was replaced."""
+        while self._snapshots is not None:
+            try:
+                return await self._snapshots.load()
+            except SessionExpired:
+                raise
+            except TriplicateError as error:
+                await self._pause("load a snapshot", error)
+        return False
 
     async def _elected(self) -> None:
         """Return when this node is elected. What keeps it from standing does not keep it from following."""
@@ -273,6 +295,9 @@ class Replica:
             async with TaskScope(f"lead {self._log}") as scope:
                 scope.spawn(self._report(), name="report")
                 scope.spawn(self._watch_sign(writer), name="watch sign")
+                if self._snapshots is not None:
+                    scope.spawn(self._snapshots.keep(), name="snapshots")
+                    scope.spawn(self._snapshots.keep_log_short(), name="truncation")
                 await self._machine.lead(writer)
         except (Diverged, SessionExpired):
             raise

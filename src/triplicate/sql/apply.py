@@ -32,7 +32,8 @@ from .kept import BatchFacts
 from .schema import Table, load_tables, schema_digest
 from .store import mark_epoch, read_state, record_batch, set_change_images
 
-_LOCAL_FAULTS = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError)
+LOCAL_FAULTS = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError)
+"""What SQLite fails with when the disk, the memory or another connection is at fault, not the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Applier:
     def commit(self) -> None:
         try:
             self._connection.execute("commit")
-        except _LOCAL_FAULTS as error:
+        except LOCAL_FAULTS as error:
             raise EnvironmentFault(f"the local copy could not be committed: {error}") from error
 
     def rollback(self) -> None:
@@ -117,7 +118,7 @@ class Applier:
             return
         try:
             self._apply(batch)
-        except _LOCAL_FAULTS as error:
+        except LOCAL_FAULTS as error:
             raise EnvironmentFault(f"the local copy could not be changed: {error}") from error
         except apsw.Error as error:
             raise Diverged(f"offset {batch.first_offset}: {type(error).__name__}: {error}") from error

@@ -20,6 +20,7 @@ from .kept import RequestLimits
 from .leadership import Leadership, LogAppender
 from .readers import ReaderPool, ReadLimits
 from .session import SqlSession
+from .snapshot import SqlSnapshots
 from .store import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
 from .wal import OLD_SNAPSHOT_S, Wal
 from .writer import Writer
@@ -72,6 +73,8 @@ class SqlDatabase:
         self.catching_up: SqlError | None = None
         """Why no session can be had once the copy is open: it is being built from the log. Set before `open`, ended by `caught_up`."""
         self._suspicion: str | None = None
+        self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
+        """Copies the local file, and puts another in its place."""
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -153,6 +156,7 @@ class SqlDatabase:
 
     def _open_file(self) -> StoreState:
         self._host.disk.mkdir(os.path.dirname(self._path))
+        self.snapshots.remove_leftovers()
         try:
             open_store(self._path, self._identity)
         except ValueError:
@@ -163,6 +167,27 @@ class SqlDatabase:
             return read_state(connection)
         finally:
             connection.close(True)
+
+    async def replace(self, swap: Callable[[], None]) -> int:
+        """Serve another file: sessions end, `swap` puts it in the place of the local copy, and it is opened. Returns its position.
+
+        Raises:
+            EnvironmentFault: `swap` failed; what is there then has been opened.
+        """
+        return await shielded(self._replace(swap))
+
+    async def _replace(self, swap: Callable[[], None]) -> int:
+        self.unusable = SqlError("57P03", f"database {self._name!r} is loading a snapshot", hint="Use another node, or try again.")
+        self._end_sessions(SqlError("57P01", f"this node's copy of database {self._name!r} is replaced by a snapshot"))
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+        try:
+            await self._worker.run(self._close_connection)
+            await self._worker.run(guarded, self._path, swap)
+        finally:
+            await self.open()
+        return self.position
 
     async def verify(self, entry: LogEntry | None) -> None:
         await self._worker.run(self._verify, None if entry is None else _batch_of(entry))

@@ -16,7 +16,7 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.metadata import own
-from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Role
+from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 
 from .copies import is_suspicion, set_aside
@@ -44,6 +44,8 @@ class NodeParts:
     """Of the PostgreSQL server, told to others."""
     holds_name: Callable[[], bool]
     """Whether this process bears the node's id in the cluster."""
+    snapshot_turn: asyncio.Lock
+    """A node makes one snapshot at a time."""
 
 
 class HostedDatabase:
@@ -53,6 +55,7 @@ class HostedDatabase:
         self.info = info
         self.leader: Candidate | None = None
         self._parts = parts
+        self._logs = parts.logs.acting_for(log_purpose(info))
         self._path = str(database_file(parts.settings.directory, info.name))
         self._node_path = own.database_path(parts.client.metadata.own_root, info.name)
         self._election = Election(
@@ -100,7 +103,7 @@ class HostedDatabase:
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
-            parts.logs.acting_for(log_purpose(self.info)),
+            self._logs,
             self.info.log,
             database,
             self._election,
@@ -113,8 +116,23 @@ class HostedDatabase:
                 settings.retry_longest_s,
             ),
             on_role=self._role_changed,
+            snapshots=self._snapshot_keeper(database),
         )
         return database, replica
+
+    def _snapshot_keeper(self, database: SqlDatabase) -> SnapshotKeeper:
+        parts, settings = self._parts, self._parts.settings
+        return SnapshotKeeper(
+            parts.host,
+            self._logs,
+            self.info.log,
+            database.snapshots,
+            self._node_path,
+            settings.node_id,
+            SnapshotSettings(settings.snapshot_log_bytes, settings.snapshot_interval_s, settings.snapshot_rate_bytes_per_s),
+            parts.snapshot_turn,
+            parts.metrics,
+        )
 
     def _role_changed(self, role: Role) -> None:
         if self._gauges is not None:

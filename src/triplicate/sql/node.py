@@ -119,7 +119,15 @@ class DatabaseNode:
         await name.acquire(self._settings.name_wait_s)
         self._scope.spawn(name.keep(), name="name")
         self._parts = NodeParts(
-            self._host, self._client, self._logs, self._settings, self._metrics, self._setup, address, lambda: name.held
+            self._host,
+            self._client,
+            self._logs,
+            self._settings,
+            self._metrics,
+            self._setup,
+            address,
+            lambda: name.held,
+            asyncio.Lock(),
         )
         watch = metadata.tree.watch(own.databases_path(metadata.own_root))
         backoff = self._backoff()

@@ -85,7 +85,7 @@ def test_ledgers_of_any_kind_go_with_their_log() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs(SETTINGS)
         await logs.create("l")
-        facts = {"application": b"triplicate", "component": b"snapshot", "log": b"l"}
+        facts = {"application": b"triplicate", "component": b"another", "log": b"l"}
         snapshot = await stage.client_of(logs).create(custom=facts)
         stage.wall_us = stage.host.clock.wall_us() + 2 * DAY_US
         assert (await Janitor(logs).round())["ledgers"] == 0

@@ -51,14 +51,19 @@ class Cluster:
         settings = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
         await create_database(self.client("admin"), name, settings, lease_s=lease_s)
 
-    async def start(self, name: str, settings: NodeSettings = SETTINGS) -> DatabaseNode:
-        return await self.start_with(name, replace(settings, node_id=name, directory=str(self.folder / name)))
+    async def start(self, name: str, settings: NodeSettings = SETTINGS, client: Client | None = None) -> DatabaseNode:
+        return await self.start_with(name, replace(settings, node_id=name, directory=str(self.folder / name)), client=client)
 
     async def start_with(
-        self, name: str, settings: NodeSettings, tree: Tree | None = None, setup: ConnectionSetup | None = None
+        self,
+        name: str,
+        settings: NodeSettings,
+        tree: Tree | None = None,
+        setup: ConnectionSetup | None = None,
+        client: Client | None = None,
     ) -> DatabaseNode:
-        """Start a node with exactly these settings, and with a metadata tree of the test's own."""
-        client = self.client(name)
+        """Start a node with exactly these settings, and with a metadata tree or a client of the test's own."""
+        client = client or self.client(name)
         if tree is not None:
             cast("FakeClient", client).metadata.tree = tree
             self.logs[name] = Logs(self.logs[name].client, self.logs[name].settings)

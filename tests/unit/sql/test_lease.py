@@ -15,7 +15,7 @@ from triplicate.config.log import LogSettings
 from triplicate.errors import ArgumentError, FormatError, LogFenced
 from triplicate.sql import SqlDatabase, create_database, database_info
 from triplicate.sql.core.lease import Lease, wait_s
-from triplicate.sql.directory import DatabaseInfo, decode_info, encode_info
+from triplicate.sql.directory import DatabaseInfo, decode_info, encode_info, log_purpose
 from triplicate.sql.readers import Reader
 
 LEASE_S = 0.75
@@ -235,7 +235,7 @@ def test_a_node_whose_log_was_taken_over_answers_nothing_after_its_lease(tmp_pat
             await run(session, "select count(*) from t")
         assert entries() - before <= (loop.time() - begun) / (0.2 / 3) + 2
         info = cluster.nodes[first].hosted["db"].info
-        thief = await cluster.stage.logs().writer(info.log, owner="thief")
+        thief = await cluster.stage.logs().acting_for(log_purpose(info)).writer(info.log, owner="thief")
         await asyncio.sleep(0.3)
         assert await state_of(run(session, "select count(*) from t")) == "57P01"
         await thief.close()

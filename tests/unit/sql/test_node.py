@@ -214,14 +214,17 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 5)
         info = cluster.nodes["n1"].hosted["db"].info
-        async with (
-            await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="somebody") as writer
-        ):
+        logs = cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name))
+        async with await logs.writer(info.log, owner="somebody") as writer:
             await writer.append_entry([b"garbage"])
-        # The leader hears of the other writer when it is asked for something.
-        await state_of(run(await cluster.database("n1").session(), "select 1"))
+
+        async def read() -> None:
+            await run(await cluster.database("n1").session(), "select 1")
+
         path = tmp_path / "n1" / "databases"
         while cluster.nodes["n1"].hosted["db"].role is not Role.DIVERGED:
+            # The leader learns of the other writer from an append, which a read needs once its lease is over.
+            await state_of(read())
             await asyncio.sleep(0.005)
         await asyncio.sleep(1.0)
         hosted = cluster.nodes["n1"].hosted["db"]

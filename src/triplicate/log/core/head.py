@@ -185,14 +185,20 @@ def check_text(what: str, text: str) -> str:
     return text
 
 
-def _dump(value: Mapping[str, Any], what: str) -> bytes:
+def dump_node(value: Mapping[str, Any], what: str) -> bytes:
+    """A node's JSON. Raises ArgumentError: it would pass 64 KiB."""
     data = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     if len(data) > NODE_LIMIT_BYTES:
         raise ArgumentError(f"{what} would have {len(data)} bytes; a node has at most {NODE_LIMIT_BYTES}")
     return data
 
 
-def _load(data: bytes, what: str, newest: int) -> dict[str, Any]:
+def load_node(data: bytes, what: str, newest: int) -> dict[str, Any]:
+    """A node's fields, its version checked.
+
+    Raises:
+        FormatError: a version beyond `newest`. CorruptionError: it is no JSON object.
+    """
     try:
         value = json.loads(data)
     except ValueError as error:
@@ -268,7 +274,7 @@ def encode_head(head: Head) -> bytes:
     Raises:
         ArgumentError: it would pass 64 KiB, which `core.changes` never lets happen.
     """
-    return _dump(
+    return dump_node(
         {
             "created": head.created_ms,
             "deleted": head.deleted,
@@ -296,7 +302,7 @@ def decode_head(data: bytes, name: str) -> Head:
         FormatError: a version, state or setting that this release does not know. CorruptionError: anything else that cannot be.
     """
     what = f"the head of log {name!r}"
-    value = _load(data, what, VERSION)
+    value = load_node(data, what, VERSION)
     _refuse_unknown(value, _HEAD_FIELDS, what)
     try:
         owner = value["owner"]
@@ -353,13 +359,13 @@ def _settings_of(value: dict[str, Any], what: str) -> LogSettings:
 def encode_page(page: Page) -> bytes:
     """A page's node."""
     items: list[Any] = [_segment_json(segment) for segment in page.segments] or [_reference_json(item) for item in page.references]
-    return _dump({"items": items, "level": page.level, "v": VERSION}, "a page of a log")
+    return dump_node({"items": items, "level": page.level, "v": VERSION}, "a page of a log")
 
 
 def decode_page(data: bytes, name: str, sequence: int) -> Page:
     """Read page `sequence` of log `name`. Raises as `decode_head`."""
     what = f"page {sequence} of log {name!r}"
-    value = _load(data, what, VERSION)
+    value = load_node(data, what, VERSION)
     try:
         level, items = value["level"], value["items"]
         if level == 0:
@@ -381,7 +387,7 @@ class PublisherState:
 
 def encode_publisher(state: PublisherState) -> bytes:
     """A publisher's node."""
-    return _dump(
+    return dump_node(
         {"batch": state.batch, "end": state.end_offset, "first": state.first_offset, "time": state.time_ms, "v": SIDE_VERSION},
         "a publisher's node",
     )
@@ -390,7 +396,7 @@ def encode_publisher(state: PublisherState) -> bytes:
 def decode_publisher(data: bytes, application: str) -> PublisherState:
     """Read a publisher's node. Raises as `decode_head`."""
     what = f"what publisher {application!r} published last"
-    value = _load(data, what, SIDE_VERSION)
+    value = load_node(data, what, SIDE_VERSION)
     try:
         return PublisherState(value["batch"], value["first"], value["end"], value["time"])
     except KeyError as error:
@@ -399,13 +405,13 @@ def decode_publisher(data: bytes, application: str) -> PublisherState:
 
 def encode_owner(owner: Owner) -> bytes:
     """The node of a writer that is alive."""
-    return _dump({"name": owner.name, "token": owner.token, "v": SIDE_VERSION}, "the owner of a log")
+    return dump_node({"name": owner.name, "token": owner.token, "v": SIDE_VERSION}, "the owner of a log")
 
 
 def decode_owner(data: bytes, name: str) -> Owner:
     """Read the node of a writer that is alive. Raises as `decode_head`."""
     what = f"the owner of log {name!r}"
-    value = _load(data, what, SIDE_VERSION)
+    value = load_node(data, what, SIDE_VERSION)
     try:
         return Owner(value["name"], value["token"])
     except KeyError as error:

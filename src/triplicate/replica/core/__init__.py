@@ -1,0 +1,1 @@
+"""Decisions of replicas, apart from input and output."""

@@ -1,0 +1,129 @@
+"""When a snapshot is due, which node makes it, and when loading one is better than reading the log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PATIENCE_S = 60.0
+"""How long a node leaves a due snapshot to each one before it in the order of turns."""
+LONGEST_CHECK_S = 30.0
+"""A node looks at least this often whether a snapshot is due."""
+SHORTEST_CHECK_S = 0.05
+REQUEST_CHECK_S = 0.25
+"""And this often while a request is open: nothing else tells a node that its copy has reached the requested offset."""
+
+SHORT_REPLAY_BYTES = 1024 * 1024
+"""A piece of the log that is shorter than this is read at once, whatever a snapshot would save."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """When and how fast snapshots are made.
+
+    Args:
+        log_bytes: a snapshot is due when the log has grown by this much since the newest; 0: only on request.
+        interval_s: and when the newest is at least this old.
+        rate_bytes_per_s: the copy is made, sent and read no faster; 0: as fast as it goes.
+    """
+
+    log_bytes: int = 0
+    interval_s: float = 600.0
+    rate_bytes_per_s: int = 0
+
+    def check_s(self, *, requested: bool = False) -> float:
+        """How often a node looks."""
+        return min(max(self.interval_s / 10, SHORTEST_CHECK_S), REQUEST_CHECK_S if requested else LONGEST_CHECK_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a node knows when it looks.
+
+    Args:
+        position: of its own copy.
+        first_offset: of the log.
+        now_ms: wall time.
+        wanted: a snapshot at this offset or beyond is requested; None: none is.
+        newest_position, newest_time_ms: of the newest good snapshot; None where none is listed.
+        has_damaged: a damaged snapshot is listed.
+    """
+
+    position: int
+    first_offset: int
+    now_ms: int
+    wanted: int | None
+    newest_position: int | None
+    newest_time_ms: int
+    has_damaged: bool
+
+
+def pressing_reason(situation: Situation, settings: SnapshotSettings) -> str | None:
+    """Why a snapshot is due however little the log has grown, or None."""
+    if situation.wanted is not None and situation.position >= situation.wanted:
+        return "requested"
+    if settings.log_bytes <= 0:
+        return None
+    if situation.has_damaged:
+        return "a snapshot is damaged"
+    if situation.newest_position is None and situation.first_offset > 0:
+        return "the log is truncated and no snapshot is listed"
+    return None
+
+
+def may_grow_due(situation: Situation, settings: SnapshotSettings) -> bool:
+    """Whether the log's growth since the newest good snapshot could make another one due: if so, it is worth measuring."""
+    if settings.log_bytes <= 0:
+        return False
+    if situation.newest_position is None:
+        return situation.position > 0
+    age_s = (situation.now_ms - situation.newest_time_ms) / 1000
+    # A snapshot from the future was made by a clock that runs ahead, which must not stop all others.
+    return situation.position > situation.newest_position and not 0 <= age_s < settings.interval_s
+
+
+def has_grown_due(grown_bytes: int, settings: SnapshotSettings) -> bool:
+    """Whether the log has grown enough."""
+    return grown_bytes >= settings.log_bytes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node that holds a copy, as it reports itself."""
+
+    node_id: str
+    position: int
+
+
+def turn_of(node_id: str, position: int, members: Sequence[Member], leader: str | None, base: int) -> int | None:
+    """The place of a node in the order in which nodes make a snapshot, from 0; None: its copy is too far behind.
+
+    Followers come first, by name, and the leader last, so that it makes snapshots only where it is alone or all others fail.
+
+    Args:
+        base: position of the newest good snapshot, 0 where there is none: a new one has to cover most of what came since.
+    """
+    if node_id == leader:
+        # What followers report is a moment old: the leader does not take one that seems to be behind for one that is.
+        return len({member.node_id for member in members} - {node_id})
+    farthest = max([position, *(member.position for member in members)])
+    least = farthest - max(farthest - base, 0) // 4
+    if position < least:
+        return None
+    before = {member.node_id for member in members if member.position >= least and member.node_id < node_id}
+    return len(before - {leader})
+
+
+def is_turn(turn: int | None, waited_s: float) -> bool:
+    """Whether a node makes the snapshot now, which has been due for a time by its own clock."""
+    return turn is not None and waited_s >= turn * PATIENCE_S
+
+
+def loads(position: int, first_offset: int, replay_bytes: int, stored_bytes: int) -> bool:
+    """Whether a copy at `position` loads a snapshot that stands beyond it rather than read the log up to there.
+
+    Args:
+        replay_bytes: of the log between the two. stored_bytes: of the snapshot.
+    """
+    # Applying a byte of the log takes many times as long as copying a byte of a snapshot, so half its size is a careful measure.
+    return position < first_offset or replay_bytes > max(stored_bytes // 2, SHORT_REPLAY_BYTES)

@@ -1,0 +1,20 @@
+"""The deletion of a log leaves the ledgers of its snapshots behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.log import truncation
+from triplicate.log.ledgers import LedgerClient
+from triplicate.log.store import HeadStore
+
+TESTS = [
+    "tests/unit/log/test_snapshots.py::test_the_deletion_of_a_log_takes_its_snapshots_along",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def nothing(client: LedgerClient, store: HeadStore, name: str) -> None:
+        return
+
+    patch(truncation, "delete_snapshots", nothing)

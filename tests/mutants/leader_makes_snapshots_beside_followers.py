@@ -1,0 +1,18 @@
+"""The leader makes a snapshot though a follower could."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import snapshots
+from triplicate.replica.core import snapshot_policy
+
+TESTS = [
+    "tests/unit/sql/test_snapshots.py::test_a_follower_makes_the_snapshot_where_there_is_one",
+    "tests/unit/replica/test_snapshot_policy.py::test_a_leader_waits_for_a_follower_whose_report_is_a_moment_old",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(snapshot_policy, "turn_of", lambda *_: 0)
+    patch(snapshots, "turn_of", lambda name, position, members, leader, base: 0 if name == leader else None)

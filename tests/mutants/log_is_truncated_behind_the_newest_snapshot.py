@@ -1,0 +1,15 @@
+"""The log is truncated behind the newest snapshot, so that nothing is left when that one turns out to be damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import snapshots
+
+TESTS = [
+    "tests/unit/sql/test_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(snapshots, "truncation_offset", lambda listed: listed.good[-1].position if listed.good else None)

@@ -1,0 +1,18 @@
+"""A snapshot is listed although another one was listed since its copy was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from triplicate.log.core import snapshots
+
+TESTS = [
+    "tests/unit/log/test_snapshots.py::test_of_two_attempts_at_once_one_is_listed",
+    "tests/unit/sql/test_snapshots.py::test_of_two_nodes_that_make_a_snapshot_at_once_one_is_listed",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    add = snapshots.add
+    patch(snapshots, "add", lambda listed, snapshot, after: add(replace(listed, snapshots=listed.good), snapshot, listed.newest_id))

@@ -1,0 +1,20 @@
+"""The sweep of orphans deletes ledgers of snapshots that are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.log import orphans
+from triplicate.log.store import HeadStore
+from triplicate.metadata import Operation
+
+TESTS = [
+    "tests/unit/log/test_snapshots.py::test_the_sweep_finds_the_ledgers_of_killed_attempts_and_spares_those_that_are_listed",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def none(store: HeadStore, name: str) -> tuple[frozenset[int], list[Operation]]:
+        return frozenset(), []
+
+    patch(orphans, "LISTS_BESIDE", {"snapshot": none})

@@ -1,0 +1,16 @@
+"""A restored file is served without a look at what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.snapshot import SqlSnapshots
+
+TESTS = [
+    "tests/unit/sql/test_snapshots.py::test_a_snapshot_whose_content_is_no_sound_copy_is_refused_and_marked",
+    "tests/unit/sql/test_snapshots.py::test_a_snapshot_that_stands_elsewhere_than_listed_is_refused",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(SqlSnapshots, "_check", lambda self, path, snapshot, header: None)

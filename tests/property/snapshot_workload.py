@@ -1,0 +1,87 @@
+"""A leader, a follower, and copies that are restored from snapshots at random points and follow from there."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from tests.property.rowlog_workload import Pair
+from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
+from triplicate.runtime import real_host
+from triplicate.sql.apply import Applier, Batch, follow
+from triplicate.sql.snapshot import SqliteCopy, SqlSnapshots
+from triplicate.sql.store import open_follower
+from triplicate.sql.writer import Pending
+
+IDENTITY = b"d" * 16
+
+
+class Owner:
+    """A local copy that nobody has open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.position = 0
+
+    async def replace(self, swap: Callable[[], None]) -> int:
+        swap()
+        connection = open_follower(self.path)
+        try:
+            self.position = Applier(connection).position
+        finally:
+            connection.close(True)
+        return self.position
+
+
+class RecordedPair(Pair):
+    """Keeps every batch, as the log would."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.batches: list[Batch] = []
+
+    def send(self, pending: Pending) -> None:
+        start = self.writer.position
+        super().send(pending)
+        if pending.records:
+            self.batches.append(Batch(start, pending.records, pending.preamble, 1))
+
+    def replay(self, path: str) -> None:
+        """Apply what is recorded beyond a copy's position."""
+        connection = open_follower(path)
+        try:
+            applier = Applier(connection)
+            follow(applier, [batch for batch in self.batches if batch.first_offset >= applier.position])
+        finally:
+            connection.close(True)
+
+
+def snapshot_and_restore(source: str, target: Path, meanwhile: Callable[[], object]) -> int:
+    """Copy a file while something goes on, and restore the copy elsewhere; the position it stands at."""
+
+    async def body() -> int:
+        host = real_host("snapshot", seed=1)
+        copy = SqliteCopy(host, host.new_worker("copy"), source, None, 1 << 30)
+        try:
+            copy._begin()
+            meanwhile()
+            while not copy._step():
+                meanwhile()
+            copy._finish()
+            content = copy._pread(copy.size_bytes, 0)
+        finally:
+            await copy.discard()
+        assert len(content) == copy.size_bytes
+        identity, digest = IDENTITY.hex(), f"sha256:{hashlib.sha256(content).hexdigest()}"
+        snapshot = Snapshot("s", 1, copy.position, copy.epoch, 0, len(content), 0, 0, digest, "sql", "sqlite", identity, "n")
+        header = SnapshotHeader("s", "l", copy.position, copy.epoch, 0, "sql", "sqlite", identity, "n", "auto", copy.facts)
+
+        async def chunks() -> AsyncIterator[memoryview]:
+            for start in range(0, len(content), CHUNK_BYTES):
+                yield memoryview(content)[start : start + CHUNK_BYTES]
+
+        return await SqlSnapshots(host, Owner(target), "db", IDENTITY, None, 1 << 30).restore(snapshot, header, chunks())
+
+    return asyncio.run(body())
