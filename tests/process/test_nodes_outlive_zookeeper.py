@@ -1,13 +1,15 @@
-"""ZooKeeper is held still for longer than every session lasts: database nodes serve on, and all is well afterwards by itself."""
+"""The metadata store is held still for longer than every session lasts: database nodes serve on, and all is well afterwards by itself."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import apsw
 import psutil
 import psycopg
 import pytest
@@ -23,10 +25,28 @@ AFTERWARDS_S = 30.0
 """Everybody opens a session again within this time, on a busy machine too."""
 
 
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    with Up(tmp_path / "c", "--metadata", "zk", "--bookies", "3", "--nodes", "3") as cluster:
-        yield cluster
+@contextmanager
+def zookeeper_held(up: Up) -> Iterator[None]:
+    """Nothing of ZooKeeper runs, and its connections stay."""
+    (java,) = psutil.Process(up.members["zookeeper"]["pid"]).children()
+    java.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        java.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def file_locked(up: Up) -> Iterator[None]:
+    """Somebody else has the embedded store's file and lets nobody write."""
+    connection = apsw.Connection(up.uri.removeprefix("sqlite://"))
+    connection.set_busy_timeout(10_000)
+    connection.execute("begin exclusive")
+    try:
+        yield
+    finally:
+        connection.execute("rollback")
+        connection.close()
 
 
 def dsn(up: Up, attributes: str = "read-write") -> str:
@@ -49,21 +69,25 @@ def made(up: Up) -> str:
     return dsn(up)
 
 
-def test_databases_go_on_while_zookeeper_is_held_still(up: Up) -> None:
+@pytest.mark.parametrize(("store", "held"), [("zk", zookeeper_held), ("sqlite", file_locked)])
+def test_databases_go_on_while_the_metadata_store_is_held_still(
+    tmp_path: Path, store: str, held: Callable[[Up], AbstractContextManager[None]]
+) -> None:
+    with Up(tmp_path / "c", "--metadata", store, "--bookies", "3", "--nodes", "3") as up:
+        outlive(up, held)
+
+
+def outlive(up: Up, held: Callable[[Up], AbstractContextManager[None]]) -> None:
     place = made(up)
-    (java,) = psutil.Process(up.members["zookeeper"]["pid"]).children()
     before = up.alive()
     with Traffic(place) as traffic:
         wait_until(lambda: len(traffic.acknowledged) > 20 and len(traffic.reads) > 20, AFTERWARDS_S, "writes and reads are answered")
-        java.send_signal(signal.SIGSTOP)
-        began_s = time.monotonic()
-        try:
+        with held(up):
+            began_s = time.monotonic()
             while time.monotonic() < began_s + OUTAGE_S:
                 assert up.alive() == before
                 time.sleep(0.5)
             ended_s = time.monotonic()
-        finally:
-            java.send_signal(signal.SIGCONT)
         # Every session is over by then, and every operation on the metadata has failed at least once.
         late_s = began_s + SESSION_S + 5
         assert traffic.written_between(late_s, ended_s) > 0, traffic.errors[-3:]
