@@ -1,0 +1,35 @@
+"""The largest publishes, as one transaction of a real ZooKeeper: nodes as large as they get, and the longest paths of ledgers."""
+
+from __future__ import annotations
+
+from tests.unit.metadata.stores import fresh_servers, run
+from triplicate.log import publishing
+from triplicate.log.core import changes
+from triplicate.log.core.head import NODE_LIMIT_BYTES
+from triplicate.metadata import Check, LongHierarchicalPaths, Operation, SetData
+from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.runtime import real_host
+
+LEDGER = "/ledgers" + LongHierarchicalPaths().path(2**63 - 1)
+HEAD = "/triplicate/" + "i" * 36 + "/logs/" + "l" * 255
+
+
+def test_the_largest_publishes_are_taken_by_a_server() -> None:
+    async def body() -> None:
+        tree = await ZooKeeperTree.open(await fresh_servers(), real_host("test"))
+        try:
+            for path in (HEAD, f"{HEAD}/pages/0000000001", LEDGER):
+                await tree.create(path, parents=True)
+            pages = publishing.LEDGERS_MAXIMUM // changes.PAGE_SEGMENTS + 10
+            head: list[Operation] = [SetData(HEAD, b"." * NODE_LIMIT_BYTES), *[Check(f"{HEAD}/pages/0000000001")] * pages]
+            await tree.multi([*head, *[Check(LEDGER, 0)] * publishing.LEDGERS_MAXIMUM])
+            size = 300
+            marks = publishing.MARKS_BYTES_MAXIMUM // (size + publishing.MARK_OVERHEAD_BYTES)
+            await tree.multi([*head, *[SetData(LEDGER, b"." * size)] * marks])
+            assert (await tree.exists(LEDGER)) is not None
+            data, stat = await tree.get(HEAD)
+            assert (len(data), stat.version) == (NODE_LIMIT_BYTES, 2)
+        finally:
+            await tree.close()
+
+    run(body())
