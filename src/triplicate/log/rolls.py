@@ -86,8 +86,12 @@ class Rolls:
         self._look_again(now)
         return step is Step.HOLD
 
-    def stop(self) -> None:
-        """Look no more. Idempotent."""
+    def end(self) -> None:
+        """The writer ends: look no more. Idempotent."""
+        self._stop()
+        self._metrics.reduced.set(False)
+
+    def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -97,7 +101,7 @@ class Rolls:
 
     def _look_again(self, now: float) -> None:
         self.look_bytes = self._plan.mark_bytes(now)
-        self.stop()
+        self._stop()
         self._timer = self._host.clock.call_at(self._plan.look_at(now), self._look)
 
     def _look(self) -> None:

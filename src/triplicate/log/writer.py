@@ -578,7 +578,7 @@ class LogWriter:
     def _stop_timers(self) -> None:
         self._flush_timer = _cancel(self._flush_timer)
         self._noop_timer = _cancel(self._noop_timer)
-        self._rolls.stop()
+        self._rolls.end()
 
 
 def _cancel(timer: Timer | None) -> Timer | None:

@@ -166,6 +166,7 @@ def test_a_segment_has_the_copies_that_can_be_made_and_says_so() -> None:
             assert 'triplicate_log_reduced{log="l"} 1.0' in stage.client_of(logs).metrics.expose().decode()
         (segment,) = await logs.segments("l")
         assert (segment.state, segment.reduced) == (SegmentState.CLOSED, Copies(2, 2))
+        assert 'triplicate_log_reduced{log="l"} 0.0' in stage.client_of(logs).metrics.expose().decode(), "nobody writes it now"
 
     play(scene)
 
