@@ -73,16 +73,6 @@ def writable(uri: str) -> int:
     return asyncio.run(count())
 
 
-def kill_together(up: Up, *names: str) -> float:
-    """SIGKILL some processes at once, as when their machine dies; the moment before, in monotonic seconds."""
-    victims = [up.members[name]["pid"] for name in names]
-    died_at = time.monotonic()
-    for pid in victims:
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not any(map(is_running, victims)), 30.0, "the machine is dead")
-    return died_at
-
-
 def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_is_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,10 +90,7 @@ def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_i
 
         leader = led_by(up.uri)
         assert leader is not None
-        died_at = kill_together(up, "bookie-3", leader)
-        wait_until(lambda: inserts.acknowledged[-1] > died_at + 0.5, LIMIT_S, "writes go on")
-        after = inserts.acknowledged
-        gap_s = max(right - left for left, right in pairwise(after))
+        gap_s = machine_dies(up, ("bookie-3", leader), inserts)
         with capsys.disabled():
             print(f"\nlongest gap in writes when the leader and a bookie die together: {gap_s:.2f} s")
 
@@ -141,6 +128,17 @@ def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_i
                 up.kill_member(name)
             assert {name: run("log", "read", name, "--format", "hex", uri=up.uri).stdout for name in (log, "plain")} == before
         assert total > 50
+
+
+def machine_dies(up: Up, names: tuple[str, ...], inserts: Inserts) -> float:
+    """Kill processes together and wait until inserts go on; the longest time without an acknowledged one, in seconds."""
+    victims = [up.members[name]["pid"] for name in names]
+    died_at = time.monotonic()
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, victims)), 30.0, "the machine is dead")
+    wait_until(lambda: inserts.acknowledged[-1] > died_at + 0.5, LIMIT_S, "writes go on")
+    return max(right - left for left, right in pairwise(list(inserts.acknowledged)))
 
 
 def made_table(dsn: str) -> bool:
