@@ -116,6 +116,13 @@ class NodeSettings:
     snapshot_interval_s: float = setting(
         600.0, "Snapshots of one database are made no more often, however fast its log grows.", unit="seconds", low=0, high=1e9
     )
+    snapshot_keep_log_s: float = setting(
+        0.0,
+        "What is younger than this stays in a database's log, whatever snapshots there are, for readers of changes that are away at times.",
+        unit="seconds",
+        low=0,
+        high=1e9,
+    )
     snapshot_rate_bytes_per_s: int = setting(
         64 * MIB,
         "A snapshot is copied, sent and read back no faster than this; 0 sets no limit.",

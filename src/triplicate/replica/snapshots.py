@@ -19,6 +19,7 @@ from triplicate.log import (
     CHUNK_BYTES,
     Logs,
     LogSnapshots,
+    SegmentState,
     Snapshot,
     SnapshotHeader,
     SnapshotList,
@@ -30,6 +31,7 @@ from triplicate.replica.core.snapshot_policy import (
     Member,
     Situation,
     SnapshotSettings,
+    cut_offset,
     has_grown_due,
     is_turn,
     loads,
@@ -325,7 +327,9 @@ class SnapshotKeeper:
                     self._host.trace("replica.retry", log=self._log, during="truncate", error=repr(error))
                     await sleep(self._host.clock, self._backoff.next_s())
                     continue
-                await watch.changed()
+                # What is old enough changes with time alone.
+                pause_s = self._settings.check_s() if self._settings.keep_log_s > 0 else _LONGEST_PAUSE_S
+                await first_of([watch.changed(), sleep(self._host.clock, pause_s)], name="truncation due")
         finally:
             watch.close()
 
@@ -335,6 +339,14 @@ class SnapshotKeeper:
         offset = truncation_offset(await self._door.read(fresh=True))
         if offset is None or (await self._logs.head(self._log)).first_offset >= offset:
             return
+        if self._settings.keep_log_s > 0:
+            times = [
+                (segment.first_offset, None if segment.state is SegmentState.OPEN else segment.max_time_us)
+                for segment in await self._logs.segments(self._log)
+            ]
+            offset = cut_offset(offset, times, self._settings.keep_log_s, self._host.clock.wall_us())
+            if (await self._logs.head(self._log)).first_offset >= offset:
+                return
         first = await self._logs.truncate(self._log, offset)
         self._host.trace("replica.log_truncated", log=self._log, first_offset=first)
 

@@ -129,7 +129,12 @@ class HostedDatabase:
             database.snapshots,
             self._node_path,
             settings.node_id,
-            SnapshotSettings(settings.snapshot_log_bytes, settings.snapshot_interval_s, settings.snapshot_rate_bytes_per_s),
+            SnapshotSettings(
+                settings.snapshot_log_bytes,
+                settings.snapshot_interval_s,
+                settings.snapshot_rate_bytes_per_s,
+                settings.snapshot_keep_log_s,
+            ),
             parts.snapshot_turn,
             parts.metrics,
         )

@@ -11,6 +11,7 @@ from triplicate.replica.core.snapshot_policy import (
     Member,
     Situation,
     SnapshotSettings,
+    cut_offset,
     has_grown_due,
     is_turn,
     loads,
@@ -88,3 +89,15 @@ def test_nodes_look_often_enough() -> None:
     assert SnapshotSettings(interval_s=0).check_s() > 0
     assert SnapshotSettings(interval_s=1e9).check_s() == LONGEST_CHECK_S
     assert SETTINGS.check_s(requested=True) == REQUEST_CHECK_S
+
+
+def test_the_log_keeps_what_is_young() -> None:
+    hour_us = 3_600_000_000
+    segments = [(0, 10 * hour_us), (100, 20 * hour_us), (200, 30 * hour_us), (300, None)]
+    assert cut_offset(250, segments, 0.0, 31 * hour_us) == 250
+    assert cut_offset(250, segments, 3600.0, 31 * hour_us) == 200
+    assert cut_offset(250, segments, 3600.0, 32 * hour_us) == 250
+    assert cut_offset(150, segments, 3600.0, 31 * hour_us) == 150
+    assert cut_offset(350, segments, 12 * 3600.0, 31 * hour_us) == 100
+    assert cut_offset(350, segments, 1.0, 99 * hour_us) == 300
+    assert cut_offset(350, [], 1.0, 99 * hour_us) == 350

@@ -529,3 +529,21 @@ def test_a_request_that_nobody_fulfils_in_time_stays(tmp_path: Path) -> None:
         assert snapshot_facts(made)["position"] == made.position
 
     play(tmp_path, scene, nodes=0)
+
+
+def test_the_log_stays_as_long_as_readers_of_changes_may_be_away(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("n1", replace(EAGER, snapshot_keep_log_s=3600.0))
+        leader = await cluster.leader()
+        await filled(cluster)
+        await snapshots_listed(cluster, 1, at=leader.position)
+        await write_rows(leader, 1)
+        good = await snapshots_listed(cluster, 2, at=leader.position)
+        keeper, log = keeper_of(cluster, "n1"), await leader_log(cluster)
+        await keeper._truncate()
+        assert (await cluster.logs["n1"].head(log)).first_offset == 0
+        keeper._settings = replace(keeper._settings, keep_log_s=0.0)
+        await keeper._truncate()
+        assert (await cluster.logs["n1"].head(log)).first_offset == good[0].position
+
+    play(tmp_path, scene, nodes=0)

@@ -25,11 +25,13 @@ class SnapshotSettings:
         log_bytes: a snapshot is due when the log has grown by this much since the newest; 0: only on request.
         interval_s: and when the newest is at least this old.
         rate_bytes_per_s: the copy is made, sent and read no faster; 0: as fast as it goes.
+        keep_log_s: records younger than this stay in the log, whatever snapshots there are.
     """
 
     log_bytes: int = 0
     interval_s: float = 600.0
     rate_bytes_per_s: int = 0
+    keep_log_s: float = 0.0
 
     def check_s(self, *, requested: bool = False) -> float:
         """How often a node looks."""
@@ -127,3 +129,16 @@ def loads(position: int, first_offset: int, replay_bytes: int, stored_bytes: int
     """
     # Applying a byte of the log takes many times as long as copying a byte of a snapshot, so half its size is a careful measure.
     return position < first_offset or replay_bytes > max(stored_bytes // 2, SHORT_REPLAY_BYTES)
+
+
+def cut_offset(snapshot_offset: int, segments: Sequence[tuple[int, int | None]], keep_log_s: float, now_us: int) -> int:
+    """Where the log is truncated: at the snapshot, or before the first segment that holds something younger than it must be.
+
+    Args:
+        segments: first offset and latest wall time (µs; None while it is written) of each, oldest first.
+    """
+    if keep_log_s <= 0:
+        return snapshot_offset
+    since_us = now_us - int(keep_log_s * 1e6)
+    young = [first for first, latest_us in segments if latest_us is None or latest_us >= since_us]
+    return min(snapshot_offset, *young[:1]) if young else snapshot_offset
