@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.config.log import LogClientSettings
-from triplicate.errors import BadVersion, CorruptionError, LogError, NoSuchLedger, NotEnoughBookies, WindowFull
+from triplicate.errors import BadVersion, CorruptionError, LogError, NoNode, NoSuchLedger, NotEnoughBookies, WindowFull
+from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.head import Head, Segment
 from triplicate.log.core.rewriting import (
@@ -30,6 +31,7 @@ from triplicate.log.core.rewriting import (
 )
 from triplicate.log.entries import Chunks, epoch_of_metadata
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
+from triplicate.log.marks import COMPONENT, Mark, mark_of, marked
 from triplicate.log.orphans import discard, discard_unpublished
 from triplicate.log.segments import create_segment, password_of
 from triplicate.log.store import Decision, HeadStore, Stored
@@ -206,11 +208,32 @@ class Rewriter:
             await discard(self._client, self._store, self._name, ledger)
             raise
         try:
+            await self._mark_listed(run, head)
             await self._list(run, segment)
-        except (Overtaken, BadVersion):
+        except (Overtaken, BadVersion, NoSuchLedger):
             await discard(self._client, self._store, self._name, ledger)
             raise
         return segment
+
+    async def _mark_listed(self, run: Run, head: Head) -> None:
+        """Mark ledgers that were only announced with the place at which the list names them.
+
+        Once the list names the new ledger, a search for an announced one finds nothing, and a repeated publish would add its records again.
+
+        Raises:
+            BadVersion: a ledger's metadata changed meanwhile. NoSuchLedger.
+        """
+        for segment in run:
+            found = await self._store.ledgers.get(segment.ledger_id)
+            mark = mark_of(found.value, segment.ledger_id)
+            if found.value.custom.get("component") != COMPONENT.encode() or (mark is not None and mark.exact):
+                continue
+            listed = marked(found.value, Mark(head.log_id, segment.first_offset, exact=True))
+            path, data, version = self._store.ledgers.node_path(segment.ledger_id), encode_metadata(listed), found.version
+            try:
+                await self._store.tree.set(path, data, version)
+            except NoNode:
+                raise NoSuchLedger(f"ledger {segment.ledger_id} was deleted while it was rewritten") from None
 
     @fault_point("log.rewrite_copy")
     async def _copy(self, run: Run, ledger: LedgerAppender) -> Tally:

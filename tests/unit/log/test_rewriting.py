@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import FakeBookies, Stage, play, read_values
+from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated
 from triplicate.ledger import Entry
 from triplicate.log import (
@@ -24,6 +25,8 @@ from triplicate.log import (
     SegmentState,
     StagingOrigin,
     maintain,
+    publishing,
+    rewriting,
 )
 from triplicate.log.core.rewriting import Tally
 from triplicate.log.rewriting import Rewriter
@@ -167,6 +170,26 @@ def test_segments_of_different_epochs_are_not_merged() -> None:
         assert (done.segments, done.ledgers) == (3, 1)
         assert [segment.records for segment in await logs.segments("l")] == [9, 2, 2]
         assert await all_seen(logs, "l", 13) == before
+
+    play(scene)
+
+
+def test_announced_ledgers_that_were_merged_are_not_published_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Stage) -> None:
+        monkeypatch.setattr(publishing, "MARKS_BYTES_MAXIMUM", 100)
+        logs = stage.logs(AT_ONCE)
+        await logs.create("l")
+        parts = [await staged(logs, [b"%d" % number]) for number in range(5)]
+        published = await logs.publish("l", parts)
+
+        async def killed_before(*_: object) -> list[int]:
+            return []
+
+        monkeypatch.setattr(rewriting, "discard_unpublished", killed_before)
+        assert (await logs.merge_small("l")).segments == 5
+        again = await stage.logs().publish("l", parts)
+        assert (again.already, again.first_offset, again.end_offset) == (True, 0, 5)
+        assert (await logs.head("l")).closed_end == published.end_offset == 5
 
     play(scene)
 

@@ -1,0 +1,18 @@
+"""Merging leaves announced ledgers without the place at which they were listed, so a publish that comes again adds their records again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_rewriting.py::test_announced_ledgers_that_were_merged_are_not_published_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.head import Head
+    from triplicate.log.core.rewriting import Run
+    from triplicate.log.rewriting import Rewriter
+
+    async def leave(self: Rewriter, run: Run, head: Head) -> None:
+        return
+
+    patch(Rewriter, "_mark_listed", leave)
