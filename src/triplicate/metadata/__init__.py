@@ -14,6 +14,7 @@ from triplicate.metadata.ledgers import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.memory import Fault, MemoryStore, MemoryTree
 from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
 from triplicate.metadata.renewing import RenewingTree
+from triplicate.metadata.served import ServedStore, ServedTree
 from triplicate.metadata.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
 from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.trash import Trash, TrashedLedger
@@ -52,6 +53,8 @@ __all__ = [
     "Operation",
     "PeriodicCheck",
     "RenewingTree",
+    "ServedStore",
+    "ServedTree",
     "SetData",
     "SqliteTree",
     "Stat",

@@ -306,7 +306,10 @@ class MemoryTree:
                 raise fault.raise_before
             self._store.require_session(self._session_id)
             try:
-                return self._applied(apply)
+                try:
+                    return self._applied(apply)
+                finally:
+                    await self._answered(name)
             finally:
                 # The answer travels back, be it a result or an error, and may get lost.
                 await sleep(self._store.clock, fault.delay_after_s)
@@ -314,6 +317,9 @@ class MemoryTree:
                     # The connection is gone: whoever waits for a change must look again.
                     self._watches.wake_all()
                     raise fault.raise_after
+
+    async def _answered(self, name: str) -> None:
+        """An operation of this name was applied, or refused: return when its answer sets out."""
 
     def _applied(self, apply: Callable[[_Change], Result]) -> Result:
         change = _Change()

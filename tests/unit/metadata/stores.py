@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.zookeeper.server import shared_server
-from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, SqliteTree, Tree
+from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, ServedStore, ServedTree, SqliteTree, Tree
 from triplicate.metadata.zookeeper import ZooKeeperTree
-from triplicate.runtime import real_host
+from triplicate.runtime import Host, real_host
 
 Result = TypeVar("Result")
 
-DRIVERS = ("memory", "sqlite", "renewing", "zookeeper")
+DRIVERS = ("memory", "served", "sqlite", "renewing", "zookeeper")
 
 OpenSession = Callable[[], Awaitable[Tree]]
 
@@ -29,11 +30,18 @@ async def fresh_servers() -> str:
     return address + folder
 
 
+def served_store(host: Host, seed: int = 1) -> ServedStore:
+    """The tree in memory behind several servers."""
+    clock = host.clock
+    return ServedStore(clock, lambda delay_s, callback: clock.call_at(clock.monotonic() + delay_s, callback), random.Random(seed))
+
+
 @asynccontextmanager
 async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
     """Sessions with one store; all are closed at the end."""
     host = real_host("test", seed=1)
     memory = MemoryStore(host.clock)
+    served = served_store(host)
     opened: list[Tree] = []
     servers = await fresh_servers() if driver == "zookeeper" else ""
 
@@ -44,6 +52,8 @@ async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
         tree: Tree
         if driver == "sqlite":
             tree = await SqliteTree.open(str(folder / "metadata.db"), host)
+        elif driver == "served":
+            tree = ServedTree(served)
         elif driver == "renewing":
             tree = RenewingTree(MemoryTree(memory), in_memory, host)
         elif driver == "zookeeper":
