@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import gc
 import hashlib
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 from triplicate.runtime import Host, Timer
 from triplicate.sim.databases import OpenDatabases
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.loop import Life, VirtualLoop, context_of
+from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.points import FaultPoints
 from triplicate.sim.record import Recorder
@@ -35,8 +36,6 @@ WALL_SKEW_MAX_S = 2.0
 
 WALL_DRIFT_MAX = 0.0002
 """How much faster or slower than time a node's wall clock may run: 0.2 milliseconds in a second."""
-CLOCK_RATE_MAX = 0.01
-"""How much faster or slower than time a node's clock for spans may run: as much as databases allow for by default."""
 
 
 def derive_seed(*parts: object) -> int:
@@ -93,14 +92,13 @@ class World:
         if clock is None:
             chance = self.chance(name, "clock skew")
             skew_s, drift = chance.uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S), chance.uniform(-WALL_DRIFT_MAX, WALL_DRIFT_MAX)
-            rate_error = self.chance(name, "clock rate").uniform(-CLOCK_RATE_MAX, CLOCK_RATE_MAX)
-            clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift, rate_error)
+            clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift)
         return clock
 
     def start_host(self, name: str) -> SimulatedHost:
         """Switch a node on: a new life with the disk that its former lives left."""
         number = self._lives[name] = self._lives.get(name, 0) + 1
-        life = Life(name, number)
+        life = Life(name, number, self.clock(name).loop_time)
         self.network.host_up(name)
         host = SimulatedHost(self, life)
         self.hosts.append(host)
@@ -110,7 +108,7 @@ class World:
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. Does not close it."""
         self.points.install()
-        with collector_held(), callbacks_bounded(self.loop), self._databases.gathered():
+        with collector_held(), callbacks_bounded(self.loop), self._databases.gathered(), deadlines_by_clocks():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
@@ -213,6 +211,11 @@ class SimulatedHost:
         self.world.recorder.fact(self.name, "host.clock_drift", {"drift": drift})
         self.world.clock(self.name).drift_from_now(drift)
 
+    def set_clock_rate(self, rate: float) -> None:
+        """Let the machine's monotonic clock, and its wall clock with it, run at this multiple of time from now on."""
+        self.world.recorder.fact(self.name, "host.clock_rate", {"rate": rate})
+        self.world.clock(self.name).run_at(rate)
+
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
         """Kill the node as SIGKILL or, with its unsynced writes, a power failure does: no code of it runs again. Paused nodes too.
 
@@ -250,33 +253,75 @@ class NodeDied(Exception):
 
 
 class SimulatedClock:
-    """`runtime.ports.Clock`: monotonic is virtual time, wall is that plus a fixed day and the machine's error.
+    """`runtime.ports.Clock`: monotonic is virtual time at the machine's own rate, wall is that plus a fixed day and the machine's error.
+
+    Timers follow the monotonic clock. Where its rate falls while a timer waits, the timer waits for longer; where the rate rises, the timer
+    may come late, as timers may.
 
     Args:
         skew_s: how much the wall clock is ahead at virtual time 0.
-        drift: how much more it gains in each second.
-        rate_error: how much faster than virtual time `elapsed` runs.
+        drift: how much more it gains in each second of the monotonic clock.
     """
 
-    def __init__(self, loop: VirtualLoop, skew_s: float = 0.0, drift: float = 0.0, rate_error: float = 0.0) -> None:
-        self._rate_error = rate_error
+    def __init__(self, loop: VirtualLoop, skew_s: float = 0.0, drift: float = 0.0) -> None:
         self._skew_s = skew_s
         self._drift = drift
         self._drifts_since = 0.0
         self._loop = loop
+        self._rate = 1.0
+        self._ahead_s = 0.0
+        """How far the monotonic clock was ahead of the loop when its rate was set last."""
+        self._rate_since = 0.0
+        """The loop's time then."""
+
+    @property
+    def rate(self) -> float:
+        """How much of its own time passes in a second of virtual time."""
+        return self._rate
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._shown(self._loop.time())
+
+    def _shown(self, moment: float) -> float:
+        """What the clock shows at a moment of the loop, at the present rate."""
+        # Written so that a clock that was never wrong gives the loop's own time, to the last bit.
+        return moment + self._ahead_s + (moment - self._rate_since) * (self._rate - 1.0)
+
+    def loop_time(self, when: float) -> float:
+        """The loop's time when the monotonic clock will have come to a moment, or had, at the present rate."""
+        if self._rate == 1.0 and not self._ahead_s:
+            return when
+        moment = self._rate_since + (when - self._rate_since - self._ahead_s) / self._rate
+        step = math.ulp(moment)
+        # Rounding may make it a trifle too early; a waiter woken then finds that its time has not come, and waits again, for ever.
+        while self._shown(moment) < when:
+            moment += step
+            step *= 2.0
+        return moment
 
     def elapsed(self) -> float:
-        return self._loop.time() * (1 + self._rate_error)
+        return self.monotonic()
 
     def wall_us(self) -> int:
-        now = self._loop.time()
+        now = self.monotonic()
         return EPOCH_US + round((now + self._skew_s + self._drift * (now - self._drifts_since)) * 1e6)
 
     def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Timer:
-        return self._loop.call_at(when, callback, *args)
+        if self._rate == 1.0 and not self._ahead_s:
+            return self._loop.call_at(when, callback, *args)
+        return _RatedTimer(self, self._loop, when, callback, args)
+
+    def run_at(self, rate: float) -> None:
+        """Let the monotonic clock run at another rate from now on.
+
+        Raises:
+            ValueError: it would stand still, or go back.
+        """
+        if rate <= 0.0:
+            raise ValueError(f"a monotonic clock does not run at {rate}")
+        now = self._loop.time()
+        self._ahead_s += (now - self._rate_since) * (self._rate - 1.0)
+        self._rate_since, self._rate = now, rate
 
     def jump(self, seconds: float) -> None:
         """Set the wall clock forward or back."""
@@ -284,10 +329,57 @@ class SimulatedClock:
 
     def drift_from_now(self, drift: float) -> None:
         """Change how fast the wall clock runs, without a jump."""
-        now = self._loop.time()
+        now = self.monotonic()
         self._skew_s += self._drift * (now - self._drifts_since)
         self._drifts_since = now
         self._drift = drift
+
+
+class _RatedTimer:
+    """A timer of a clock whose time is not the loop's."""
+
+    def __init__(self, clock: SimulatedClock, loop: VirtualLoop, when: float, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self._clock = clock
+        self._loop = loop
+        self._when = when
+        self._callback = callback
+        self._args = args
+        self._handle: asyncio.TimerHandle | None = None
+        self._arm()
+
+    def cancel(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _arm(self) -> None:
+        self._handle = self._loop.call_at(max(self._loop.time(), self._clock.loop_time(self._when)), self._come)
+
+    def _come(self) -> None:
+        if self._clock.monotonic() < self._when:
+            self._arm()
+        else:
+            self._callback(*self._args)
+
+
+@contextmanager
+def deadlines_by_clocks() -> Iterator[None]:
+    """Have deadlines that a node hands to asyncio reached by the node's own clock.
+
+    `runtime.timeout_at` is given moments of `Clock.monotonic` and relies on the loop's time being the same. Only here it is not.
+    """
+    by_loop = asyncio.timeout_at
+
+    def timeout_at(when: float | None) -> asyncio.Timeout:
+        life = LIFE.get()
+        if when is not None and life is not None and life.loop_time is not None:
+            when = life.loop_time(when)
+        return by_loop(when)
+
+    asyncio.timeout_at = timeout_at
+    try:
+        yield
+    finally:
+        asyncio.timeout_at = by_loop
 
 
 class SimulatedEntropy:

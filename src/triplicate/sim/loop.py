@@ -56,14 +56,19 @@ class HostCrashed(BaseException):
 class Life:
     """One run of one node. `alive` turns false once, at its crash; while `paused` its callbacks gather in `held`."""
 
-    __slots__ = ("alive", "held", "name", "number", "paused")
+    __slots__ = ("alive", "held", "loop_time", "name", "number", "paused")
 
-    def __init__(self, name: str, number: int = 1) -> None:
+    def __init__(self, name: str, number: int = 1, loop_time: Callable[[float], float] | None = None) -> None:
+        """
+        Args:
+            loop_time: turns a moment of the node's monotonic clock into one of the loop; None: both are the same.
+        """
         self.name = name
         self.number = number
         self.alive = True
         self.paused = False
         self.held: list[VirtualHandle] = []
+        self.loop_time = loop_time
 
     def check(self) -> None:
         """Raise `HostCrashed` when this life is over."""

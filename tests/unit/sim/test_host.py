@@ -11,6 +11,7 @@ import weakref
 import apsw
 import pytest
 
+from triplicate.runtime import deadline_after, sleep, timeout_at
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
@@ -371,3 +372,68 @@ def test_a_process_that_died_alone_loses_nothing_of_what_it_wrote() -> None:
     host.port.disk.open("/data/f", create=True).append([b"unsynced"])
     host.crash(keep_unsynced=True)
     assert world.start_host("a").port.disk.open("/data/f").pread(10, 0) == b"unsynced"
+
+
+def test_a_monotonic_clock_runs_at_its_machines_rate_and_timers_and_deadlines_follow_it() -> None:
+    world = World(1)
+    host = world.start_host("a")
+    clock = host.port.clock
+    done: dict[str, tuple[float, float]] = {}
+
+    def note(what: str) -> None:
+        done[what] = (world.loop.time(), clock.monotonic())
+
+    async def node() -> None:
+        await sleep(clock, 10.0)
+        note("slept at the right rate")
+        host.set_clock_rate(2.0)
+        await sleep(clock, 10.0)
+        note("slept at twice the rate")
+        with pytest.raises(TimeoutError):
+            async with timeout_at(deadline_after(clock, 10.0)):
+                await asyncio.Event().wait()
+        note("timed out")
+        clock.call_at(clock.monotonic() + 10.0, note, "timer that slowed down")
+        clock.call_at(clock.monotonic() + 1.0, note, "cancelled").cancel()
+        await sleep(clock, 5.0)
+        host.set_clock_rate(0.5)
+        await sleep(clock, 5.0)
+        note("slept at half the rate")
+
+    async def main() -> None:
+        await host.call(node())
+        await asyncio.sleep(1.0)
+
+    world.run(main())
+    assert done == {
+        "slept at the right rate": (10.0, 10.0),
+        "slept at twice the rate": (15.0, 20.0),
+        "timed out": (20.0, 30.0),
+        "timer that slowed down": (32.5, 40.0),
+        "slept at half the rate": (32.5, 40.0),
+    }
+    crashed = clock.monotonic()
+    host.crash()
+    again = world.start_host("a").port.clock
+    assert again.monotonic() == crashed, "the clock is the machine's"
+
+
+def test_a_clock_that_was_never_wrong_tells_the_loops_own_time() -> None:
+    world = World(1)
+    clock = world.start_host("a").port.clock
+
+    async def main() -> None:
+        for seconds in (0.1, 0.7, 3.3):
+            await asyncio.sleep(seconds)
+            assert clock.monotonic() == world.loop.time()
+
+    world.run(main())
+    with pytest.raises(ValueError, match="does not run at"):
+        world.clock("a").run_at(0.0)
+
+
+def test_deadlines_of_asyncio_are_the_loops_again_when_the_world_has_run() -> None:
+    before = asyncio.timeout_at
+    world = World(1)
+    world.run(asyncio.sleep(1.0))
+    assert asyncio.timeout_at is before
