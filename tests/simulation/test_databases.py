@@ -34,7 +34,7 @@ REGISTER = "register0"
 PATIENCE_S = 30.0
 
 
-def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7) -> Result:
+def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7, load: DatabaseLoad = QUIET) -> Result:
     """Let a scene happen in a cluster without other faults and clients; everything is judged as in any run."""
 
     class ScenePlay(DatabasePlay):
@@ -43,7 +43,7 @@ def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7) -> Result
             await scene(self)
 
     monkeypatch.setitem(PLAYS, "databases", ScenePlay)
-    result = run_seed(seed, Plan("databases", QUIET, duration_s=1.0))
+    result = run_seed(seed, Plan("databases", load, duration_s=1.0))
     assert result.ok, str(result)
     return result
 
@@ -51,9 +51,9 @@ def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7) -> Result
 async def leader(of: DatabasePlay, besides: DatabaseServer | None = None) -> DatabaseServer:
     """A node that believes to lead, once there is one."""
     while True:
-        for server in of.desk.leaders():
-            if server is not besides:
-                return server
+        for seat in of.desk.leaders():
+            if seat.server is not besides:
+                return seat.server
         await asyncio.sleep(0.01)
 
 

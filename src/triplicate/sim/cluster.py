@@ -19,8 +19,8 @@ from triplicate.bookie import Bookie
 from triplicate.client import Client
 from triplicate.config import BookieSettings, ClientSettings
 from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode, TriplicateError, WrongCluster
-from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree
-from triplicate.runtime import Host
+from triplicate.metadata import ClusterMetadata, Fault, RenewingTree, ServedStore, ServedTree, Tree
+from triplicate.runtime import Host, Timer
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
 from triplicate.sim.loop import context_of
 from triplicate.sim.plan import PLAIN
@@ -42,6 +42,10 @@ Result = TypeVar("Result")
 AFTERMATH_S = 20.0
 """A bookie whose full disk has room again may still fail of a write that was refused for so long: the result of a write is told when all
 that was done with it is paid for, and a sync that stalls on the slowest disk takes 18 s."""
+EXCUSED_ENDS = {
+    "metadata_away_at_start": "the metadata do not answer while the process starts; its supervisor starts it again",
+}
+"""Why a process may end without being killed or stopped, by name. Any other end is a violation."""
 CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
 """Nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
 
@@ -88,7 +92,7 @@ class Node:
         self.allowed = asyncio.Event()
         """Cleared while the node has been struck down and may not come back yet."""
         self.allowed.set()
-        self._tree: MemoryTree | RenewingTree | None = None
+        self._tree: ServedTree | RenewingTree | None = None
 
     @property
     def alive(self) -> bool:
@@ -111,6 +115,7 @@ class Node:
         return await ClusterMetadata.open(self._tree, host, create=create)
 
     async def _open_session(self) -> Tree:
+        await self.cluster.store.answering()
         return self.cluster.open_session(self.name)
 
     @property
@@ -398,7 +403,7 @@ class SimulatedCluster:
     def __init__(self, world: World, options: ClusterOptions | None = None) -> None:
         self.world = world
         self.options = options or ClusterOptions()
-        self.store = MemoryStore(SimulatedClock(world.loop, 0.0))
+        self.store = ServedStore(SimulatedClock(world.loop, 0.0), self._call_later, world.chance("metadata servers"))
         self.store.fault = self._delay
         self.bookies = {name: BookieNode(self, name) for name in (f"bookie-{number + 1}" for number in range(self.options.bookies))}
         self.clients: dict[str, ClientNode] = {}
@@ -410,11 +415,13 @@ class SimulatedCluster:
         self.metadata_operations = 0
         self.failures: list[str] = []
         """Bookies that do not start or stop although nothing of theirs was struck."""
+        self.ends: list[str] = []
+        """Processes other than bookies that ended by themselves without an excuse; bookies are judged by the faults of their disks."""
         self.cut_off: dict[str, int] = {}
         """Nodes that cannot reach the metadata store, with how often they are cut off from it."""
         self.stopping = False
         self._owners: dict[int, str] = {}
-        self._rival: MemoryTree | None = None
+        self._rival: ServedTree | None = None
         self._chance = world.chance("metadata")
 
     async def start(self) -> None:
@@ -458,7 +465,18 @@ class SimulatedCluster:
         if self._rival is not None:
             await self._rival.close()
 
-    def open_session(self, name: str, make: Callable[[MemoryStore], MemoryTree] = MemoryTree) -> MemoryTree:
+    def report_end(self, name: str, error: BaseException, *, excuse: str = "") -> None:
+        """A process has ended although nothing killed or stopped it.
+
+        Args:
+            excuse: one of `EXCUSED_ENDS`; without one the end is a violation.
+        """
+        assert not excuse or excuse in EXCUSED_ENDS, f"there is no excuse {excuse!r}"
+        self.world.recorder.fact(name, "process.ended", {"error": repr(error), "excuse": excuse})
+        if not excuse:
+            self.ends.append(f"{name} ended by itself at {self.world.loop.time():.6f}: {error!r}")
+
+    def open_session(self, name: str, make: Callable[[ServedStore], ServedTree] = ServedTree) -> ServedTree:
         """A session of a node's with the metadata store.
 
         Args:
@@ -472,6 +490,10 @@ class SimulatedCluster:
         tree = make(self.store)
         self._owners[tree.session_id] = name
         return tree
+
+    def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        # In the world's own context: whoever has made the change may die before it has reached every server.
+        return self.world.loop.call_later(delay_s, callback, context=context_of(None))
 
     def expire_later(self, session_id: int) -> None:
         """End a dead node's session after its time."""
@@ -517,10 +539,10 @@ class SimulatedCluster:
     def _contend(self, path: str) -> None:
         """Write a node's own data to it once more, before the change that is on its way arrives: the version rises, the content stays."""
         if self._rival is None:
-            self._rival = MemoryTree(self.store)
+            self._rival = ServedTree(self.store)
         self.world.loop.begin(self._write_again(self._rival, path), name="rival")
 
-    async def _write_again(self, rival: MemoryTree, path: str) -> None:
+    async def _write_again(self, rival: ServedTree, path: str) -> None:
         with suppress(NoNode, BadVersion):
             data, stat = self.store.get(path)
             await rival.set(path, data, stat.version)

@@ -15,8 +15,9 @@ from triplicate.errors import ArgumentError
 from triplicate.sim.checkers import Copy, Verdict, judge
 from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.faults import KINDS, Targets, draw_ambushes, draw_faults, play_fault
+from triplicate.sim.faults import KINDS, Targets, draw_ambushes, draw_faults, draw_weather, play_fault
 from triplicate.sim.host import World, derive_seed
+from triplicate.sim.leftovers import find_strangers
 from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.plan import PLAN_VERSION, Plan, Storage, Strike, check_plan
 from triplicate.sim.plays import PLAYS
@@ -36,16 +37,18 @@ CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
 
 VIOLATIONS_SHOWN = 20
 
-OTHER_FINDINGS = ("progress", "leaks", "unhandled", "bookies", "space", "failed")
-"""What is found wrong beside the checkers: somebody does not come to an end; something is left behind; an error reached nobody; a bookie
-ended or did not start although nothing of it was struck, or started where it must not; what was deleted still takes space; an actor met
-what cannot be."""
+OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "processes", "space", "failed")
+"""What is found wrong beside the checkers: somebody does not come to an end; something is left behind in memory, or in the metadata; an
+error reached nobody; a bookie ended or did not start although nothing of it was struck, or started where it must not; another process ended
+by itself; what was deleted still takes space; an actor met what cannot be."""
 _FOUND_BY = {
     "no progress": "progress",
     "stuck": "progress",
     "leak": "leaks",
+    "left over": "leftovers",
     "unhandled": "unhandled",
     "bookie": "bookies",
+    "process": "processes",
     "space": "space",
 }
 
@@ -58,6 +61,8 @@ WORK_OF_STORAGE = {
     "directories_passed_over": "bookie.directory_passed_over",
 }
 """What bookies did behind the journal, and the fact that tells it."""
+AFTER_SILENCE_S = 15.0
+"""A play goes on for so long, at least, after the metadata were silent."""
 JUMP_MAX_S = 0.3
 """Where deleted ledgers wait in the trash for a few seconds, no wall clock jumps by more. The period is wall time, and whoever sets a clock
 on by more than the tenth of it that is kept as a margin takes ledgers away that could still be brought back."""
@@ -132,9 +137,13 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
     faults = draw_faults(chance, targets, plan.duration_s)
     if kind.ambushed:
         faults += draw_ambushes(chance, targets, plan.duration_s)
+    faults += draw_weather(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
         faults = tuple(_jumping_less(strike) if strike.kind == "clock" else strike for strike in faults)
-    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage)
+    # Silence lasts for minutes, and there must be time for what comes of it.
+    ends_s = max((strike.at_s + strike.lasts_s + AFTER_SILENCE_S for strike in faults if strike.kind == "metadata_silent"), default=0.0)
+    duration_s = max(plan.duration_s, round(ends_s, 3))
+    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage, duration_s=duration_s)
 
 
 def _jumping_less(strike: Strike) -> Strike:
@@ -236,11 +245,8 @@ class Scenario:
             problems.append(described(error))
         digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
         verdicts: list[Verdict] = []
-        for fact in self.world.recorder.facts:
-            if fact.kind == "host.crash":
-                self.stage.history.deaths.setdefault(fact.node, []).append(fact.time_s)
         try:
-            verdicts = judge(self.stage.history, self.play.checkers)
+            verdicts = self._judge()
         except Exception as error:  # noqa: BLE001 - a history that a judge did not expect is a finding as well
             problems.append(described(error))
         self.world.close()
@@ -252,6 +258,7 @@ class Scenario:
         # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
         failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
         violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
+        violations += [f"process: {end}" for end in self.cluster.ends]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
         facts = self.world.recorder.facts
         return Result(
@@ -264,8 +271,20 @@ class Scenario:
             verdicts,
             violations,
             facts,
-            self.stage.history.events,
+            [event for history in (self.stage.history, *self.stage.further_histories.values()) for event in history.events],
         )
+
+    def _judge(self) -> list[Verdict]:
+        histories = {"": self.stage.history, **self.stage.further_histories}
+        for fact in self.world.recorder.facts:
+            if fact.kind == "host.crash":
+                for history in histories.values():
+                    history.deaths.setdefault(fact.node, []).append(fact.time_s)
+        verdicts = judge(self.stage.history, self.play.checkers)
+        for about, history in self.stage.further_histories.items():
+            for verdict, further in zip(verdicts, judge(history, self.play.checkers), strict=True):
+                verdict.merge(further, about)
+        return verdicts
 
     async def _play(self) -> None:
         loop, stage = self.world.loop, self.stage
@@ -284,6 +303,7 @@ class Scenario:
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
         stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
+        stage.problems += [f"left over: {stranger}" for stranger in find_strangers(self.cluster.store)]
 
     async def _strike(self, strike: Strike, began_s: float) -> None:
         await play_fault(self.stage, strike, began_s)

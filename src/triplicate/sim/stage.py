@@ -26,6 +26,8 @@ class Stage:
         self.cluster = cluster
         self.plan = plan
         self.history = History()
+        self.further_histories: dict[str, History] = {}
+        """Histories that are judged each by itself, by the name of what they are about; where a play has several of a thing."""
         self.unknown: dict[str, int] = {}
         """Outcomes that stayed unknown, by the name of the error."""
         self.problems: list[str] = []

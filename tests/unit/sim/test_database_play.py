@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from triplicate.errors import SessionExpired
-from triplicate.metadata import MemoryStore
+from triplicate.metadata import ServedStore
 from triplicate.sim import PLAYS, Plan, SimulatedCluster, Stage, World, plan_from_json, plan_of, run_seed
 from triplicate.sim.checkers import History
 from triplicate.sim.checkers.databases import CopyHeld, journal_of
@@ -70,7 +70,7 @@ def test_a_session_that_is_cut_off_hears_nothing_until_it_is_reachable_again() -
     world = World(SEED)
 
     async def body() -> None:
-        store = MemoryStore(SimulatedClock(world.loop, 0.0))
+        store = ServedStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
         reachable = asyncio.Event()
         reachable.set()
         tree = CutTree(store, reachable)
@@ -116,7 +116,7 @@ def rows_at(server: DatabaseServer) -> int:
 
 def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(of: DatabasePlay) -> None:
-        server = of.desk.leaders()[0]
+        server = of.desk.leaders()[0].server
         before = server.folder
         server.crash(keep_unsynced=True)
         await asyncio.sleep(0)
@@ -137,7 +137,7 @@ def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest
 
 def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(of: DatabasePlay) -> None:
-        server = of.desk.leaders()[0]
+        server = of.desk.leaders()[0].server
         folder, starts = server.folder, server.starts
         await server.stop()
         assert server.database is None
@@ -148,6 +148,43 @@ def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.Monkey
         assert (server.folder, server.starts) == (folder, starts + 1)
 
     play_scene(monkeypatch, scene)
+
+
+def test_a_node_that_ends_by_itself_is_a_violation_and_one_that_cannot_reach_the_metadata_at_its_start_is_excused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: list[list[str]] = []
+
+    async def scene(of: DatabasePlay) -> None:
+        (first, second, _), ends = of.servers.values(), of.stage.cluster.ends
+        of.stage.cluster.cut_off[first.name] = 1
+        first.crash(keep_unsynced=True)
+        await first.restart()
+        await asyncio.sleep(2.0)
+        del of.stage.cluster.cut_off[first.name]
+        found.append(list(ends))
+        while first.database is None:
+            await asyncio.sleep(0.1)
+        assert second.node is not None
+        second.node._failed(RuntimeError("broken on purpose"))
+        await asyncio.sleep(2.0)
+        found.append(list(ends))
+        assert second.database is not None, "it was started again"
+        ends.clear()
+
+    play_scene(monkeypatch, scene)
+    assert found[0] == []
+    assert ["broken on purpose" in end for end in found[1]] == [True]
+
+
+def test_each_of_several_databases_is_judged_by_itself() -> None:
+    load = replace(draw_load(random.Random(SEED)), databases=3, leader_strikes=())
+    result = run_seed(SEED, Plan("databases", load, duration_s=5.0))
+    assert result.ok, str(result)
+    assert result.counts["databases"] == 3
+    copies = [event for event in result.events if isinstance(event, CopyHeld)]
+    assert len(copies) == 3 * load.nodes
+    assert len({tuple(copy.tables["triplicate_state"]) for copy in copies}) > 1, "they are different databases"
 
 
 def test_what_nobody_was_told_is_settled_by_the_copies() -> None:

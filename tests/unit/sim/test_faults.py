@@ -62,6 +62,17 @@ STRIKES: dict[str, list[Strike]] = {
         Strike("kill", 1.0, "bookie-2", lasts_s=2.0),
         Strike("ambush", 0.5, lasts_s=0.5, options={"point": OF_CLIENTS, "bookies": 1, "node": "pause", "stall": True}),
     ],
+    "stale_metadata": [
+        Strike("stale_metadata", 0.3, lasts_s=8.0, options={"lag_s": 5.0, "servers": 3}),
+        *(Strike("kill", 1.0 + 0.2 * number, bookie, lasts_s=1.5) for number, bookie in enumerate(BOOKIES)),
+        *(Strike("session_expired", 0.9, node) for node in ("bookie-1", "writer")),
+    ],
+    "metadata_silent": [
+        Strike("metadata_silent", 0.5, lasts_s=14.0, options={"expires": "all"}),
+        Strike("kill", 1.0, "bookie-1", lasts_s=2.0),
+        Strike("kill", 1.0, "bookie-2", lasts_s=2.0),
+    ],
+    "clock_rate": [Strike("clock_rate", 0.5, lasts_s=3.0, options={"fast": "bookie-1 writer", "slow": "bookie-2", "error": 0.01})],
     "session_expired": [Strike("session_expired", 1.0, "bookie-1"), Strike("session_expired", 1.0, "writer")],
 }
 

@@ -26,8 +26,10 @@ def test_every_other_finding_has_its_name() -> None:
     said = {
         "progress": "no progress: tailer is not done",
         "leaks": "leak: task x",
+        "leftovers": "left over: ledgers that no log lists: 7",
         "unhandled": "unhandled: error",
         "bookies": "bookie: bookie-1 failed",
+        "processes": "process: node-1 ended by itself",
         "space": "space: 20 s after faults have stopped bookie-1 still holds 1 ledgers",
         "failed": "failed: AssertionError in f",
     }

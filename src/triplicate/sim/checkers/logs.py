@@ -539,8 +539,10 @@ def ends_are_readable(history: History, verdict: Verdict) -> None:
                     f"{event.reader} was told at {event.ended_s:.6f} that {event.log} can be read up to {event.offset}; "
                     f"it ends at {final.end_offset}"
                 )
+        # Where servers of the metadata lag nobody can know the newest segment, and an end is as old as they are.
+        seen_s = history.seen_since_s(event.started_s)
         for known in readable.get(event.log, ()):
-            if known.time_s > event.started_s:
+            if known.time_s > seen_s:
                 break
             verdict.decided += 1
             if event.offset < known.offset:

@@ -16,7 +16,7 @@ from triplicate.sim.faults.kind import FaultKind, Targets
 from triplicate.sim.plan import Strike
 from triplicate.sim.stage import Stage
 
-__all__ = ["KINDS", "FaultKind", "Targets", "draw_ambushes", "draw_faults", "play_fault"]
+__all__ = ["KINDS", "FaultKind", "Targets", "draw_ambushes", "draw_faults", "draw_weather", "play_fault"]
 
 ON_RATE = 0.3
 """How likely a kind is on in a seed."""
@@ -31,6 +31,7 @@ KINDS: dict[str, FaultKind] = {
     "stop": FaultKind("a bookie ends in order and starts again", processes.draw_down("stop"), processes.take_down),
     "pause": FaultKind("a process stands still for a while, also at a fault point", processes.draw_pause, processes.pause),
     "clock": FaultKind("a wall clock jumps forward or back, and returns", processes.draw_clock, processes.clock),
+    "clock_rate": FaultKind("monotonic clocks run fast or slow by up to 1 %", processes.draw_clock_rate, processes.clock_rate),
     "crash_at": FaultKind("a crash right before a disk operation, or at a fault point", processes.draw_crash_at, processes.crash_at),
     "power_loss": FaultKind("all bookies lose their power right before a sync of one", processes.draw_power_loss, processes.power_loss),
     "link_block": FaultKind("nothing goes from one node to another; the way back is open", links.draw_link("link_block"), links.block),
@@ -50,14 +51,19 @@ KINDS: dict[str, FaultKind] = {
     "metadata_conflict": FaultKind("somebody else changes a node between read and change", metadata.draw_conflict, metadata.conflict),
     "ambush": FaultKind("much goes wrong at once where a client comes to a decisive moment", ambushes.draw, ambushes.ambush),
     "session_expired": FaultKind("a living node's metadata session ends", metadata.draw_expired, metadata.expire),
+    "stale_metadata": FaultKind("servers of the metadata lag, and reads are of the past", metadata.draw_stale, metadata.stale),
+    "metadata_silent": FaultKind("the metadata answer nobody, for up to minutes", metadata.draw_silent, metadata.silent),
 }
 """All kinds, by the name in a `Strike`."""
 
 DESTROYING = ("bit_rot", "directory_rot", "wipe")
 """Kinds that destroy what was synced: together they strike at most ack quorum - 1 bookies of a seed."""
 OF_STORAGE = ("wipe", "index_lost", "directory_full", "directory_rot")
-DRAWN = tuple(name for name in KINDS if name != "ambush")
-"""Those that `draw_faults` draws; ambushes come on top, where a play wants them."""
+WEATHER = {"stale_metadata": 0.25, "metadata_silent": 0.05, "clock_rate": 0.25}
+"""Kinds that last long and strike everybody, with how likely each is in a seed. They come on top of the others, from a stream of chance of
+their own."""
+DRAWN = tuple(name for name in KINDS if name != "ambush" and name not in WEATHER)
+"""Those that `draw_faults` draws; ambushes come on top, where a play wants them, and so does the weather."""
 
 
 def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> tuple[Strike, ...]:
@@ -84,6 +90,13 @@ def draw_faults(chance: random.Random, targets: Targets, duration_s: float) -> t
         if strike is not None:
             strikes.append(strike)
     return tuple(sorted(strikes, key=lambda strike: strike.at_s))
+
+
+def draw_weather(chance: random.Random, targets: Targets, duration_s: float) -> tuple[Strike, ...]:
+    """Draw what befalls everybody for long: mostly nothing."""
+    kinds = [kind for kind, rate in WEATHER.items() if chance.random() < rate]
+    strikes = [KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.6)) for kind in kinds]
+    return tuple(strike for strike in strikes if strike is not None)
 
 
 async def play_fault(stage: Stage, strike: Strike, began_s: float) -> None:

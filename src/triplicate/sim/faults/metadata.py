@@ -1,4 +1,4 @@
-"""Faults of the metadata store and of the way to it: slow, lost connections, rivals, sessions that end."""
+"""Faults of the metadata store and of the way to it: slow, lost connections, rivals, sessions that end, servers that lag or are silent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from triplicate.sim.faults.kind import Targets, undone
-from triplicate.sim.plan import Strike
+from triplicate.sim.plan import Strike, Value
 from triplicate.sim.stage import Stage
 
 
@@ -61,3 +61,66 @@ async def expire(stage: Stage, strike: Strike) -> None:
     """End a session: its ephemeral nodes vanish, and its owner hears of it at its next operation."""
     if stage.cluster.node(strike.target).expire_session():
         stage.strike("session_expired", node=strike.target)
+
+
+# What the store does as a whole.
+
+LAGS_S = (0.1, 0.5, 2.0, 5.0)
+STALE_LASTS_S = (8.0, 20.0, 40.0)
+SILENCES_S = (12.0, 25.0, 60.0, 120.0, 240.0)
+SUSPECTED_LOW_S, SUSPECTED_HIGH_S = 1.0, 7.0
+"""A session notices within this time that nobody answers it."""
+ENDINGS = ("none", "some", "all")
+"""Which sessions end when silent servers speak again."""
+
+
+def draw_stale(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """One or two of the store's servers lag behind its leader, by a time that varies and is bounded."""
+    options: dict[str, Value] = {"lag_s": chance.choice(LAGS_S), "servers": chance.choice([1, 1, 2])}
+    return Strike("stale_metadata", at_s, lasts_s=chance.choice(STALE_LASTS_S), options=options)
+
+
+async def stale(stage: Stage, strike: Strike) -> None:
+    """Let servers lag; it counts if anybody was told something old."""
+    store, lag_s = stage.cluster.store, float(strike.options["lag_s"])
+    struck = range(min(int(strike.options["servers"]), store.servers))
+    before, began_s = store.stale_reads, stage.time()
+    stage.announce(strike.kind, lag_s=lag_s, servers=len(struck))
+
+    def catch_up() -> None:
+        stage.history.lags.append((began_s, stage.time(), lag_s))
+        for server in struck:
+            store.lag(server, 0.0)
+
+    for server in struck:
+        store.lag(server, lag_s)
+    with undone(catch_up):
+        await asyncio.sleep(strike.lasts_s)
+    if store.stale_reads > before:
+        stage.count_strike(strike.kind)
+
+
+def draw_silent(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """Nobody is answered, for up to minutes."""
+    return Strike("metadata_silent", at_s, lasts_s=chance.choice(SILENCES_S), options={"expires": chance.choice(ENDINGS)})
+
+
+async def silent(stage: Stage, strike: Strike) -> None:
+    """Let the store be silent, and end sessions when it speaks again; it counts if anybody gave up waiting for an answer."""
+    store, loop = stage.cluster.store, stage.world.loop
+    if store.silent:
+        return
+    chance = stage.chance("silence", strike.at_s)
+    before = store.unanswered
+    stage.announce(strike.kind, seconds=strike.lasts_s, expires=str(strike.options.get("expires", "none")))
+    for session_id in store.sessions:
+        loop.call_later(chance.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.suspect, session_id)
+    store.fall_silent()
+    with undone(store.speak):
+        await asyncio.sleep(strike.lasts_s)
+        share = {"none": 0.0, "some": 0.5, "all": 1.0}[str(strike.options.get("expires", "none"))]
+        for session_id in store.sessions:
+            if chance.random() < share:
+                store.expire(session_id)
+    if store.unanswered > before:
+        stage.count_strike(strike.kind)

@@ -234,3 +234,34 @@ async def clock(stage: Stage, strike: Strike) -> None:
     node.host.jump_clock(seconds)
     await asyncio.sleep(strike.lasts_s)
     node.host.jump_clock(-seconds)
+
+
+RATE_ERRORS = (0.0001, 0.002, 0.01)
+"""How much faster or slower than time a monotonic clock may run: what leases allow for, at most."""
+RATE_LASTS_S = (10.0, 43.0)
+
+
+def draw_clock_rate(chance: random.Random, targets: Targets, at_s: float) -> Strike:
+    """Some machines' monotonic clocks run fast, others slow."""
+    nodes = [*targets.bookies, *targets.clients]
+    chosen = chance.sample(nodes, chance.randrange(1, len(nodes) + 1))
+    error = chance.choice(RATE_ERRORS)
+    options: dict[str, Value] = {"fast": " ".join(chosen[::2]), "slow": " ".join(chosen[1::2]), "error": error}
+    return Strike("clock_rate", at_s, lasts_s=chance.choice(RATE_LASTS_S), options=options)
+
+
+async def clock_rate(stage: Stage, strike: Strike) -> None:
+    """Let clocks run at rates of their own, in whichever lives their machines are, and right again later."""
+    error = float(strike.options["error"])
+    rates = dict.fromkeys(str(strike.options["fast"]).split(), 1.0 + error)
+    rates |= dict.fromkeys(str(strike.options["slow"]).split(), 1.0 - error)
+    stage.strike("clock_rate", **strike.options)
+
+    def run_right() -> None:
+        for name in rates:
+            stage.world.clock(name).run_at(1.0)
+
+    for name, rate in rates.items():
+        stage.world.clock(name).run_at(rate)
+    with undone(run_right):
+        await asyncio.sleep(strike.lasts_s)

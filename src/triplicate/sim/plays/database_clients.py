@@ -11,7 +11,7 @@ from functools import partial
 from triplicate.errors import SqlError
 from triplicate.sim.host import NodeDied
 from triplicate.sim.plays.database_desk import Desk, Request, Talk, talk_to
-from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.sim.plays.database_nodes import DATABASE, Seat
 from triplicate.sim.plays.database_work import (
     SCHEMA_WORK,
     WORK,
@@ -33,7 +33,7 @@ NEWS_S = 2.0
 DOUBT_S = 0.1
 
 
-async def visit(desk: Desk, name: str, server: DatabaseServer, chance: random.Random, work: Work, patience_s: float) -> bool:
+async def visit(desk: Desk, name: str, server: Seat, chance: random.Random, work: Work, patience_s: float) -> bool:
     """Do some work in a session with one node; whether it was done."""
 
     async def converse(database: SqlDatabase) -> None:
@@ -65,7 +65,7 @@ class DatabaseClient(ABC):
     @abstractmethod
     async def _step(self) -> None: ...
 
-    async def _visit(self, server: DatabaseServer, work: Work) -> bool:
+    async def _visit(self, server: Seat, work: Work) -> bool:
         return await visit(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
 
     async def _pause(self, share: float = 1.0) -> None:
@@ -92,7 +92,7 @@ class Talker(DatabaseClient):
         if server is not None:
             await self._converse(server)
 
-    def _choose(self) -> DatabaseServer | None:
+    def _choose(self) -> Seat | None:
         candidates = self._desk.leaders()
         if self._chance.random() < 0.8:
             del candidates[1:]
@@ -100,7 +100,7 @@ class Talker(DatabaseClient):
             candidates = [server for server in self._desk.servers.values() if server.database is not None]
         return self._chance.choice(candidates) if candidates else None
 
-    async def _converse(self, server: DatabaseServer) -> None:
+    async def _converse(self, server: Seat) -> None:
         request: Request | None = None
         if self._desk.requests and self._chance.random() < 0.6:
             request = self._desk.requests.popleft()
@@ -179,7 +179,11 @@ class Doubter(DatabaseClient):
 
 
 def clients_of(desk: Desk) -> list[DatabaseClient]:
-    """All clients of a play."""
-    clients: list[DatabaseClient] = [Talker(desk, f"talker-{number + 1}") for number in range(desk.load.talkers)]
-    clients += [Watcher(desk, f"watcher-{number + 1}") for number in range(desk.load.watchers)]
+    """All clients of a database."""
+    load = desk.load
+    if desk.database != DATABASE:
+        # They are there to be beside the first database, and each costs as much as that one's do.
+        return [Talker(desk, f"talker of {desk.database}"), Watcher(desk, f"watcher of {desk.database}")] if load.talkers else []
+    clients: list[DatabaseClient] = [Talker(desk, f"talker-{number + 1}") for number in range(load.talkers)]
+    clients += [Watcher(desk, f"watcher-{number + 1}") for number in range(load.watchers)]
     return [*clients, *([Doubter(desk, "doubter")] if clients else [])]

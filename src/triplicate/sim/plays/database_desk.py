@@ -7,16 +7,17 @@ import dataclasses
 import random
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sim.checkers import History
 from triplicate.sim.checkers.databases import CommitAsked, Committed, RolledBack, Told
 from triplicate.sim.checkers.linearizable import Invoked, Refused, Returned
 from triplicate.sim.plays.database_load import DatabaseLoad
-from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.sim.plays.database_nodes import DATABASE, Seat
 from triplicate.sim.stage import Stage
 from triplicate.sql import SqlDatabase, SqlSession
 
@@ -33,12 +34,19 @@ Row = tuple[Any, ...]
 
 
 class Desk:
-    """What all clients share. It is the world's memory: no node's crash takes it away."""
+    """What all clients of one database share. It is the world's memory: no node's crash takes it away.
 
-    def __init__(self, stage: Stage, load: DatabaseLoad, servers: dict[str, DatabaseServer]) -> None:
+    Args:
+        servers: the database's seats, by the names of the nodes.
+        database: its name. The first one's history is the play's, each other has one of its own.
+    """
+
+    def __init__(self, stage: Stage, load: DatabaseLoad, servers: Mapping[str, Seat], database: str = DATABASE) -> None:
         self.stage = stage
         self.load = load
         self.servers = servers
+        self.database = database
+        self.history = stage.history if database == DATABASE else stage.further_histories.setdefault(database, History())
         self.registers = [f"register{number}" for number in range(load.registers)]
         self.counters = ["count0", "count1"]
         self.unresolved: dict[str, int] = {}
@@ -62,8 +70,10 @@ class Desk:
 
     def note(self, event: Any, node: str = "clients") -> None:
         """Enter an event into the history, and a line into the timeline."""
-        self.stage.history.add(event)
+        self.history.add(event)
         facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
+        if self.database != DATABASE:
+            facts["database"] = self.database
         self.stage.world.recorder.fact(node, f"database.{type(event).__name__.lower()}", facts)
 
     def token(self, kind: str) -> str:
@@ -99,7 +109,7 @@ class Desk:
         self.listeners.append(asyncio.Event())
         return self.listeners[-1]
 
-    def leaders(self) -> list[DatabaseServer]:
+    def leaders(self) -> list[Seat]:
         """The nodes that believe to lead, the latest first: in bad times more than one."""
         leading = [server for server in self.servers.values() if server.leads]
         return sorted(leading, key=lambda server: server.leading_epoch, reverse=True)
@@ -280,7 +290,7 @@ class Talk:
 
 
 @asynccontextmanager
-async def talk_to(desk: Desk, name: str, server: DatabaseServer, database: SqlDatabase, chance: random.Random) -> AsyncIterator[Talk]:
+async def talk_to(desk: Desk, name: str, seat: Seat, database: SqlDatabase, chance: random.Random) -> AsyncIterator[Talk]:
     """A session with a node's database for the time of the block.
 
     Raises:
@@ -288,7 +298,7 @@ async def talk_to(desk: Desk, name: str, server: DatabaseServer, database: SqlDa
     """
     session = await database.session(name)
     try:
-        yield Talk(desk, name, server.name, database, session, chance)
+        yield Talk(desk, name, seat.server.name, database, session, chance)
     finally:
         await session.close()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
+HAND_OVER = "hand_over"
 """What may befall the node that leads when its time has come."""
 STRIKES_AT = ("pause at", "kill at", "crash at")
 """What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
@@ -36,6 +37,8 @@ class DatabaseLoad:
     """Whether tables are made, changed and dropped."""
     leader_strikes: tuple[tuple[str, float, float], ...]
     """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
+    databases: int = 1
+    """Databases on the same nodes; the first is the busiest."""
 
     def __post_init__(self) -> None:
         # As JSON has no tuples.
@@ -54,7 +57,7 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         lasts_s = chance.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
         strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in STRIKES_AT else kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + chance.uniform(3.0, 14.0)
-    return DatabaseLoad(
+    load = DatabaseLoad(
         nodes=3,
         talkers=chance.choice([2, 3]),
         watchers=2,
@@ -66,6 +69,17 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         tables=chance.random() < 0.6,
         leader_strikes=tuple(strikes),
     )
+    # A stream of chance of its own, so that everything above is what it was before there was more than one.
+    return draw_more(random.Random(repr(load)), load)
+
+
+def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw how many databases there are, and whether leaders hand over in order while others come back."""
+    databases = chance.choice([1, 1, 2, 3, 4])
+    strikes = list(load.leader_strikes)
+    if chance.random() < 0.4:
+        strikes += [(HAND_OVER, round(chance.uniform(3.0, 36.0), 3), chance.choice([0.3, 2.0])) for _ in range(chance.choice([1, 2, 3]))]
+    return replace(load, databases=databases, leader_strikes=tuple(sorted(strikes, key=lambda strike: strike[1])))
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
@@ -74,6 +88,8 @@ def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
         yield replace(load, leader_strikes=())
         for index in range(len(load.leader_strikes)):
             yield replace(load, leader_strikes=load.leader_strikes[:index] + load.leader_strikes[index + 1 :])
+    if load.databases > 1:
+        yield replace(load, databases=1)
     if load.talkers > 1:
         yield replace(load, talkers=1)
     if load.watchers > 0:

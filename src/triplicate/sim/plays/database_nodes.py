@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,9 @@ import apsw
 
 from triplicate.client import Client
 from triplicate.config import NodeSettings
-from triplicate.errors import SessionExpired, TriplicateError
+from triplicate.errors import MetadataError, SessionExpired, TriplicateError, WrongCluster
 from triplicate.log import LogClientSettings, Logs
-from triplicate.metadata import MemoryStore, MemoryTree, Tree, Watch
+from triplicate.metadata import ServedStore, ServedTree, Tree, Watch
 from triplicate.replica import Role
 from triplicate.runtime import Disk, File, Host, first_of, real_host
 from triplicate.sim.cluster import Node, SimulatedCluster
@@ -34,7 +35,7 @@ from triplicate.sql import DatabaseNode, SqlDatabase
 Result = TypeVar("Result")
 
 DATABASE = "books"
-"""The name of the one database that is played with."""
+"""The name of the database that is played with; where there are several, of the first."""
 MEMORY_FOLDER = "/dev/shm"
 DIRECTORY_IDENTITY = "NODE"
 """The file that tells a node's directory from others."""
@@ -94,10 +95,10 @@ def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
     return setup
 
 
-class CutTree(MemoryTree):
+class CutTree(ServedTree):
     """A session that can be cut off from the metadata: it then hears nothing, not even that it has expired."""
 
-    def __init__(self, store: MemoryStore, reachable: asyncio.Event) -> None:
+    def __init__(self, store: ServedStore, reachable: asyncio.Event) -> None:
         super().__init__(store)
         self._reachable = reachable
 
@@ -173,37 +174,21 @@ class CopyDisk:
         return lambda: None
 
 
-class DatabaseServer(Node):
-    """A process with a database node, over all its lives. `keep` runs it and starts it again whenever it may."""
+class Seat(ABC):
+    """One database on one node, over all the node's lives: what clients in front of the node see of it."""
 
-    def __init__(
-        self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings, on_failure: Callable[[BaseException], None]
-    ) -> None:
-        """
-        Args:
-            on_failure: told why the process ended where it ended by itself.
-        """
-        super().__init__(cluster, name)
-        self.copies = copies
-        self.folder = copies.new()
-        self.node: DatabaseNode | None = None
-        self.retired = False
-        self.starts = 0
-        self.reachable = asyncio.Event()
-        """Cleared while the process can be reached by bookies and clients, but not by the metadata."""
-        self.reachable.set()
-        self._settings = settings
-        self._on_failure = on_failure
-        self._stop: asyncio.Future[None] | None = None
-        self._ended = asyncio.Event()
-        self._ended.set()
+    database_name: str
 
-    # What clients in front of the node see.
+    @property
+    @abstractmethod
+    def server(self) -> DatabaseServer:
+        """The node's process."""
 
     @property
     def database(self) -> SqlDatabase | None:
         """The database as this node has it, once it is open."""
-        return None if self.node is None or not self.alive else self.node.get(DATABASE)
+        server = self.server
+        return None if server.node is None or not server.alive else server.node.get(self.database_name)
 
     @property
     def leads(self) -> bool:
@@ -220,7 +205,8 @@ class DatabaseServer(Node):
     @property
     def diverged(self) -> str | None:
         """Why the copy is wrong, if the node has found out."""
-        hosted = self.node.hosted.get(DATABASE) if self.node is not None else None
+        node = self.server.node
+        hosted = node.hosted.get(self.database_name) if node is not None else None
         return hosted.replica.reason if hosted is not None and hosted.role is Role.DIVERGED else None
 
     async def call(self, work: Callable[[SqlDatabase], Awaitable[Result]]) -> Result:
@@ -229,14 +215,56 @@ class DatabaseServer(Node):
         Raises:
             NodeDied: the process has ended, or ends before this is done.
         """
-        host, database = self.host, self.database
+        host, database = self.server.host, self.database
         if host is None or database is None:
-            raise NodeDied(self.name)
+            raise NodeDied(self.server.name)
 
         async def run() -> Result:
             return await work(database)
 
         return await host.call(run(), name="client of the database")
+
+
+class FurtherSeat(Seat):
+    """Another database than the first, on a node that has several."""
+
+    def __init__(self, server: DatabaseServer, database_name: str) -> None:
+        self._server = server
+        self.database_name = database_name
+
+    @property
+    def server(self) -> DatabaseServer:
+        return self._server
+
+
+class DatabaseServer(Node, Seat):
+    """A process with a database node, over all its lives; also the seat of the first database. `keep` runs it and starts it again whenever
+    it may."""
+
+    database_name = DATABASE
+
+    def __init__(self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings) -> None:
+        super().__init__(cluster, name)
+        self.copies = copies
+        self.folder = copies.new()
+        self.node: DatabaseNode | None = None
+        self.retired = False
+        self.starts = 0
+        self.reachable = asyncio.Event()
+        """Cleared while the process can be reached by bookies and clients, but not by the metadata."""
+        self.reachable.set()
+        self._settings = settings
+        self._stop: asyncio.Future[None] | None = None
+        self._serves = False
+        """Whether the present life has come as far as to serve."""
+        self._is_stopping = False
+        """Whether the present life was asked to end."""
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    @property
+    def server(self) -> DatabaseServer:
+        return self
 
     # Its lives.
 
@@ -250,13 +278,23 @@ class DatabaseServer(Node):
             except NodeDied:
                 continue
             except TriplicateError as error:
-                self._on_failure(error)
+                self._judge_end(error)
             self._ended.set()
             if not self.retired:
                 await asyncio.sleep(RESTART_PAUSE_S)
 
+    def _judge_end(self, error: BaseException) -> None:
+        """The process has ended with an error. Where it was asked to end, that is no end by itself."""
+        if self._is_stopping:
+            self.cluster.world.recorder.fact(self.name, "process.stop_failed", {"error": repr(error)})
+            return
+        metadata_away = isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster)
+        excuse = "metadata_away_at_start" if metadata_away and not self._serves else ""
+        self.cluster.report_end(self.name, error, excuse=excuse)
+
     async def _serve(self, host: SimulatedHost) -> None:
         self._ended.clear()
+        self._serves = self._is_stopping = False
         self.starts += 1
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = stop
@@ -269,7 +307,10 @@ class DatabaseServer(Node):
                 self.node = node
                 try:
                     await node.start((self.name, 5432))
-                    await first_of([_wait(stop), _wait(node.failed())], name="end of the process")
+                    self._serves = True
+                    _, failure = await first_of([_wait(stop), node.failed()], name="end of the process")
+                    if failure is not None:
+                        self._judge_end(failure)
                 finally:
                     self.node = None
                     await node.stop()
@@ -287,10 +328,12 @@ class DatabaseServer(Node):
     async def _open_session(self) -> Tree:
         reachable = self.reachable
         await reachable.wait()
+        await self.cluster.store.answering()
         return self.cluster.open_session(self.name, lambda store: CutTree(store, reachable))
 
     async def stop(self) -> None:
         """End the process in order, and return when it has ended. It keeps its file."""
+        self._is_stopping = True
         if self._stop is not None and not self._stop.done():
             self._stop.set_result(None)
         await self._ended.wait()
@@ -325,5 +368,6 @@ class DatabaseServer(Node):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _wait(event: Awaitable[Any]) -> None:
+async def _wait(event: Awaitable[Any]) -> BaseException | None:
     await event
+    return None

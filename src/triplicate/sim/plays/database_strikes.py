@@ -14,6 +14,10 @@ LULL_BEFORE_S = 0.4
 """What was being written when the lull began is done after this time."""
 WAIT_POINT_S = 6.0
 """Nobody is struck at a fault point to which nobody comes within this time."""
+SUCCESSION_S = 5.0
+"""For so long is waited for another leader, at most."""
+WRITTEN_S = (0.05, 0.3, 1.0)
+"""Another leads for one of these times before somebody comes back who does not know it."""
 SESSION_SHARE = 0.4
 """The metadata takes a node for dead after this share of the time in which it is not heard of."""
 
@@ -33,7 +37,7 @@ async def strike_leader(desk: Desk, kind: str, at_s: float, lasts_s: float) -> N
         return
     leaders = desk.leaders()
     if leaders:
-        await strike(desk, leaders[0], name, lasts_s)
+        await strike(desk, leaders[0].server, name, lasts_s)
 
 
 async def _strike_at(desk: Desk, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
@@ -52,7 +56,7 @@ async def _strike_at(desk: Desk, kind: str, point: str, delay_s: float, lasts_s:
         came.set()
 
     def come(node: str) -> None:
-        met.append(desk.servers[node])
+        met.append(desk.servers[node].server)
         if delay_s:
             desk.stage.world.loop.call_later(delay_s, act)
         else:
@@ -97,6 +101,8 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
             await server.stop()
             await asyncio.sleep(lasts_s)
             await server.restart()
+        case "hand_over":
+            await _hand_over(desk, server, lasts_s)
         case "session_expired":
             server.expire_session()
         case _:
@@ -123,6 +129,26 @@ async def _cut_off(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
         await _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     reachable.set()
+
+
+async def _hand_over(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
+    """End the leader in order, and once another leads and has written, start the third again: its session is a new one."""
+    server.allowed.clear()
+    await server.stop()
+    until_s = desk.stage.time() + SUCCESSION_S
+    while desk.stage.time() < until_s:
+        leaders = desk.leaders()
+        if leaders and leaders[0].server is not server:
+            await asyncio.sleep(desk.stage.chance("hand over", until_s).choice(WRITTEN_S))
+            for seat in desk.servers.values():
+                if seat.server is not server and not seat.leads and seat.server.alive:
+                    desk.stage.strike("kill", node=seat.server.name, leads=False)
+                    seat.server.crash(keep_unsynced=True)
+                    await seat.server.restart()
+            break
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(lasts_s)
+    await server.restart()
 
 
 async def _replace(desk: Desk, server: DatabaseServer) -> None:

@@ -341,7 +341,7 @@ async def send_request(talk: Talk, request: Request) -> None:
 
 async def look(talk: Talk) -> None:
     """Look at this node's copy, whatever it has: it is a past of the whole, and goes forward."""
-    server = talk.desk.servers[talk.node]
+    server = talk.desk.servers[talk.node].server
     await audit(talk)
     assert server.host is not None, "it runs this"
     life = server.host.life.number

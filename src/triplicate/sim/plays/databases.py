@@ -1,4 +1,4 @@
-"""The play of databases: three nodes with one replicated database between them, and clients in front of each."""
+"""The play of databases: three nodes with one replicated database between them, or several, and clients in front of each."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import apsw
 
 from triplicate.client import Client
 from triplicate.config import NodeSettings
-from triplicate.log import LogSettings
+from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row, journal_of
+from triplicate.sim.leftovers import find_unlisted
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.database_clients import clients_of, visit
 from triplicate.sim.plays.database_desk import Desk, Talk
 from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
-from triplicate.sim.plays.database_nodes import DATABASE, Copies, DatabaseServer
+from triplicate.sim.plays.database_nodes import DATABASE, Copies, DatabaseServer, FurtherSeat, Seat
 from triplicate.sim.plays.database_strikes import strike_leader
 from triplicate.sim.plays.database_work import (
     Work,
@@ -32,6 +33,7 @@ from triplicate.sim.stage import Stage
 from triplicate.sql import LEASE_S, create_database, database_file
 
 CREATOR = "creator"
+AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
 
 
@@ -62,9 +64,11 @@ class DatabasePlay(Play):
         super().__init__(stage, load)
         self.copies = Copies()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
-        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings(), stage.note_unknown) for name in names}
+        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings()) for name in names}
         stage.cluster.others.update(self.servers)
         self.desk = Desk(stage, load, self.servers)
+        """The first database's."""
+        self.desks = [self.desk, *(self._further(f"{DATABASE}{number}") for number in range(2, load.databases + 1))]
         self._keepers: list[asyncio.Task[None]] = []
         self._strikes: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.Task[None]] = []
@@ -83,26 +87,32 @@ class DatabasePlay(Play):
 
     async def begin(self) -> None:
         loop = self.stage.world.loop
-        await self.stage.cluster.client(CREATOR).run(self._create)
+        for desk in self.desks:
+            await self.stage.cluster.client(CREATOR).run(partial(self._create, desk.database))
         self._keepers = [loop.begin(server.keep(), name=f"keeper of {server.name}") for server in self.servers.values()]
         chance = self.stage.chance("preparation")
-        await self._insist("preparation", chance, prepare_books)
+        for desk in self.desks:
+            await self._insist(desk, "preparation", chance, prepare_books)
         began_s = self.stage.time()
-        for client in clients_of(self.desk):
-            self._clients.append(loop.begin(client.run(), name=client.name))
+        for desk in self.desks:
+            for client in clients_of(desk):
+                self._clients.append(loop.begin(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
 
-    async def _create(self, client: Client) -> None:
+    def _further(self, database: str) -> Desk:
+        return Desk(self.stage, self.load, {name: FurtherSeat(server, database) for name, server in self.servers.items()}, database)
+
+    async def _create(self, database: str, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
         lease_s = self.stage.chance("lease").choice((0.0, LEASE_S))
-        await create_database(client, DATABASE, settings, lease_s=lease_s)
+        await create_database(client, database, settings, lease_s=lease_s)
 
-    async def _insist(self, name: str, chance: random.Random, work: Work, server: DatabaseServer | None = None) -> None:
+    async def _insist(self, desk: Desk, name: str, chance: random.Random, work: Work, seat: Seat | None = None) -> None:
         """Do some work, at a leader unless a node is named, as often as it takes."""
         while True:
-            places = self.desk.leaders() if server is None else [server]
-            if places and await visit(self.desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
+            places = desk.leaders() if seat is None else [seat]
+            if places and await visit(desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
                 return
             await asyncio.sleep(0.1)
 
@@ -113,59 +123,69 @@ class DatabasePlay(Play):
         for strike in self._strikes:
             await strike
         await stage.by_deadline(self._clients)
-        await stage.by_deadline([loop.begin(self._settle(), name="the last write, the open questions, the last copy")])
+        what = "the last write, the open questions, the last copy"
+        await stage.by_deadline([loop.begin(self._settle(desk), name=f"{what} of {desk.database}") for desk in self.desks])
         for fact in stage.world.recorder.facts:
             if fact.kind == "replica.diverged":
-                self.desk.note(Diverged(fact.time_s, fact.node, str(dict(fact.facts)["reason"])), fact.node)
+                facts = dict(fact.facts)
+                desk = next(desk for desk in self.desks if str(facts["log"]).startswith(f"database.{desk.database}."))
+                desk.note(Diverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
         for server in self.servers.values():
             await server.retire()
         await stage.by_deadline(self._keepers)
+        await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
         left = len(self.copies.connections())
         if left:
             stage.problems.append(f"leak: {left} connections to copies are open")
-        for server in self.servers.values():
-            self._read_copy(server)
-        held = list(stage.history.of(CopyHeld))
-        if held:
-            self.desk.settle(journal_of(held[0]))
+        for desk in self.desks:
+            for seat in desk.servers.values():
+                self._read_copy(desk, seat.server)
+            held = list(desk.history.of(CopyHeld))
+            if held:
+                desk.settle(journal_of(held[0]))
         self.copies.remove()
 
-    async def _settle(self) -> None:
-        chance = self.stage.chance("settlement")
-        await self._insist("settlement", chance, put)
-        while self.desk.requests:
-            await self._insist("settlement", chance, partial(send_request, request=self.desk.requests[0]))
-            self.desk.requests.popleft()
-        while self.desk.unresolved:
-            for token in list(self.desk.unresolved):
-                await self._insist("settlement", chance, partial(Talk.resolve, token=token))
+    async def _audit(self, client: Client) -> None:
+        """Nothing is left of the databases' logs but what they list."""
+        self.stage.problems += [f"left over: {what}" for what in await find_unlisted(client, LogClientSettings())]
+
+    async def _settle(self, desk: Desk) -> None:
+        chance = self.stage.chance("settlement") if desk is self.desk else self.stage.chance("settlement", desk.database)
+        await self._insist(desk, "settlement", chance, put)
+        while desk.requests:
+            await self._insist(desk, "settlement", chance, partial(send_request, request=desk.requests[0]))
+            desk.requests.popleft()
+        while desk.unresolved:
+            for token in list(desk.unresolved):
+                await self._insist(desk, "settlement", chance, partial(Talk.resolve, token=token))
             await asyncio.sleep(0.1)
         # The last ticket shows whether counters are the same everywhere: any later one would set them right.
-        await self._insist("settlement", chance, waste_tickets)
+        await self._insist(desk, "settlement", chance, waste_tickets)
         while True:
-            positions = [None if server.database is None else server.database.position for server in self.servers.values()]
+            positions = [None if seat.database is None else seat.database.position for seat in desk.servers.values()]
             if None not in positions and len(dict.fromkeys(positions)) == 1:
                 break
             await asyncio.sleep(0.05)
-        for server in self.servers.values():
-            await self._insist("settlement", chance, look, server)
+        for seat in desk.servers.values():
+            await self._insist(desk, "settlement", chance, look, seat)
 
-    def _read_copy(self, server: DatabaseServer) -> None:
-        path = database_file(server.folder, DATABASE)
+    def _read_copy(self, desk: Desk, server: DatabaseServer) -> None:
+        path = database_file(server.folder, desk.database)
         if not path.exists():
-            self.stage.problems.append(f"{server.name} has no copy")
+            self.stage.problems.append(f"{server.name} has no copy of {desk.database}")
             return
         connection = apsw.Connection(str(path))
         try:
             copy = read_copy(server.name, connection)
         finally:
             connection.close(True)
-        self.stage.history.add(copy)
+        desk.history.add(copy)
 
     def counts(self) -> dict[str, int]:
         facts = self.stage.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
-        return {**self.desk.counts, "leaderships": leaderships}
+        counts = {name: sum(desk.counts[name] for desk in self.desks) for name in self.desk.counts}
+        return {**counts, "leaderships": leaderships, "databases": len(self.desks)}
 
 
 def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:

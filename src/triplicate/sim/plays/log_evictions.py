@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 
+from triplicate.client import Client
 from triplicate.errors import ConnectionLost
 from triplicate.metadata import Fault
-from triplicate.sim.plays.log_scene import LOGS, WRITTEN, Scene, wait_for
+from triplicate.sim.host import NodeDied, SimulatedHost
+from triplicate.sim.plays.log_scene import LOGS, TROUBLE, WRITTEN, Scene, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
 """Fault points at which an owner, or who is about to become one, is struck."""
@@ -179,3 +181,62 @@ async def take_bookies(scene: Scene, times: int) -> None:
         await scene.until_quiet(chance.choice([2.0, 4.0, 7.0]))
         for bookie in struck:
             await bookie.restart()
+
+
+class Janitor:
+    """Sweeps a log at the very moment in which a node is about to list ledgers in it, while that node stands still, on a node whose clock
+    is ahead by more than the grace that young ledgers have."""
+
+    NAME = "janitor"
+    MOMENTS = ("log.describe_ledger", "log.head_change", "log.head_change")
+    WAIT_S = 8.0
+    AHEAD_S = 30.0
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._chance = scene.chance(self.NAME)
+
+    async def sweep(self, times: int) -> None:
+        """Sweep so often, spread over the time under faults."""
+        scene, chance = self._scene, self._chance
+        if times:
+            scene.stage.world.clock(self.NAME).jump(scene.load.orphan_grace_s + self.AHEAD_S)
+        for _ in range(times):
+            await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
+            await self._sweep_at(chance.choice(self.MOMENTS))
+
+    async def _sweep_at(self, moment: str) -> None:
+        scene, chance = self._scene, self._chance
+        held: list[SimulatedHost] = []
+        came = asyncio.Event()
+
+        def come(node: str) -> None:
+            host = scene.stage.cluster.client(node).host
+            if host is not None and host.alive and not host.paused:
+                host.pause()
+                held.append(host)
+            came.set()
+
+        trap = scene.stage.world.points.strike(moment, come, skip=chance.randrange(8))
+        await wait_for(came, self.WAIT_S)
+        trap.cancel()
+        if not held:
+            return
+        scene.count("swept_at_moment")
+        # By whichever clock ages are told, what is to be listed is old by then, or it is not.
+        await scene.until_quiet(chance.choice([0.0, 1.5]) * min(scene.load.orphan_grace_s, self.WAIT_S))
+        try:
+            await scene.stage.cluster.client(self.NAME).run(self._sweep_all)
+        except NodeDied:
+            scene.count("janitors_killed")
+        finally:
+            held[0].resume()
+
+    async def _sweep_all(self, client: Client) -> None:
+        logs = self._scene.logs(client)
+        for log in LOGS:
+            try:
+                async with asyncio.timeout(self.WAIT_S):
+                    self._scene.count("ledgers_swept", (await logs.sweep(log))["ledgers"])
+            except (TimeoutError, *TROUBLE) as error:
+                self._scene.trouble(error)

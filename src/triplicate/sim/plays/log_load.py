@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,14 @@ class LogLoad:
     """Whether publishers wait for one another, so as to publish at the same moment."""
     small_pages: bool
     """Whether metadata nodes list so few segments that most of them move to pages."""
+    orphan_grace_s: float = 3600.0
+    """Ledgers that no log lists are swept at this age."""
+    publisher_idle_s: float = 30 * 86400.0
+    """What a publisher published last is forgotten after this time."""
+    clocks_apart_s: float = 0.0
+    """The wall clocks of every second publisher are ahead by this."""
+    sweeps: int = 0
+    """How often a log is swept at the very moment in which somebody is about to list a ledger."""
 
 
 def draw_load(chance: random.Random) -> LogLoad:
@@ -61,7 +69,7 @@ def draw_load(chance: random.Random) -> LogLoad:
     roll_size_bytes = chance.choice([1024, 1024, 4096, 64 * 1024])
     # Five bookies of five leave none to replace one that fails: its segment breaks, and its writer must get past it.
     ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2), (3, 3, 2), (5, 3, 2), (5, 3, 2), (4, 3, 2), (3, 2, 2)])
-    return LogLoad(
+    load = LogLoad(
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
         ack_quorum=ack_quorum,
@@ -89,3 +97,11 @@ def draw_load(chance: random.Random) -> LogLoad:
         crowded=chance.random() < 0.6,
         small_pages=chance.random() < 0.5,
     )
+    # A stream of chance of its own, so that everything above is what it was before there were sweeps of young ledgers.
+    return draw_sweeps(random.Random(repr(load)), load)
+
+
+def draw_sweeps(chance: random.Random, load: LogLoad) -> LogLoad:
+    """Draw how young the ledgers are that sweeps take, and how often one comes at the worst moment."""
+    grace_s = chance.choice([3600.0, 1.0, 4.0])
+    return replace(load, orphan_grace_s=grace_s, sweeps=chance.choice([1, 2, 4]) if grace_s < 60.0 else 0)

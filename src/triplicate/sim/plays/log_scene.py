@@ -80,9 +80,10 @@ class Scene:
         if isinstance(error, SessionExpired):
             raise error
 
-    def logs(self, client: Client) -> Logs:
-        """Logs as a process of this play uses them: small entries and windows, and waits that fit into a minute."""
-        settings = LogClientSettings(
+    @property
+    def client_settings(self) -> LogClientSettings:
+        """How processes of this play use logs: small entries and windows, and waits that fit into a minute."""
+        return LogClientSettings(
             entry_target_bytes=1024,
             window_entries=self.load.window_entries,
             window_bytes=16 * 1024,
@@ -92,9 +93,14 @@ class Scene:
             read_ahead_entries=8,
             page_sweep_age_s=3.0,
             page_cache_entries=4,
-            orphan_grace_s=5.0,
-            staging_grace_s=5.0,
+            orphan_grace_s=self.load.orphan_grace_s,
+            staging_grace_s=self.load.orphan_grace_s,
+            publisher_idle_s=self.load.publisher_idle_s,
         )
+
+    def logs(self, client: Client) -> Logs:
+        """Logs as a process of this play uses them."""
+        settings = self.client_settings
         return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
 
     def log_settings(self, name: str) -> LogSettings:
@@ -119,7 +125,7 @@ class Scene:
             try:
                 await self.stage.keep(name, program)
             except SessionExpired as error:
-                self.stage.note_unknown(error)
+                self.stage.cluster.report_end(name, error)
                 await asyncio.sleep(0.2)
             else:
                 return

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 from triplicate.client import Client
 from triplicate.sim.checkers.logs import LOG_CHECKERS, RetentionApplies
+from triplicate.sim.leftovers import find_unlisted
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, LostAnswers, take_bookies
+from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, Janitor, LostAnswers, take_bookies
 from triplicate.sim.plays.log_load import LogLoad, draw_load
 from triplicate.sim.plays.log_publishers import Application, Driver
 from triplicate.sim.plays.log_readers import FinalReader, Keeper, Ranger, Tailer
@@ -21,6 +22,10 @@ from triplicate.sim.stage import Stage
 
 CLERK = "clerk"
 """The node of the third log's writer."""
+GUEST = "guest"
+"""The application that publishes into the third log."""
+AUDITOR = "auditor"
+"""The node of whoever looks what is left in the end."""
 SEGMENT_SLACK_BYTES = 32 * 1024
 """A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
 
@@ -80,6 +85,7 @@ class LogPlay(Play):
             replace(load, interruptions=0),
             replace(load, lost_answers=0),
             replace(load, outages=0),
+            replace(load, sweeps=0),
         ):
             if less != load:
                 yield less
@@ -107,6 +113,8 @@ class LogPlay(Play):
             self._begin(self._working, writer.name, writer)
         clerk = Writer(scene, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
         self._begin(self._working, CLERK, clerk)
+        for name in driver_names(load)[1::2]:
+            stage.world.clock(name).jump(load.clocks_apart_s)
         for name, application in self._drivers():
             self._begin(self._working, name, Driver(scene, name, application, pause_mean_s=40.0 / (load.batches + 1)))
         for number, log in enumerate((WRITTEN, MIXED), 1):
@@ -116,6 +124,7 @@ class LogPlay(Play):
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
         self._striking.append(stage.world.loop.begin(take_bookies(scene, load.outages), name="outages"))
         self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
+        self._striking.append(stage.world.loop.begin(Janitor(scene).sweep(load.sweeps), name="janitor"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
@@ -130,7 +139,7 @@ class LogPlay(Play):
             application = Application(f"application-{number}", PUBLISHED, self.load.batches)
             for _ in range(1 + self.load.rivals):
                 yield next(names), application
-        yield next(names), Application("guest", MIXED, self.load.batches)
+        yield next(names), Application(GUEST, MIXED, self.load.batches)
 
     def _begin(self, tasks: list[asyncio.Task[None]], name: str, program: Callable[[Client], Awaitable[None]]) -> None:
         tasks.append(self.stage.world.loop.begin(self._scene.keep(name, program), name=f"keep {name}"))
@@ -148,6 +157,13 @@ class LogPlay(Play):
         await stage.by_deadline(self._working)
         await stage.by_deadline([stage.keep(FinalReader.NAME, FinalReader(scene))])
         await stage.by_deadline(self._tailing)
+        await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
+
+    async def _audit(self, client: Client) -> None:
+        """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
+        applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
+        found = await find_unlisted(client, self._scene.client_settings, [*applications, GUEST])
+        self.stage.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
         counts = dict(self._scene.counted)
