@@ -1,0 +1,16 @@
+"""A node that loses its connection to the metadata while it asks who leads a database ends for good."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from triplicate.sql.hosted import HostedDatabase
+
+TESTS = ["tests/simulation/test_found.py::test_a_lost_connection_ends_no_database_node"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        await work()
+
+    patch(HostedDatabase, "_insist", once)
