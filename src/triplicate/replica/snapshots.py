@@ -219,12 +219,14 @@ class SnapshotKeeper:
                 raise
             except TriplicateError as error:
                 self._failed("make", error)
-                await sleep(self._host.clock, self._backoff.next_s())
             else:
                 self._backoff.reset()
                 self._due_since = None
+                return
             finally:
                 await shielded(self._release())
+        # Neither the turn nor the claim is held meanwhile: other databases of this node, and other nodes, may succeed.
+        await sleep(self._host.clock, self._backoff.next_s())
 
     async def _release(self) -> None:
         try:

@@ -547,3 +547,26 @@ def test_the_log_stays_as_long_as_readers_of_changes_may_be_away(tmp_path: Path)
         assert (await cluster.logs["n1"].head(log)).first_offset == good[0].position
 
     play(tmp_path, scene, nodes=0)
+
+
+def test_a_node_that_pauses_after_a_failure_keeps_nobody_from_making_a_snapshot(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("n1", ON_REQUEST)
+        leader = await cluster.leader()
+        await filled(cluster)
+        failed: list[int] = []
+
+        async def failing(rate_bytes_per_s: int) -> Any:
+            failed.append(rate_bytes_per_s)
+            raise EnvironmentFault("no room")
+
+        leader.snapshots.copy = failing  # type: ignore[method-assign]
+        door, keeper = await door_of(cluster), keeper_of(cluster, "n1")
+        await door.want(leader.position)
+        while not failed:
+            await asyncio.sleep(0.005)
+        async with asyncio.timeout(5):
+            while keeper._turn.locked() or not await door.claim():
+                await asyncio.sleep(0.005)
+
+    play(tmp_path, scene, nodes=0)
