@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from triplicate.sql.hosted import HostedDatabase
 
-TESTS = ["tests/simulation/test_found.py::test_a_lost_connection_ends_no_database_node"]
+TESTS = ["tests/simulation/test_found_in_databases.py::test_a_lost_connection_ends_no_database_node"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

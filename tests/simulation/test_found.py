@@ -9,13 +9,11 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.schedule import Schedule
-from tests.simulation.test_databases import at, leader, writing
-from tests.simulation.test_databases import play as play_databases
 from tests.simulation.test_logs import LOG, Desk
 from tests.simulation.test_logs import play as play_logs
 from triplicate.bookie.garbage import GarbageCollector
 from triplicate.client import Client, LedgerReader
-from triplicate.errors import BookieError, ConnectionLost, LedgerClosed, LedgerFenced, SqlError
+from triplicate.errors import BookieError, LedgerClosed, LedgerFenced
 from triplicate.log import Logs, LogSettings, PageLimits, StagingOrigin
 from triplicate.metadata import Fault
 from triplicate.runtime import TaskScope
@@ -23,10 +21,8 @@ from triplicate.sim import Plan, Strike, run_seed
 from triplicate.sim.cluster import JOURNAL_DIRECTORY
 from triplicate.sim.faults.storage import wipe
 from triplicate.sim.plan import Storage
-from triplicate.sim.plays import DatabasePlay, LedgerLoad
-from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.sim.plays import LedgerLoad
 from triplicate.sim.plays.ledger_books import PASSWORD
-from triplicate.sql import SqlDatabase
 
 TRASH = Storage(trash_period_s=1000.0)
 """Bookies with which nothing that is deleted is lost before a schedule has ended."""
@@ -485,121 +481,3 @@ def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() 
         await staging
 
     play_logs(scene, 1)
-
-
-def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its close raised, as the thread of its connection had ended; or it opened the connection again, and nobody closed that."""
-
-    async def scene(of: DatabasePlay) -> None:
-        server = await leader(of)
-        holds, stopped = asyncio.Event(), asyncio.Event()
-        many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
-
-        async def converse(database: SqlDatabase) -> None:
-            session = await database.session()
-            await session.start(await session.prepare("begin"), ())
-            cursor = await session.start(await session.prepare(many), ())
-            assert len(await cursor.fetch(10)) == 10
-            holds.set()
-            await stopped.wait()
-            with pytest.raises(SqlError) as refused:
-                await session.prepare("select 1")
-            assert refused.value.sqlstate == "57P01"
-            await cursor.close()
-            await session.close()
-
-        talking = of.stage.world.loop.begin(server.call(converse), name="converse")
-        await holds.wait()
-        await server.stop()
-        stopped.set()
-        await talking
-        assert server.copies.connections(server.folder) == []
-
-    play_databases(monkeypatch, scene)
-
-
-def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that lost its connection in the moment in which it asked who leads ended for good. Where the store paused, all nodes did at
-    once (seed 710027 of its day, in which the simulator hid 26 such ends)."""
-
-    async def scene(of: DatabasePlay) -> None:
-        first = await leader(of)
-        store = of.stage.cluster.store
-        usual = store.fault
-        assert usual is not None
-        lost = 0
-
-        def fault(session: int, operation: str, path: str) -> Fault | None:
-            nonlocal lost
-            made = usual(session, operation, path)
-            if made is not None and operation == "get" and path.endswith("/leader"):
-                lost += 1
-                made.raise_before = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
-            return made
-
-        store.fault = fault
-        for session_id in store.sessions:
-            store.suspect(session_id)
-        await asyncio.sleep(3.0)
-        store.fault = usual
-        assert lost >= len(of.servers)
-        assert await at(of, first, writing(5)) == ""
-        assert [server.starts for server in of.servers.values()] == [1] * len(of.servers)
-
-    play_databases(monkeypatch, scene)
-
-
-def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A renewed session came to a server which had not seen the last take-over: the head that it showed was that of a log which its leader
-    had closed, and which ended before the copy's position. The copy was taken for diverged, for good."""
-
-    async def scene(of: DatabasePlay) -> None:
-        store, points = of.stage.cluster.store, of.stage.world.points
-        first = await leader(of)
-        assert await at(of, first, writing(1)) == ""
-        # The server knows the next leader and its ledger, and not that the log has it.
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
-        first.allowed.clear()
-        await first.stop()
-        second = await leader(of, besides=first)
-        for value in range(2, 5):
-            assert await at(of, second, writing(value)) == ""
-        (third,) = [server for server in of.servers.values() if server not in (first, second)]
-        await reached(third, second)
-        store.newcomers = 2
-        assert third.expire_session()
-        usual = store.fault
-        assert usual is not None
-        lost = 0
-
-        def fault(session: int, operation: str, path: str) -> Fault | None:
-            nonlocal lost
-            made = usual(session, operation, path)
-            if made is not None and session == third.session_id and operation == "exists" and path.endswith("/leader") and not lost:
-                lost += 1
-                made.raise_before = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
-            return made
-
-        store.fault = fault
-        for _ in range(10):
-            await asyncio.sleep(0.1)
-            # There is none as long as it waits for its server before it goes on, which is right as well.
-            if third.session_id is not None:
-                store.suspect(third.session_id)
-        store.release(2)
-        await asyncio.sleep(1.0)
-        store.fault = usual
-        store.newcomers = None
-        await first.restart()
-        await reached(third, second)
-
-    play_databases(monkeypatch, scene)
-
-
-async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
-    """Wait until one node's copy is where another's is."""
-    async with asyncio.timeout(20.0):
-        while behind.database is None or ahead.database is None or behind.database.position < ahead.database.position:
-            assert behind.diverged is None, behind.diverged
-            await asyncio.sleep(0.01)
