@@ -230,7 +230,7 @@ class Requests:
         def submit(then: Callable[[bool], None]) -> None:
             def synced(done: bool) -> None:
                 if done:
-                    # Not before: a reader that has seen the record finds it after every crash (decision 36).
+                    # Not before: a reader that has seen the record finds it after every crash (decision 29).
                     # The record may be newer than the request's own field, so the number is taken from it (trap 17 of the protocol).
                     handle.publish_explicit_lac(request.body)
                 then(done)

@@ -22,11 +22,11 @@ EXPECTED = tuple(
         # What is the cluster's own: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
-        r"/triplicate/[^/]+/(clock|logs|databases|incarnations|janitor|nodes|subscriptions)",
+        r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|subscriptions)",
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten)",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|snapshots)",
         r"/triplicate/[^/]+/databases/[^/]+",
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
         # What `find_unlisted` holds against the lists of logs.
