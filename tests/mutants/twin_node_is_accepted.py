@@ -8,7 +8,7 @@ from contextlib import suppress
 from triplicate.errors import NoNode
 from triplicate.sql.registration import NodeName, Registration
 
-TESTS = ["tests/unit/sql/test_node.py::test_two_living_nodes_of_one_name_are_refused"]
+TESTS = ["tests/unit/sql/test_node_names.py::test_two_living_nodes_of_one_name_are_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -29,6 +29,7 @@ ERRORS = frozenset(
         "node.copy_set_aside",
         "node.failed",
         "replica.diverged",
+        "replica.snapshot_damaged",
     ]
 )
 
@@ -58,6 +59,7 @@ WARNINGS = frozenset(
         "bookie.registration_failed",
         "bookie.reserve_released",
         "bookie.session_expired",
+        "bookie.task_failed",
         "bookie.trash_not_understood",
         "bookie.unregister_failed",
         "bookie.withdrawal_failed",
@@ -73,9 +75,11 @@ WARNINGS = frozenset(
         "client.trash_not_emptied",
         "client.writer_failed",
         "log.janitor_failed",
+        "log.list_unreadable",
         "log.metadata_unreadable",
         "log.not_fenced",
         "log.orphan",
+        "log.orphan_left",
         "log.owner_not_kept",
         "log.reduced",
         "log.release_failed",
@@ -84,6 +88,7 @@ WARNINGS = frozenset(
         "log.roll_postponed",
         "log.segment_broken",
         "log.take_over_lost",
+        "log.trash_unreadable",
         "log.tidy_failed",
         "log.writer_failed",
         "metadata.connection_lost",
@@ -107,6 +112,8 @@ WARNINGS = frozenset(
         "replica.give_up",
         "replica.resign",
         "replica.retry",
+        "replica.snapshot_failed",
+        "replica.snapshot_not_loaded",
         "sql.mark_failed",
         "sql.reader_not_closed",
     ]

@@ -178,3 +178,13 @@ def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], 
                 await cluster.stop()
 
     return asyncio.run(body())
+
+
+async def fill(cluster: Cluster, count: int) -> int:
+    """A table with some rows; returns the leader's position."""
+    database = await cluster.leader()
+    session = await database.session()
+    await run(session, "create table if not exists t(id integer primary key autoincrement, a)")
+    for index in range(count):
+        await run(session, "insert into t(a) values($1)", (index,))
+    return database.position

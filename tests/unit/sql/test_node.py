@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,23 +12,13 @@ import pytest
 
 from tests.property.rowlog_workload import contents
 from tests.unit.log.fake import FakeClient
-from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
-from triplicate.errors import ConnectionLost, EnvironmentFault, HandleClosed, SessionExpired, SqlError
+from tests.unit.sql.cluster import SETTINGS, Cluster, affected, fill, play, run, state_of
+from triplicate.errors import ConnectionLost, HandleClosed, SessionExpired, SqlError
 from triplicate.log import LogClientSettings, Logs, Purpose, PurposeKind
 from triplicate.metadata import Fault, own
 from triplicate.replica import Role
 from triplicate.runtime import Metrics
 from triplicate.sql import DatabaseNode, database_info
-
-
-async def fill(cluster: Cluster, count: int) -> int:
-    """A table with some rows; returns the leader's position."""
-    database = await cluster.leader()
-    session = await database.session()
-    await run(session, "create table if not exists t(id integer primary key autoincrement, a)")
-    for index in range(count):
-        await run(session, "insert into t(a) values($1)", (index,))
-    return database.position
 
 
 def test_followers_hold_the_same_and_are_read_only(tmp_path: Path) -> None:
@@ -428,76 +417,6 @@ def test_one_unreadable_database_does_not_hinder_the_others(tmp_path: Path) -> N
         assert cluster.nodes["n1"].names() == ["db", "second"]
 
     play(tmp_path, scene)
-
-
-def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        twin = replace(SETTINGS, node_id="other", directory=str(tmp_path / "n1"))
-        with pytest.raises(
-            EnvironmentFault, match=rf"{tmp_path}/n1: another node runs on this directory \(process {os.getpid()}\): stop it"
-        ):
-            await cluster.start_with("twin", twin)
-        await cluster.nodes.pop("n1").stop()
-        node = await cluster.start_with("twin", twin)
-        assert node.names() == ["db"]
-
-    play(tmp_path, scene)
-
-
-def test_two_living_nodes_of_one_name_are_refused(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await fill(cluster, 3)
-        twin = replace(SETTINGS, node_id="n1", directory=str(tmp_path / "elsewhere"))
-        with pytest.raises(EnvironmentFault, match="a node named 'n1' runs already, at n1:5432: give each node of the cluster its own"):
-            await cluster.start_with("twin", twin)
-        status = await database_info(cluster.client("other"), "db")
-        assert [(copy.node_id, copy.address) for copy in status.nodes] == [("n1", "n1:5432")]
-        await cluster.nodes.pop("n1").stop()
-        node = await cluster.start_with("twin", twin)
-        assert (await cluster.leader()).is_leader
-        assert node.failure is None
-
-    play(tmp_path, scene)
-
-
-def test_what_a_former_life_of_a_directory_left_is_replaced_at_once(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        await fill(cluster, 3)
-        # It dies without a word: its session lives on for a while.
-        await cluster.kill("n1")
-        status = await database_info(cluster.client("other"), "db")
-        assert [copy.address for copy in status.nodes] == ["n1:5432"]
-        began = cluster.stage.host.clock.monotonic()
-        settings = replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1"), name_wait_s=15.0, advertised_address="again:1")
-        await cluster.start_with("n1", settings)
-        assert cluster.stage.host.clock.monotonic() - began < 5
-        while [copy.address for copy in (await database_info(cluster.client("other"), "db")).nodes] != ["again:1"]:
-            await asyncio.sleep(0.01)
-
-    play(tmp_path, scene)
-
-
-def test_a_node_takes_its_name_again_after_its_session_was_lost(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        tree = cluster.renewing_tree()
-        node = await cluster.start_with("n1", replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1")), tree)
-        await fill(cluster, 1)
-        leader = await cluster.leader()
-        session = await leader.session()
-        path = own.node_path(node._client.metadata.own_root, "n1")
-        for number in range(3):
-            cluster.stage.store.expire(tree.session_id)
-            await run(session, "insert into t(a) values($1)", (number,))
-            while (stat := await tree.exists(path)) is None or stat.ephemeral_owner != tree.session_id:
-                await asyncio.sleep(0.01)
-            while not (await database_info(cluster.client("other"), "db")).nodes:
-                await asyncio.sleep(0.01)
-        assert node.failure is None
-        assert leader.is_leader
-        await cluster.nodes.pop("n1").stop()
-        await tree.close()
-
-    play(tmp_path, scene, nodes=0)
 
 
 def small_disk(connection: apsw.Connection) -> None:
