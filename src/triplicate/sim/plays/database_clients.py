@@ -30,6 +30,8 @@ CATCH_UP_S = 3.0
 LOOK_PAUSES_S = (0.0003, 0.02)
 """It looks often at first, then more and more rarely."""
 NEWS_S = 2.0
+FURTHER_SHARE = 4.0
+"""Clients of further databases pause for so much longer: each costs as much as a client of the first, beside which they are to be."""
 DOUBT_S = 0.1
 
 
@@ -69,6 +71,8 @@ class DatabaseClient(ABC):
         return await visit(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
 
     async def _pause(self, share: float = 1.0) -> None:
+        if self._desk.database != DATABASE:
+            share *= FURTHER_SHARE
         await asyncio.sleep(self._chance.expovariate(1.0 / (share * self._desk.load.pause_mean_s)))
 
 
@@ -182,7 +186,6 @@ def clients_of(desk: Desk) -> list[DatabaseClient]:
     """All clients of a database."""
     load = desk.load
     if desk.database != DATABASE:
-        # They are there to be beside the first database, and each costs as much as that one's do.
         return [Talker(desk, f"talker of {desk.database}"), Watcher(desk, f"watcher of {desk.database}")] if load.talkers else []
     clients: list[DatabaseClient] = [Talker(desk, f"talker-{number + 1}") for number in range(load.talkers)]
     clients += [Watcher(desk, f"watcher-{number + 1}") for number in range(load.watchers)]

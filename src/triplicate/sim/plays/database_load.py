@@ -75,7 +75,7 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
 
 def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw how many databases there are, and whether leaders hand over in order while others come back."""
-    databases = chance.choice([1, 1, 2, 3, 4])
+    databases = chance.choice([1, 1, 1, 2, 3, 4])
     strikes = list(load.leader_strikes)
     if chance.random() < 0.4:
         strikes += [(HAND_OVER, round(chance.uniform(3.0, 36.0), 3), chance.choice([0.3, 2.0])) for _ in range(chance.choice([1, 2, 3]))]
