@@ -50,7 +50,16 @@ class NodeSettings:
     reader_connections: int = setting(
         64, "Reading statements and snapshots of one database at a time.", unit="connections", low=1, high=1000
     )
-    reader_threads: int = setting(2, "Threads that run the reading statements of one database.", unit="threads", low=1, high=64)
+    reader_threads: int = setting(2, "Reading statements of one database that run at a time.", unit="statements", low=1, high=64)
+    shared_writer_threads: int = setting(
+        16, "Threads that write and apply, shared by all databases of the node.", unit="threads", low=1, high=1000
+    )
+    shared_reader_threads: int = setting(
+        16, "Threads that run reading statements, shared by all databases of the node.", unit="threads", low=1, high=1000
+    )
+    shared_examiner_threads: int = setting(
+        2, "Threads that prepare statements, shared by all databases of the node.", unit="threads", low=1, high=1000
+    )
     reader_wait_s: float = setting(10.0, "How long a reader waits for a free connection.", unit="seconds", low=0.01, high=3600)
     request_keep_s: float = setting(
         86_400.0,

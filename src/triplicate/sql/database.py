@@ -22,6 +22,7 @@ from .readers import ReaderPool, ReadLimits
 from .session import SqlSession
 from .snapshot import SqlSnapshots
 from .store import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
+from .threads import OwnThreads, Threads
 from .wal import OLD_SNAPSHOT_S, Wal
 from .writer import Writer
 
@@ -34,6 +35,7 @@ class SqlDatabase:
         path: the local file; its folder is made if it is missing.
         setup: called on every new connection, for example to register functions; the same on every node.
         lease_s: how long a leader of this database answers reads on its own, see `core.lease`; the same on every node.
+        threads: where its work is done; threads of its own by default.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class SqlDatabase:
         metrics: Metrics | None = None,
         setup: ConnectionSetup | None = None,
         lease_s: float = 0.0,
+        threads: Threads | None = None,
     ) -> None:
         self._host = host
         self._name = name
@@ -54,7 +57,8 @@ class SqlDatabase:
         self._path = path
         self.settings = settings
         self._setup = setup
-        self._worker = host.new_worker(f"sql-{name}-writer")
+        self._threads = threads if threads is not None else OwnThreads(host)
+        self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
         self._connection: apsw.Connection | None = None
         self._applier: Applier | None = None
@@ -146,6 +150,7 @@ class SqlDatabase:
                 self.settings.snapshot_limit_s,
             ),
             setup=self._setup,
+            threads=self._threads,
         )
         if self._suspicion is None:
             self._serve()

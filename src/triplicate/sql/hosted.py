@@ -23,6 +23,7 @@ from .copies import is_suspicion, set_aside
 from .database import SqlDatabase
 from .directory import DatabaseInfo, database_file, log_purpose
 from .store import ConnectionSetup
+from .threads import Threads
 
 FAILED = "failed"
 """The role that is told of a copy that waits to be opened again after an error."""
@@ -46,6 +47,7 @@ class NodeParts:
     """Whether this process bears the node's id in the cluster."""
     snapshot_turn: asyncio.Lock
     """A node makes one snapshot at a time."""
+    threads: Threads
 
 
 class HostedDatabase:
@@ -99,6 +101,7 @@ class HostedDatabase:
             metrics=parts.metrics,
             setup=parts.setup,
             lease_s=self.info.lease_ms / 1000,
+            threads=parts.threads,
         )
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(

@@ -22,6 +22,7 @@ from .dropping import is_dropped, purge_dropped
 from .hosted import HostedDatabase, NodeParts
 from .registration import NodeDirectory, NodeName
 from .store import ConnectionSetup
+from .threads import SharedThreads
 
 RETRY_FIRST_S = 0.05
 RETRY_LONGEST_S = 2.0
@@ -56,6 +57,7 @@ class DatabaseNode:
         self._setup = setup
         self._parts: NodeParts | None = None
         self._directory = NodeDirectory(host, settings.directory)
+        self._threads = SharedThreads(host, settings)
         self._name: NodeName | None = None
         self._hosted: dict[str, HostedDatabase] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -128,6 +130,7 @@ class DatabaseNode:
             address,
             lambda: name.held,
             asyncio.Lock(),
+            self._threads,
         )
         watch = metadata.tree.watch(own.databases_path(metadata.own_root))
         backoff = self._backoff()
@@ -154,6 +157,7 @@ class DatabaseNode:
             for hosted in list(self._hosted.values()):
                 await hosted.database.close()
             self._hosted.clear()
+            await self._threads.close()
             if self._name is not None:
                 await self._name.withdraw()
         finally:

@@ -20,6 +20,7 @@ from .interface import Prepared, Row, StatementKind
 from .schema import columns_of
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, open_reader, read_state
+from .threads import OwnThreads, Threads
 from .writer import StopFlag, TransactionLost
 
 _PROGRESS_STEPS = 5000
@@ -275,10 +276,13 @@ class ReaderPool:
     client keeps others from reading by doing nothing.
     """
 
-    def __init__(self, host: Host, name: str, path: str, limits: ReadLimits, setup: ConnectionSetup | None = None) -> None:
+    def __init__(
+        self, host: Host, name: str, path: str, limits: ReadLimits, setup: ConnectionSetup | None = None, threads: Threads | None = None
+    ) -> None:
+        threads = threads if threads is not None else OwnThreads(host)
         self._host = host
         self._clock = host.clock
-        self._workers = [host.new_worker(f"sql-{name}-reader-{index}") for index in range(limits.threads)]
+        self._workers = [threads.reader(name, number) for number in range(limits.threads)]
         self._path = path
         self._setup = setup
         self._limits = limits
@@ -291,7 +295,7 @@ class ReaderPool:
         self._examined: OrderedDict[str, Prepared] = OrderedDict()
         self._examined_version = -1
         # Every statement, of writers too, is examined first. So that must not wait behind a long statement on another's thread.
-        self._examiner_worker = host.new_worker(f"sql-{name}-examiner")
+        self._examiner_worker = threads.examiner(name)
         self._examiner = Reader(self._examiner_worker, path, setup)
         self._closed = False
         self.numbers: Numbers | None = None
