@@ -17,7 +17,7 @@ import pytest
 from tests.process.running import Up, run, run_json, wait_until
 from tests.process.traffic import Traffic
 
-OUTAGE_S = float(os.environ.get("OUTAGE_S", "25"))
+OUTAGE_S = float(os.environ.get("OUTAGE_S", "20"))
 """``OUTAGE_S=60 pytest tests/process/test_nodes_outlive_zookeeper.py`` shows the same for a minute. Sessions last 10 s."""
 
 SESSION_S = 10.0

@@ -208,7 +208,9 @@ def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_inte
             told = up.read_errors_until("next try in")
             assert "bookie-1 did not start: unknown setting bookie.prot" in told
             delays.append(float(told.rpartition("next try in ")[2].split()[0]))
-        assert delays[0] < delays[1] < delays[2]
+        # Each is drawn from the upper half of a step twice as long as the one before.
+        assert delays[0] <= delays[1] <= delays[2]
+        assert delays[0] < delays[2]
         assert probe(up.members["node-1"], "health")["healthy"] is True, "the others go on"
         config.write_text(good)
         up.read_errors_until("bookie-1 serves again")
