@@ -21,14 +21,14 @@ from triplicate.log import (
     LogSettings,
     Producer,
     Rewritten,
-    Segment,
     SegmentState,
     StagingOrigin,
     maintain,
     publishing,
     rewriting,
 )
-from triplicate.log.core.rewriting import Tally
+from triplicate.log.core.head import Head
+from triplicate.log.core.rewriting import Run
 from triplicate.log.rewriting import Rewriter
 from triplicate.metadata import MemoryStore
 
@@ -316,12 +316,12 @@ def test_a_list_that_changed_after_the_copying_keeps_its_segments(monkeypatch: p
         await logs.create("l")
         await publish_some(logs, 4)
 
-        async def verify_slowly(self: Rewriter, segment: Segment, source: Tally) -> None:
-            await verify(self, segment, source)
+        async def mark_slowly(self: Rewriter, run: Run, head: Head) -> None:
+            await mark(self, run, head)
             await others.truncate("l", 4)
 
-        verify = Rewriter.verify
-        monkeypatch.setattr(Rewriter, "verify", verify_slowly)
+        mark = Rewriter._mark_listed
+        monkeypatch.setattr(Rewriter, "_mark_listed", mark_slowly)
         assert (await logs.merge_small("l")).postponed == 4
         segments = await logs.segments("l")
         assert [segment.first_offset for segment in segments] == [3, 6, 9]
