@@ -3,7 +3,7 @@
 DIR/demo.json       marks the folder as the demonstration's, with an identity drawn when it was made
 DIR/lock            held by the run in progress
 DIR/input/          the unpacked input; kept from run to run
-DIR/work/           everything that the next run deletes: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/
+DIR/work            everything that the next run deletes: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/
 DIR/summary.json, flights.png, acknowledged.jsonl    results; written by every run
 """
 
