@@ -10,7 +10,7 @@ Answers = Mapping[str, Mapping[str, Any] | None]
 
 LEADERLESS_S = 5.0
 SILENT_S = 10.0
-"""A take-over, and a process that is slow, are told when they last this long."""
+"""A missing leader, or a process without an answer, is reported after this time."""
 
 
 class ClusterView:

@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, context: click.Context, arguments: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, which knows nothing of commands that are not imported: an unknown one is told with those that are near."""
+        """Extends click's, which knows only commands that are imported: the error for an unknown command proposes similar names."""
         name = arguments[0]
         if name not in COMMANDS and not name.startswith("-") and not context.resilient_parsing:
             near = " or ".join(f"'{each}'" for each in difflib.get_close_matches(name, [each for each in COMMANDS if each not in HIDDEN]))

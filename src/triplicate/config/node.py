@@ -157,7 +157,11 @@ class NodeSettings:
     )
     restart_longest_s: float = setting(60.0, "Longest such delay.", unit="seconds", low=0.01, high=86_400)
     copies_kept: int = setting(
-        2, "Damaged or wrong copies of each database that are kept beside the one built anew.", unit="copies", low=1, high=100
+        2,
+        "Damaged or wrong copies of each database that are kept when another is built in their place.",
+        unit="copies",
+        low=1,
+        high=100,
     )
     name_wait_s: float = setting(
         15.0,
