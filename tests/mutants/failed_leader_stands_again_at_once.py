@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/replica/test_replica.py::test_a_leader_whose_own_copy_fails_leaves_the_next_election_to_a_peer"]
+TESTS = ["tests/unit/replica/test_replica.py::test_a_candidate_with_a_handicap_leaves_the_first_word_to_others"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
@@ -12,7 +12,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     first = Election._let_others_first
 
-    async def without(self: Election, position: int, handicap_s: float) -> None:
-        await first(self, position, 0.0)
+    async def without(self: Election, position: int, handicap_s: float, departed: str) -> None:
+        await first(self, position, 0.0, departed)
 
     patch(Election, "_let_others_first", without)

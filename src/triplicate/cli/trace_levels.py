@@ -110,6 +110,7 @@ WARNINGS = frozenset(
         "node.waits_for_name",
         "replica.fenced",
         "replica.give_up",
+        "replica.peer_not_probed",
         "replica.resign",
         "replica.retry",
         "replica.snapshot_failed",

@@ -8,13 +8,14 @@ node says the state of the copy as well.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import Tree
-from triplicate.runtime import Host, sleep
+from triplicate.metadata import Tree, Watch
+from triplicate.runtime import Host, first_of, sleep
 
 FORMAT = 2
 FORMAT_WITHOUT_ROLE = 1
@@ -111,6 +112,7 @@ class Election:
         delay_s: how long to wait when another candidate has applied more.
         holds_name: whether this process is the one that bears `node_id` in the cluster. Only then it puts up its candidate's node, and
             removes one that another session has left under this name.
+        gone: returns when the process at an address has ended; None leaves that to the end of its session.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Election:
         *,
         delay_s: float,
         holds_name: Callable[[], bool] = lambda: True,
+        gone: Callable[[str], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._host = host
         self._tree = tree
@@ -133,6 +136,7 @@ class Election:
         self._address = address
         self._delay_s = delay_s
         self._holds_name = holds_name
+        self._gone = gone
         self._chance = host.entropy.stream(f"replica.election.{path}")
         self._reported: tuple[Candidate, int] | None = None
         self._check_at_s = 0.0
@@ -207,19 +211,46 @@ class Election:
             handicap_s: how much longer to leave the first word to other candidates, if there are any.
         """
         watch = self._tree.watch(self._leader_path)
+        departed = ""
         try:
             while True:
-                stat = await self._tree.exists(self._leader_path)
-                if stat is not None and stat.ephemeral_owner == self._tree.session_id:
-                    return
-                if stat is not None:
-                    await watch.changed()
+                try:
+                    data, stat = await self._tree.get(self._leader_path)
+                except NoNode:
+                    await self._let_others_first(position(), handicap_s, departed)
+                    if await self.put_up_sign(position()):
+                        return
                     continue
-                await self._let_others_first(position(), handicap_s)
-                if await self.put_up_sign(position()):
+                if stat.ephemeral_owner == self._tree.session_id:
                     return
+                sign = _read_sign(data)
+                if await self._is_void(sign, watch):
+                    departed = sign.node_id
+                    await self._take_down(sign, stat.ephemeral_owner)
         finally:
             watch.close()
+
+    async def _is_void(self, sign: Candidate, watch: Watch) -> bool:
+        """Wait until another session's sign has changed (False), or is known to be of a process that has ended (True), which its session
+        outlives for some seconds.
+        """
+        if sign.node_id == self._node_id and self._holds_name():
+            return True  # Of this node's former life, as one process bears the name at a time.
+        if self._gone is None:
+            await watch.changed()
+            return False
+        ended, _ = await first_of([watch.changed(), self._gone(sign.address)], name="leader")
+        return ended == 1
+
+    async def _take_down(self, sign: Candidate, session_id: int) -> None:
+        """Remove the sign of a session, if it is there still. Should its process live all the same, the log fences it."""
+        with suppress(NoNode, BadVersion):
+            # A server that is behind would show a sign of which another has taken the place.
+            await self._tree.sync(self._leader_path)
+            _, stat = await self._tree.get(self._leader_path)
+            if stat.ephemeral_owner == session_id:
+                await self._tree.delete(self._leader_path, stat.version)
+                self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address)
 
     async def put_up_sign(self, position: int) -> bool:
         """Put up the leader's sign; False where another's is there."""
@@ -249,11 +280,24 @@ class Election:
         finally:
             watch.close()
 
-    async def _let_others_first(self, position: int, handicap_s: float) -> None:
+    async def _let_others_first(self, position: int, handicap_s: float, departed: str) -> None:
+        """
+        Args:
+            departed: the node whose process has ended, though its candidate's node may be there still; or empty.
+        """
         delay_s = self._chance.random() * _SMALL_DELAY_S
-        others = [other for other in await candidates_of(self._tree, self._path) if other.node_id != self._node_id and other.serves]
+        found = await candidates_of(self._tree, self._path)
+        others = [other for other in found if other.node_id not in (self._node_id, departed) and other.serves]
         if any(other.position > position for other in others):
             delay_s += self._delay_s
         if others:
             delay_s += handicap_s
         await sleep(self._host.clock, delay_s)
+
+
+def _read_sign(data: bytes) -> Candidate:
+    """What the leader's sign says; of one that cannot be read, that it is somebody's."""
+    try:
+        return decode_candidate(data)
+    except FormatError:
+        return Candidate("", "", 0)

@@ -8,8 +8,9 @@ and verified.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
@@ -48,6 +49,8 @@ class NodeParts:
     snapshot_turn: asyncio.Lock
     """A node makes one snapshot at a time."""
     threads: Threads
+    gone: Callable[[str], Coroutine[Any, Any, None]] | None
+    """Returns when the process at an address has ended; None where nobody looks."""
 
 
 class HostedDatabase:
@@ -68,6 +71,7 @@ class HostedDatabase:
             parts.address,
             delay_s=parts.settings.election_delay_s,
             holds_name=parts.holds_name,
+            gone=parts.gone,
         )
         self._gauges = _Gauges(parts.metrics, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None

@@ -7,12 +7,15 @@ It waits for the metadata for as long as they are away, and serves meanwhile wha
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from triplicate.client import Client
 from triplicate.config.node import NodeSettings
 from triplicate.errors import FormatError, HandleClosed, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import Watch, own
+from triplicate.replica import Peers
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
 from .copies import remove, rename
@@ -131,6 +134,7 @@ class DatabaseNode:
             lambda: name.held,
             asyncio.Lock(),
             self._threads,
+            self._look_for_peers(),
         )
         watch = metadata.tree.watch(own.databases_path(metadata.own_root))
         backoff = self._backoff()
@@ -142,6 +146,13 @@ class DatabaseNode:
         if self._logs.settings.janitor_interval_s > 0:
             self._scope.spawn(Janitor(self._logs, self._metrics, chores=(maintain,)).run(), name="janitor")
         self._scope.spawn(self._purge_dropped(), name="purge")
+
+    def _look_for_peers(self) -> Callable[[str], Coroutine[Any, Any, None]] | None:
+        if not self._settings.peer_probe_interval_s:
+            return None
+        peers = Peers(self._host, self._settings.peer_probe_interval_s)
+        self._scope.spawn(peers.run(), name="peers")
+        return peers.gone
 
     async def _lock_directory(self) -> str:
         worker = self._host.new_worker("node-directory")

@@ -281,6 +281,23 @@ def test_the_candidate_that_has_applied_more_goes_first() -> None:
     play(body)
 
 
+def test_a_candidate_with_a_handicap_leaves_the_first_word_to_others() -> None:
+    async def body(stage: Stage) -> None:
+        trees = [stage.logs().client.metadata.tree for _ in range(2)]
+        await trees[0].create(PATH)
+        failed, other = (Election(stage.host, tree, PATH, f"m{index}", "", delay_s=0.01) for index, tree in enumerate(trees))
+        await failed.report(5)
+        await other.report(5)
+        waiting = asyncio.get_running_loop().create_task(failed.elected(lambda: 5, handicap_s=60.0))
+        await asyncio.sleep(0.3)
+        assert await leader_of(trees[0], PATH) is None
+        await other.elected(lambda: 5)
+        assert not waiting.done()
+        waiting.cancel()
+
+    play(body)
+
+
 def test_a_candidates_node_of_another_version_is_refused() -> None:
     for candidate in (Candidate("n", "h:1", 7), Candidate("n", "h:1", 7, "leader"), Candidate("n", "h:1", 7, "diverged", "why")):
         assert decode_candidate(encode_candidate(candidate)) == candidate

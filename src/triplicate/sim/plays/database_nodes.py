@@ -39,6 +39,7 @@ DATABASE = "books"
 MEMORY_FOLDER = "/dev/shm"
 DIRECTORY_IDENTITY = "NODE"
 """The file that tells a node's directory from others."""
+SQL_PORT = 5432
 RESTART_PAUSE_S = 0.3
 """A process that ended by itself is started again after this time."""
 
@@ -305,14 +306,17 @@ class DatabaseServer(Node, Seat):
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
                 node = DatabaseNode(port, client, Logs(client, LogClientSettings(owner_grace_s=0.5)), settings, setup=setup_for(host))
                 self.node = node
+                # Peers look whether anybody listens there; statements come through `Seat.call`.
+                listener = await host.port.network.listen(asyncio.Protocol, self.name, SQL_PORT)
                 try:
-                    await node.start((self.name, 5432))
+                    await node.start((self.name, SQL_PORT))
                     self._serves = True
                     _, failure = await first_of([_wait(stop), node.failed()], name="end of the process")
                     if failure is not None:
                         self._judge_end(failure)
                 finally:
                     self.node = None
+                    await listener.close()
                     await node.stop()
         finally:
             await metadata.aclose()

@@ -1,0 +1,15 @@
+"""A single refused connection makes a peer count as gone: a listener that is being replaced costs a leader its lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import peers
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached[answers6-False]",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(peers, "REFUSALS", 1)

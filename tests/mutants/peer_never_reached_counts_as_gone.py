@@ -1,0 +1,15 @@
+"""A peer that refuses connections counts as gone though it was never reached from here: a firewall deposes every leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import peers
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached[answers3-False]",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(peers._Peer, "is_gone", property(lambda self: self.refusals >= peers.REFUSALS))

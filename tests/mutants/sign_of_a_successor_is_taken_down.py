@@ -1,0 +1,18 @@
+"""A dead leader's sign is taken down without a look whether a successor's has taken its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import Candidate, Election
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def regardless(self: Election, sign: Candidate, session_id: int) -> None:
+        await self._tree.delete(self._leader_path)
+
+    patch(Election, "_take_down", regardless)

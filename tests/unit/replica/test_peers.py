@@ -1,0 +1,246 @@
+"""Which peers are gone, and what an election makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.log.fake import Stage, play
+from triplicate.metadata import Tree
+from triplicate.replica import Candidate, Election, Peers, leader_of
+from triplicate.replica.peers import REMEMBERED_S
+from triplicate.runtime import Host, Network
+
+PATH = "/machine"
+INTERVAL_S = 0.01
+A_WHILE_S = 20 * INTERVAL_S
+FAR = "far.example:5432"
+
+
+class FakeNetwork:
+    """Answers each connection as `answers` says for the next one, the last answer for ever."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.dialled: list[tuple[str, int]] = []
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> tuple[Any, asyncio.Protocol]:
+        self.dialled.append((host, port))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer == "refused":
+            raise ConnectionRefusedError(f"{host}:{port}")
+        if answer == "unreachable":
+            raise OSError(f"no way to {host}:{port}")
+        return _Transport(), factory()
+
+
+class _Transport:
+    def abort(self) -> None:
+        return
+
+
+def watched(network: FakeNetwork, addresses: list[str], wait_s: float = A_WHILE_S) -> list[bool]:
+    """Whether each of the waits for these addresses has ended after a while."""
+    found: list[bool] = []
+
+    async def body(stage: Stage) -> None:
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
+        loop = asyncio.get_running_loop()
+        run = loop.create_task(peers.run())
+        waits = [loop.create_task(peers.gone(address)) for address in addresses]
+        await asyncio.wait(waits, timeout=wait_s)
+        found.extend(wait.done() for wait in waits)
+        for task in (*waits, run):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    play(body)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_gone"),
+    [
+        (["taken", "refused"], True),
+        (["unreachable", "taken", "unreachable", "refused"], True),
+        (["taken"], False),
+        (["refused"], False),
+        (["unreachable"], False),
+        (["taken", "unreachable"], False),
+        (["taken", "refused", "taken"], False),
+        (["taken", "refused", "unreachable", "refused", "taken"], False),
+    ],
+)
+def test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached(answers: list[str], is_gone: bool) -> None:
+    assert watched(FakeNetwork(*answers), [FAR], wait_s=5.0 if is_gone else A_WHILE_S) == [is_gone]
+
+
+def test_one_connection_serves_all_that_wait_for_a_peer() -> None:
+    network = FakeNetwork("taken", "taken", "refused")
+    assert watched(network, [FAR] * 500, wait_s=5.0) == [True] * 500
+    assert network.dialled == [("far.example", 5432)] * 4
+
+
+def test_a_peer_stays_reached_where_the_wait_for_it_begins_again_and_is_forgotten_later() -> None:
+    """As it is when the metadata were away for a moment: every watch tells of a change, and every wait is a new one."""
+
+    async def body(stage: Stage) -> None:
+        network, loop = FakeNetwork("taken"), asyncio.get_running_loop()
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
+        run = loop.create_task(peers.run())
+        for address in (FAR, "never:1"):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(peers.gone(address), A_WHILE_S)
+        network.answers = ["refused"]
+        again = loop.create_task(peers.gone(FAR))
+        await asyncio.wait_for(again, 5)
+        # What was concluded is not concluded again without having been reached again.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peers.gone(FAR), A_WHILE_S)
+        for peer in peers._peers.values():
+            peer.reached_s = stage.host.clock.monotonic() - REMEMBERED_S - 1
+        with suppress(TimeoutError):
+            await asyncio.wait_for(peers.gone("other:1"), A_WHILE_S)
+        assert list(peers._peers) == ["other:1"]
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+
+    play(body)
+
+
+def test_a_text_that_is_no_address_names_no_process() -> None:
+    network = FakeNetwork("refused")
+    assert watched(network, ["", "far.example", "far.example:", "far.example:sql"]) == [False] * 4
+    assert not network.dialled
+
+
+def test_an_ipv6_address_is_dialled_without_its_brackets() -> None:
+    network = FakeNetwork("taken", "refused")
+    assert watched(network, ["[::1]:5432"], wait_s=5.0) == [True]
+    assert network.dialled[0] == ("::1", 5432)
+
+
+# Elections.
+
+
+async def gone_at_once(address: str) -> None:
+    assert address == "m0:1"
+
+
+async def never_gone(_: str) -> None:
+    await asyncio.Event().wait()
+
+
+def election(host: Host, tree: Tree, name: str, **options: Any) -> Election:
+    return Election(host, tree, PATH, name, f"{name}:1", **{"delay_s": 0.01, **options})
+
+
+class DeafTree:
+    """A tree whose watches have not told anything yet."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tree, name)
+
+    def watch(self, path: str) -> Any:
+        return _DeafWatch()
+
+
+class _DeafWatch:
+    async def changed(self) -> None:
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        return
+
+
+async def trees_of(stage: Stage, count: int) -> list[Tree]:
+    trees = [stage.logs().client.metadata.tree for _ in range(count)]
+    await trees[0].create(PATH)
+    return trees
+
+
+def test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_lives() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        leader = election(stage.host, first, "m0")
+        await leader.report(9)
+        assert await leader.put_up_sign(9)
+        # Its candidate's node tells more than ours, and nobody waits for it.
+        await asyncio.wait_for(election(stage.host, second, "m1", gone=gone_at_once, delay_s=60.0).elected(lambda: 5), 5)
+        assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 5)
+
+    play(body)
+
+
+def test_the_sign_of_a_process_that_lives_stays() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").put_up_sign(9)
+        for options in ({"gone": never_gone}, {}):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(election(stage.host, second, "m1", **options).elected(lambda: 10), A_WHILE_S)
+        assert await leader_of(second, PATH) == Candidate("m0", "m0:1", 9)
+
+    play(body)
+
+
+def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> None:
+    async def body(stage: Stage) -> None:
+        first, second, third = await trees_of(stage, 3)
+        old = election(stage.host, first, "m0")
+        assert await old.put_up_sign(9)
+        asked: list[str] = []
+
+        async def gone(address: str) -> None:
+            asked.append(address)
+            if len(asked) > 1:
+                await never_gone(address)
+            await old.resign()
+            assert await election(stage.host, third, "m2").put_up_sign(9)
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(election(stage.host, cast("Tree", DeafTree(second)), "m1", gone=gone).elected(lambda: 10), A_WHILE_S)
+        assert asked == ["m0:1", "m2:1"]
+        assert await leader_of(second, PATH) == Candidate("m2", "m2:1", 9)
+
+    play(body)
+
+
+def test_a_node_that_was_started_again_takes_its_former_sign_down() -> None:
+    async def body(stage: Stage) -> None:
+        former, present = await trees_of(stage, 2)
+        assert await election(stage.host, former, "m0").put_up_sign(9)
+        twin = election(stage.host, present, "m0", gone=never_gone, holds_name=lambda: False)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(twin.elected(lambda: 9), A_WHILE_S)
+        again = election(stage.host, present, "m0", gone=never_gone)
+        await asyncio.wait_for(again.elected(lambda: 11), 5)
+        assert await leader_of(present, PATH) == Candidate("m0", "m0:1", 11)
+
+    play(body)
+
+
+def test_a_sign_that_a_later_release_wrote_is_left_alone() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        await first.create(f"{PATH}/leader", b'{"v":9}', ephemeral=True)
+        peers = Peers(stage.host, INTERVAL_S)
+        run = asyncio.get_running_loop().create_task(peers.run())
+        waiting = asyncio.get_running_loop().create_task(election(stage.host, second, "m1", gone=peers.gone).elected(lambda: 10))
+        await asyncio.sleep(A_WHILE_S)
+        assert not waiting.done()
+        await first.delete(f"{PATH}/leader")
+        await asyncio.wait_for(waiting, 5)
+        run.cancel()
+
+    play(body)
