@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,13 +15,15 @@ import psutil
 import psycopg
 import pytest
 
-from tests.process.running import Up, run, run_json, wait_until
+from tests.process.running import Up, run, run_json, started, wait_until
 from tests.process.traffic import Traffic
 
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "20"))
 """``OUTAGE_S=60 pytest tests/process/test_nodes_outlive_zookeeper.py`` shows the same for a minute. Sessions last 10 s."""
 
 SESSION_S = 10.0
+LONG_SESSION_S = 40.0
+"""The longest that ZooKeeper's default grants."""
 AFTERWARDS_S = 30.0
 """Everybody opens a session again within this time, on a busy machine too."""
 
@@ -104,3 +107,39 @@ def outlive(up: Up, held: Callable[[Up], AbstractContextManager[None]]) -> None:
     wait_until(lambda: sorted(role for role, _ in copies(up)) == ["follower", "follower", "leader"], AFTERWARDS_S, "all are registered")
     wait_until(lambda: len({position for _, position in copies(up)}) == 1, AFTERWARDS_S, "all copies are equally far")
     assert up.alive() == before
+
+
+@contextmanager
+def node_with_a_long_session(uri: str, folder: Path, name: str) -> Iterator[subprocess.Popen[str]]:
+    options = ["--node-id", name, "--directory", str(folder / name), "--port", "0", "--process-log-level", "error"]
+    options += ["--metadata-session-timeout-s", str(LONG_SESSION_S)]
+    with started("node", *options, uri=uri) as node:
+        yield node
+
+
+def test_another_leads_before_the_session_of_a_dead_leader_ends(tmp_path: Path) -> None:
+    with (
+        Up(tmp_path / "c", "--metadata", "zk", "--bookies", "3", "--nodes", "0") as up,
+        node_with_a_long_session(up.uri, tmp_path, "a") as a,
+        node_with_a_long_session(up.uri, tmp_path, "b") as b,
+    ):
+        run("database", "create", "shop", uri=up.uri)
+        wait_until(lambda: sorted(role for role, _ in copies(up)) == ["follower", "leader"], AFTERWARDS_S, "two nodes hold the database")
+        place = dsn(up)
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute("create table t(id integer primary key)")
+        with Traffic(place) as traffic:
+            wait_until(lambda: len(traffic.acknowledged) > 50, AFTERWARDS_S, "writes are answered")
+            first = run_json("database", "show", "shop", uri=up.uri)["leader"]
+            {"a": a, "b": b}[first].kill()
+            died_s = time.monotonic()
+            wait_until(lambda: traffic.written_between(died_s + 0.1, time.monotonic()) > 0, LONG_SESSION_S, "writes are answered again")
+            assert time.monotonic() < died_s + LONG_SESSION_S * 0.6
+            shown = run_json("database", "show", "shop", uri=up.uri)
+            assert shown["leader"] != first
+            assert len(shown["nodes"]) == 2, "the dead node's session lives"
+            with node_with_a_long_session(up.uri, tmp_path, first):
+                wait_until(lambda: sorted(role for role, _ in copies(up)) == ["follower", "leader"], AFTERWARDS_S, "both serve")
+        with psycopg.connect(dsn(up), autocommit=True) as connection:
+            rows = {row[0] for row in connection.execute("select id from t").fetchall()}
+        assert set(traffic.acknowledged) <= rows <= set(traffic.acknowledged) | traffic.unknown

@@ -51,11 +51,11 @@ def bookie(
 
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(BookieSettings)
-    uri = metadata_uri(configuration)
+    uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await open_cluster(existing(uri), host)
+        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s)
         server = Bookie(host, settings, cluster, metrics)
         try:
             await server.start()

@@ -22,7 +22,7 @@ WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
 
 
-async def open_cluster_in_time(uri: str, host: Host) -> ClusterMetadata:
+async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
     """Open the cluster, waiting for a metadata store that does not answer for as long as it takes: a machine may start before it.
 
     Raises:
@@ -31,7 +31,7 @@ async def open_cluster_in_time(uri: str, host: Host) -> ClusterMetadata:
     backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
     while True:
         try:
-            return await open_cluster(uri, host)
+            return await open_cluster(uri, host, session_timeout_s=session_timeout_s)
         except ConnectionLost as error:
             host.trace("node.waits_for_metadata", error=str(error))
             await sleep(host.clock, backoff.next_s())
@@ -50,12 +50,12 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
     configuration = load_configuration(sections, config, flags)
     settings = configuration.get(NodeSettings)
-    uri = configuration.get(MetadataSettings).uri
-    if not uri:
+    metadata = configuration.get(MetadataSettings)
+    if not metadata.uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> Serving:
-        cluster = await open_cluster_in_time(existing(uri), host)
+        cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
         client = Client(host, cluster, configuration.get(ClientSettings), metrics)
         databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
         limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)

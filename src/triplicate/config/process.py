@@ -17,6 +17,16 @@ class MetadataSettings:
         "a cluster names the same.",
         bookkeeper="metadataServiceUri",
     )
+    session_timeout_s: float = setting(
+        10.0,
+        "How long ZooKeeper holds a bookie or a node for alive that says nothing, as when its machine lost power; the server keeps it "
+        "between 2 and 20 of its ticks, by default 4 and 40 s. Shorter notices sooner, and takes longer pauses for an end. Sessions with "
+        "an embedded store last 10 s.",
+        unit="seconds",
+        low=1,
+        high=120,
+        bookkeeper="zkTimeout",
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, ConfigError
+from triplicate.metadata.bookies import SESSION_NOTICED_S, SESSION_TIMEOUT_S
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata
 from triplicate.metadata.memory import MemoryStore, MemoryTree
 from triplicate.metadata.paths import check_path
@@ -61,12 +62,13 @@ def parse_zookeeper(uri: str) -> ZooKeeperAddress:
     return ZooKeeperAddress(",".join(servers), root, _MANAGERS[kind])
 
 
-async def open_tree(uri: str, host: Host) -> Tree:
+async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S) -> Tree:
     """Open the store at `uri`. A session that is lost is followed by another one (`RenewingTree`).
 
     Args:
         uri: ``memory:`` makes a store of its own; ``sqlite:///absolute/path`` opens or makes a file;
             ``zk://host:port;host:port/ledgers`` connects to ZooKeeper.
+        session_timeout_s: how long ZooKeeper holds this process for alive while it says nothing; the server keeps it within its bounds.
 
     Raises:
         ConfigError: an address of no known form, a file that cannot be used, or kazoo is missing.
@@ -82,11 +84,11 @@ async def open_tree(uri: str, host: Host) -> Tree:
 
         return RenewingTree(await open_session(), open_session, host)
     if re.match(r"zk(\+[^:/]*)?://", uri):
-        return await _open_zookeeper(parse_zookeeper(uri).servers, host)
+        return await _open_zookeeper(parse_zookeeper(uri).servers, host, session_timeout_s)
     raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")
 
 
-async def _open_zookeeper(servers: str, host: Host) -> Tree:
+async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) -> Tree:
     try:
         # Here and nowhere above: kazoo is an extra, and costs its import only those who use it.
         from triplicate.metadata.zookeeper import ZooKeeperTree
@@ -94,7 +96,7 @@ async def _open_zookeeper(servers: str, host: Host) -> Tree:
         raise ConfigError(f"ZooKeeper needs kazoo ({error}): pip install 'triplicate[zookeeper]'") from error
 
     async def open_session() -> Tree:
-        return await ZooKeeperTree.open(servers, host)
+        return await ZooKeeperTree.open(servers, host, session_timeout_s=session_timeout_s)
 
     first = await open_session()
     try:
@@ -106,20 +108,23 @@ async def _open_zookeeper(servers: str, host: Host) -> Tree:
     return RenewingTree(first, open_session, host)
 
 
-async def open_cluster(uri: str, host: Host, *, create: bool = False) -> ClusterMetadata:
+async def open_cluster(uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S) -> ClusterMetadata:
     """Open the cluster at `uri`: under the address's own root in ZooKeeper, under the default root elsewhere.
 
     Args:
         create: make it where there is none.
+        session_timeout_s: as `open_tree` has it.
 
     Raises:
         ConfigError: see `open_tree` and `ClusterMetadata.open`; also when the address insists on another layout than the cluster's.
         FormatError: the cluster's layout is unknown here. ConnectionLost: ZooKeeper does not answer.
     """
     root, manager = cluster_root(uri)
-    tree = await open_tree(uri, host)
+    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s)
+    # The former life of a process may have asked for the usual time.
+    stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
     try:
-        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager)
+        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager, stale_wait_s=stale_wait_s)
     except BaseException:
         await tree.close()
         raise

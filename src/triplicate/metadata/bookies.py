@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.errors import BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode, SessionExpired
+from triplicate.errors import BadVersion, BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode, SessionExpired
 from triplicate.metadata.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.known_addresses import KnownAddresses, Location
 from triplicate.metadata.retrying import LONGEST_DELAY_S, Attempts, retried
@@ -16,8 +16,12 @@ from triplicate.metadata.tree import Create, Delete, Tree, Watch
 from triplicate.metadata.watching import JoinedWatch
 from triplicate.runtime import Host, sleep, timeout_at
 
-STALE_WAIT_S = 15.0
-"""How long to wait for the node of a previous life to vanish: the session timeout of 10 s and time to notice it."""
+SESSION_TIMEOUT_S = 10.0
+"""How long a metadata store holds a silent process for alive, unless the process asks for something else."""
+SESSION_NOTICED_S = 5.0
+"""How much later the end of a session is noticed at most."""
+STALE_WAIT_S = SESSION_TIMEOUT_S + SESSION_NOTICED_S
+"""How long to wait for the node of a previous life to vanish."""
 
 UNREGISTER_LIMIT_S = 3.0
 """A bookie that ends does not wait longer for a metadata store that is gone."""
@@ -26,30 +30,33 @@ UNREGISTER_LIMIT_S = 3.0
 class BookieDirectory:
     """The registrations of one cluster's bookies: ephemeral nodes under ``available`` and ``available/readonly``."""
 
-    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+    def __init__(self, tree: Tree, host: Host, root: str, *, stale_wait_s: float = STALE_WAIT_S) -> None:
         self._tree = tree
         self._host = host
+        self._stale_wait_s = stale_wait_s
         self._writable = f"{root}/available"
         self._readonly = f"{root}/available/readonly"
         self._known = KnownAddresses()
 
-    async def register(
-        self, bookie_id: str, info: BookieServiceInfo, *, readonly: bool = False, stale_wait_s: float = STALE_WAIT_S
-    ) -> None:
-        """Announce a bookie for as long as this session lives. Repeating it, also with other info, is fine.
+    async def register(self, bookie_id: str, info: BookieServiceInfo, *, readonly: bool = False, stale_wait_s: float | None = None) -> None:
+        """Announce a bookie for as long as this session lives. Repeating it, also with other info, is fine. The caller listens at the
+        address that it announces.
 
-        A node left by another session (the bookie before its crash) is waited for.
+        Where another session has announced the same address, that is a former life of this bookie, whose session nobody has ended yet: its
+        node is replaced. A node with another address is waited for.
+
+        Args:
+            stale_wait_s: for how long; None: as long as the directory was made with.
 
         Raises:
             ArgumentError: not a bookie id.
             NodeExists: another live session holds the registration after `stale_wait_s`.
         """
         path = self._path(bookie_id, readonly=readonly)
-        data = encode_service_info(info)
         watch = self._tree.watch(path)
-        deadline = self._host.clock.monotonic() + stale_wait_s
+        deadline = self._host.clock.monotonic() + (self._stale_wait_s if stale_wait_s is None else stale_wait_s)
         try:
-            while not await self._announce(path, data):
+            while not await self._announce(path, info):
                 try:
                     async with timeout_at(deadline):
                         await watch.changed()
@@ -183,8 +190,9 @@ class BookieDirectory:
     def _path(self, bookie_id: str, *, readonly: bool) -> str:
         return f"{self._readonly if readonly else self._writable}/{check_bookie_id(bookie_id)}"
 
-    async def _announce(self, path: str, data: bytes) -> bool:
-        """Make the node, or find it made by this session; False while another session's is there."""
+    async def _announce(self, path: str, info: BookieServiceInfo) -> bool:
+        """Make the node, or find it made by this session; False while another session's is there that tells another address."""
+        data = encode_service_info(info)
         attempts = Attempts(self._host)
         while True:
             try:
@@ -194,12 +202,13 @@ class BookieDirectory:
             except NodeExists:
                 try:
                     found, stat = await retried(self._host, lambda: self._tree.get(path))
-                    if stat.ephemeral_owner != self._tree.session_id:
+                    is_own = stat.ephemeral_owner == self._tree.session_id
+                    if not is_own and not _tells_address(found, info):
                         return False
-                    if found != data:
+                    if not is_own or found != data:
                         # Deleted and made anew rather than set, so that those who watch the list notice.
                         await self._tree.multi([Delete(path, stat.version), Create(path, data, ephemeral=True)])
-                except NoNode:
+                except (NoNode, BadVersion):
                     continue
                 except ConnectionLost as error:
                     await attempts.again(error)
@@ -246,6 +255,15 @@ class BookieDirectory:
                 # One bookie that cannot be understood must not hide the others.
                 self._host.trace("metadata.unreadable_registration", bookie_id=name, error=str(error))
         return infos
+
+
+def _tells_address(data: bytes, info: BookieServiceInfo) -> bool:
+    """Whether a registration tells the same address for BookKeeper's protocol."""
+    try:
+        address = decode_service_info("", data).rpc_address
+    except FormatError:
+        return False
+    return address is not None and address == info.rpc_address
 
 
 def _not_registered(bookie_id: str) -> BookieUnavailable:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode, WrongCluster
 from triplicate.metadata import own
 from triplicate.metadata.auditor import AuditorElection
-from triplicate.metadata.bookies import BookieDirectory
+from triplicate.metadata.bookies import STALE_WAIT_S, BookieDirectory
 from triplicate.metadata.cookies import Cookies
 from triplicate.metadata.incarnations import Incarnations
 from triplicate.metadata.ledgers import LedgerStore
@@ -59,7 +59,9 @@ def decode_layout(data: bytes) -> LedgerPaths:
 class ClusterMetadata:
     """Everything that is known about one cluster: its ledgers, bookies and cookies, and what lacks copies. Make it with `open`."""
 
-    def __init__(self, tree: Tree, host: Host, root: str, instance_id: str, paths: LedgerPaths) -> None:
+    def __init__(
+        self, tree: Tree, host: Host, root: str, instance_id: str, paths: LedgerPaths, *, stale_wait_s: float = STALE_WAIT_S
+    ) -> None:
         self.tree = tree
         self.root = root
         self.instance_id = instance_id
@@ -67,7 +69,7 @@ class ClusterMetadata:
         self.paths = paths
         self.ledgers = LedgerStore(tree, host, root, paths)
         self.trash = Trash(tree, host, self.own_root, self.ledgers)
-        self.bookies = BookieDirectory(tree, host, root)
+        self.bookies = BookieDirectory(tree, host, root, stale_wait_s=stale_wait_s)
         self.cookies = Cookies(tree, host, root)
         self.incarnations = Incarnations(tree, host, self.own_root)
         self.under_replication = UnderReplication(tree, host, root)
@@ -75,7 +77,14 @@ class ClusterMetadata:
 
     @classmethod
     async def open(
-        cls, tree: Tree, host: Host, *, create: bool = False, root: str = DEFAULT_ROOT, manager: str | None = None
+        cls,
+        tree: Tree,
+        host: Host,
+        *,
+        create: bool = False,
+        root: str = DEFAULT_ROOT,
+        manager: str | None = None,
+        stale_wait_s: float = STALE_WAIT_S,
     ) -> ClusterMetadata:
         """Find the cluster under `root`.
 
@@ -83,6 +92,7 @@ class ClusterMetadata:
             tree: a session; it belongs to the result from now on (`aclose` closes it).
             create: make a new cluster where there is none; of several that try at once one wins and the others find it.
             manager: insist on this layout (``hierarchical``, ``longhierarchical``, ``flat``); None follows the cluster's.
+            stale_wait_s: how long a bookie that registers waits for the registration of its former life to vanish.
 
         Raises:
             ConfigError: there is no cluster, or it has another layout than `manager`.
@@ -105,7 +115,7 @@ class ClusterMetadata:
         if manager is not None and paths.manager != manager:
             raise ConfigError(f"the cluster under {root} keeps its ledgers by {paths.manager}, not {manager}")
         await _create_if_missing(tree, host, f"{root}/available/readonly", b"")
-        return cls(tree, host, root, instance_id.decode("ascii", "replace").strip(), paths)
+        return cls(tree, host, root, instance_id.decode("ascii", "replace").strip(), paths, stale_wait_s=stale_wait_s)
 
     async def check_same(self, tree: Tree | None = None) -> None:
         """See that the metadata is still this cluster's: a server that lost its disk comes back as another cluster, or as none.

@@ -20,13 +20,13 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
 from triplicate.errors import ArgumentError, ConfigError, ConnectionLost, MetadataError, NodeExists, NoNode, SessionExpired
+from triplicate.metadata.bookies import SESSION_TIMEOUT_S
 from triplicate.metadata.paths import ancestors_of, check_data, check_path
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat
 from triplicate.metadata.watching import LocalWatch, WatchTable
 from triplicate.metadata.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, Session, failed_operation, translated
 from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 
-SESSION_TIMEOUT_S = 10.0
 """As BookKeeper's `zkTimeout`; the server may grant another."""
 
 ANSWER_LIMIT_S = 10.0

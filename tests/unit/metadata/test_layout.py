@@ -36,6 +36,7 @@ from triplicate.metadata import (
 from triplicate.runtime import Host, real_host
 
 INFO = bookie_service("127.0.0.1", 3181)
+ELSEWHERE = bookie_service("127.0.0.2", 3181)
 
 
 def new_metadata() -> LedgerMetadata:
@@ -455,14 +456,34 @@ def test_a_bookie_in_both_lists_takes_no_new_ledgers() -> None:
     run(body())
 
 
-def test_registering_waits_for_the_node_of_a_previous_life() -> None:
+@pytest.mark.parametrize("readonly", [False, True])
+def test_registering_replaces_the_node_of_a_former_life_at_the_same_address(readonly: bool) -> None:
+    """Sessions of killed bookies may last: each election among ZooKeeper's servers grants them their whole time once more."""
+
+    async def body() -> None:
+        cluster = Cluster()
+        dead, alive, reader = [await cluster.client(name) for name in ("dead", "alive", "reader")]
+        await dead.bookies.register("b1", INFO, readonly=readonly)
+        watch = reader.bookies.watch()
+        await (reader.bookies.readonly() if readonly else reader.bookies.writable())
+        await alive.bookies.register("b1", INFO, readonly=readonly, stale_wait_s=0.0)
+        await watch.changed()
+        assert await alive.bookies.is_registered("b1")
+        assert not await dead.bookies.is_registered("b1")
+        await dead.aclose()
+        assert await reader.bookies.resolve("b1") == INFO
+
+    run(body())
+
+
+def test_registering_waits_for_the_node_of_a_previous_life_at_another_address() -> None:
     async def body() -> None:
         cluster = Cluster()
         dead, alive = await cluster.client("dead"), await cluster.client("alive")
         await dead.bookies.register("b1", INFO)
         with pytest.raises(NodeExists, match="b1"):
-            await alive.bookies.register("b1", INFO, stale_wait_s=0.05)
-        registering = asyncio.ensure_future(alive.bookies.register("b1", INFO))
+            await alive.bookies.register("b1", ELSEWHERE, stale_wait_s=0.05)
+        registering = asyncio.ensure_future(alive.bookies.register("b1", ELSEWHERE))
         await asyncio.sleep(0.05)
         assert not registering.done()
         await dead.aclose()

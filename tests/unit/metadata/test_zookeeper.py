@@ -15,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.unit.metadata.stores import Result, fresh_servers, run
-from tests.unit.metadata.test_layout import INFO, new_metadata
+from tests.unit.metadata.test_layout import ELSEWHERE, INFO, new_metadata
 from tests.zookeeper.server import ZooKeeperServer, shared_server
 from triplicate.errors import (
     ArgumentError,
@@ -183,14 +183,19 @@ def test_a_bookie_waits_for_the_registration_of_its_previous_life() -> None:
         alive = await ClusterMetadata.open(await session(servers), host)
         await dead.bookies.register("b1", INFO)
         with pytest.raises(NodeExists, match="b1"):
-            await alive.bookies.register("b1", INFO, stale_wait_s=0.1)
-        registering = asyncio.ensure_future(alive.bookies.register("b1", INFO))
+            await alive.bookies.register("b1", ELSEWHERE, stale_wait_s=0.1)
+        registering = asyncio.ensure_future(alive.bookies.register("b1", ELSEWHERE))
         await asyncio.sleep(0.1)
         assert not registering.done()
         await dead.aclose()
         await registering
         assert await alive.bookies.is_registered("b1")
         assert list(await alive.bookies.writable()) == ["b1"]
+        # A life that begins at the same address waits for nothing.
+        again = await ClusterMetadata.open(await session(servers), host)
+        await again.bookies.register("b1", ELSEWHERE, stale_wait_s=0.0)
+        assert await again.bookies.is_registered("b1")
+        await again.aclose()
         await alive.aclose()
 
     run(body())
