@@ -108,10 +108,12 @@ def measure(fleet: Fleet, rounds: int, console: Console) -> dict[str, list[float
         for number in range(rounds):
             for kind, find in victims.items():
                 time.sleep(SETTLE_S)
-                machine = find()
+                machine, zookeeper = find(), fleet.zookeeper_leader()
+                led = machine is fleet.machine_at(inserter.leader_port)
                 gap = gap_after(inserter, partial(fleet.kill, machine))
                 gaps[kind].append(gap)
-                console.print(f"round {number + 1}: {kind} ({machine.name}): {gap:.2f} s", highlight=False)
+                both = ", of the database and of ZooKeeper" if led and machine is zookeeper else ""
+                console.print(f"round {number + 1}: {kind} ({machine.name}{both}): {gap:.2f} s", highlight=False)
                 fleet.restart(machine)
                 wait_for(lambda: _copies(fleet) == len(fleet.machines), "all nodes serve the database again")
     finally:
