@@ -137,6 +137,10 @@ class Database(Protocol):
 class Databases(Protocol):
     """What a database node offers its server."""
 
+    @property
+    def starting(self) -> bool:
+        """Whether there may be databases that are not found yet."""
+
     def get(self, name: str) -> Database | None: ...
 
     def names(self) -> list[str]: ...

@@ -65,6 +65,7 @@ class DatabaseNode:
         self._hosted: dict[str, HostedDatabase] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What runs the hosted databases."""
+        self._beginning: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._failed_event: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._scope = TaskScope(f"node {settings.node_id}", on_failure=self._failed)
@@ -72,6 +73,11 @@ class DatabaseNode:
     @property
     def node_id(self) -> str:
         return self._settings.node_id
+
+    @property
+    def starting(self) -> bool:
+        """Whether it has not come as far as to know the databases of the cluster; one that it knows already is served."""
+        return self._beginning is None or not self._beginning.done()
 
     @property
     def failure(self) -> BaseException | None:
@@ -109,7 +115,7 @@ class DatabaseNode:
             EnvironmentFault: the directory is used by another process, or cannot be used; or another node of this name runs.
         """
         shown = self._settings.advertised_address or ("{}:{}".format(*address) if address else "")
-        beginning = self._scope.spawn(self._begin(shown), name="start")
+        beginning = self._beginning = self._scope.spawn(self._begin(shown), name="start")
         try:
             await beginning
         except asyncio.CancelledError:

@@ -129,6 +129,8 @@ class LocalDatabase:
 
 
 class LocalDatabases:
+    starting = False
+
     def __init__(self) -> None:
         self.shop = LocalDatabase()
         self.other = LocalDatabase("other")

@@ -26,6 +26,7 @@ from triplicate.sql.pg.server import UNANSWERED_CONNECTIONS
 class Served:
     server: PostgresServer
     database: LocalDatabase
+    databases: LocalDatabases
 
     @property
     def dsn(self) -> str:
@@ -46,7 +47,7 @@ async def served(limits: ServerLimits | None = None) -> AsyncIterator[Served]:
     server = PostgresServer(real_host("pg-test"), databases, ("127.0.0.1", 0), limits)
     await server.start()
     try:
-        yield Served(server, databases.shop)
+        yield Served(server, databases.shop, databases)
     finally:
         await server.stop()
 
@@ -233,6 +234,17 @@ def test_an_unknown_database_is_named() -> None:
     async def body(s: Served) -> None:
         with pytest.raises(psycopg.OperationalError, match='database "nowhere" does not exist'):
             await psycopg.AsyncConnection.connect(s.dsn.replace("shop", "nowhere"))
+
+    run(body)
+
+
+def test_a_node_that_starts_denies_no_database() -> None:
+    async def body(s: Served) -> None:
+        s.databases.starting = True
+        with pytest.raises(psycopg.OperationalError, match='has not found database "nowhere" yet'):
+            await psycopg.AsyncConnection.connect(s.dsn.replace("shop", "nowhere"))
+        async with await s.psycopg() as connection:
+            assert await (await connection.execute("select 1")).fetchone() == (1,)
 
     run(body)
 

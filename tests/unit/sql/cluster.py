@@ -29,6 +29,7 @@ SETTINGS = NodeSettings(
     restart_first_s=0.02,
     restart_longest_s=0.2,
     name_wait_s=0.2,
+    peer_probe_interval_s=0,
     writer_wait_s=2.0,
     reader_threads=1,
 )

@@ -396,6 +396,7 @@ def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: 
         starting = loop.create_task(cluster.start("n1"))
         await asyncio.sleep(0.2)
         assert not starting.done()
+        assert cluster.nodes["n1"].starting
         await asyncio.wait_for(cluster.nodes.pop("n1").stop(), 5)
         with pytest.raises(HandleClosed):
             await starting
@@ -403,6 +404,7 @@ def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: 
         await asyncio.sleep(0.2)
         cluster.stage.store.fault = None
         node = await starting
+        assert not node.starting
         assert node.hosted["db"].start_position == 4
 
     play(tmp_path, scene)

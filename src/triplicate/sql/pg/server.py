@@ -151,6 +151,8 @@ class PostgresServer:
     def _database(self, startup: wire.Startup) -> Database:
         name = startup.parameters.get("database") or startup.parameters.get("user") or ""
         database = self._databases.get(name)
+        if database is None and self._databases.starting:
+            raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
         if database is None:
             known = ", ".join(self._databases.names()) or "none yet; make one with 'triplicate database create'"
             raise SqlError("3D000", f'database "{name}" does not exist', hint=f"databases here: {known}")
