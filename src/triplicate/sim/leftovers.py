@@ -64,6 +64,7 @@ async def find_unlisted(client: Client, settings: LogClientSettings, application
         await logs.sweep(name)
         head = await logs.head(name)
         listed |= {segment.ledger_id for segment in await logs.segments(name)}
+        listed |= {snapshot.ledger_id for snapshot in (await logs.snapshots(name).read(fresh=True)).snapshots}
         pages, _ = await metadata.tree.children(own.pages_path(metadata.own_root, name))
         referred = await logs._store.pages(name, head)
         found += _told(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])

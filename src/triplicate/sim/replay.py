@@ -18,6 +18,8 @@ _OTHERS = {
     "leaks": "when everything was stopped, nothing may be left: no task, timer, connection or listener",
     "unhandled": "an error that nobody handled",
     "bookies": "a bookie ended or did not start, although no fault has struck its disk",
+    "copies": "a database's copy fails only where a fault explains it, and nobody tries the same for ever",
+    "snapshots": "every listed snapshot can be loaded, and the log goes back to the older of the last two",
     "failed": "something happened that cannot be, whatever the faults",
 }
 

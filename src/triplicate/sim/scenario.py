@@ -37,10 +37,11 @@ CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
 
 VIOLATIONS_SHOWN = 20
 
-OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "processes", "space", "failed")
+OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "processes", "space", "copies", "snapshots", "failed")
 """What is found wrong beside the checkers: somebody does not come to an end; something is left behind in memory, or in the metadata; an
 error reached nobody; a bookie ended or did not start although nothing of it was struck, or started where it must not; another process ended
-by itself; what was deleted still takes space; an actor met what cannot be."""
+by itself; what was deleted still takes space; a database's copy failed, or somebody tries the same for ever, without a fault that explains
+it; a snapshot is not sound; an actor met what cannot be."""
 _FOUND_BY = {
     "no progress": "progress",
     "stuck": "progress",
@@ -50,6 +51,8 @@ _FOUND_BY = {
     "bookie": "bookies",
     "process": "processes",
     "space": "space",
+    "copy": "copies",
+    "snapshot": "snapshots",
 }
 
 WORK_OF_STORAGE = {

@@ -21,6 +21,7 @@ from triplicate.sim.checkers.databases import (
     Row,
     SessionRead,
     Told,
+    TooOld,
     Undone,
 )
 from triplicate.sim.checkers.linearizable import Invoked, Returned
@@ -56,6 +57,7 @@ GOOD: dict[str, list[Any]] = {
     "an unknown one is there": [*asked("a"), *copies(journal=journal("a"))],
     "an unknown one is not there": [*asked("a"), *copies(journal=[])],
     "a refused one is not there": [*asked("a"), RolledBack(2.0, "a", "40001"), *copies(journal=[])],
+    "a request that was refused as one that has run is there": [*asked("a"), TooOld(2.0, "a"), *copies(journal=journal("a"))],
     "what was told later is so": [
         *asked("a", "b"),
         Told(5.0, "a", "committed"),
@@ -105,6 +107,10 @@ BAD: dict[str, tuple[str, list[Any]]] = {
         [*asked("a"), Told(5.0, "a", "aborted"), *copies(journal=journal("a"))],
     ),
     "what was undone is there": ("transactions_happen_once", [Undone(1.0, "u"), *copies(journal=journal("u"))]),
+    "a request that was refused as one that has run is not there": (
+        "transactions_happen_once",
+        [*asked("a"), TooOld(2.0, "a"), *copies(journal=[])],
+    ),
     "a row differs": ("copies_are_equal", [CopyHeld("n1", 9, {"t": [(1, "x")]}), CopyHeld("n2", 9, {"t": [(1, "y")]})]),
     "a rowid differs": ("copies_are_equal", [CopyHeld("n1", 9, {"t": [(1, "x")]}), CopyHeld("n2", 9, {"t": [(2, "x")]})]),
     "a table is missing": ("copies_are_equal", [CopyHeld("n1", 9, {"t": []}), CopyHeld("n2", 9, {})]),

@@ -31,6 +31,8 @@ def test_every_other_finding_has_its_name() -> None:
         "bookies": "bookie: bookie-1 failed",
         "processes": "process: node-1 ended by itself",
         "space": "space: 20 s after faults have stopped bookie-1 still holds 1 ledgers",
+        "copies": "copy: node-1 tries to follow for database.books.1 again and again: 30 times after faults were over",
+        "snapshots": "snapshot: 0123 of database.books.1 at 9, made by node-1, cannot be loaded: its digest is another",
         "failed": "failed: AssertionError in f",
     }
     assert set(said) == set(OTHER_FINDINGS)

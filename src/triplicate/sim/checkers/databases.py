@@ -48,6 +48,14 @@ class RolledBack:
 
 
 @dataclass(frozen=True, slots=True)
+class TooOld:
+    """A request with an id that has no time in it was refused as one that has run before, so long ago that its answer is forgotten."""
+
+    time_s: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What the database said later about a transaction whose outcome was unknown."""
 
@@ -137,11 +145,12 @@ class _Tokens:
     refused: dict[str, RolledBack] = field(default_factory=dict)
     told: dict[str, list[Told]] = field(default_factory=dict)
     undone: dict[str, Undone] = field(default_factory=dict)
+    too_old: dict[str, TooOld] = field(default_factory=dict)
 
     @classmethod
     def of(cls, history: History) -> _Tokens:
         found = cls()
-        for event in history.of(CommitAsked, Committed, RolledBack, Told, Undone):
+        for event in history.of(CommitAsked, Committed, RolledBack, Told, Undone, TooOld):
             match event:
                 case CommitAsked():
                     found.asked.setdefault(event.token, event)
@@ -153,6 +162,8 @@ class _Tokens:
                     found.told.setdefault(event.token, []).append(event)
                 case Undone():
                     found.undone[event.token] = event
+                case TooOld():
+                    found.too_old.setdefault(event.token, event)
         return found
 
 
@@ -171,7 +182,7 @@ TOKEN = 2
 
 def transactions_happen_once(history: History, verdict: Verdict) -> None:
     """What was acknowledged is in every copy once; what was refused, undone or never committed is in none; the unknown at most once,
-    and as the database said itself when it was asked.
+    and as the database said itself when it was asked. A request that is refused as one that has run is there once.
     """
     tokens = _Tokens.of(history)
     for copy in history.of(CopyHeld):
@@ -185,6 +196,12 @@ def transactions_happen_once(history: History, verdict: Verdict) -> None:
             if token in counts:
                 verdict.violations.append(
                     f"{token}, refused with {refusal.sqlstate} at {refusal.time_s:.6f}, is {_times(counts, token)} in {copy.node}"
+                )
+        for token, refused in tokens.too_old.items():
+            verdict.decided += 1
+            if counts.get(token, 0) != 1:
+                verdict.violations.append(
+                    f"{token}, refused at {refused.time_s:.6f} as one that has run before, is {_times(counts, token)} in {copy.node}"
                 )
         for token, said in tokens.told.items():
             for answer in said:

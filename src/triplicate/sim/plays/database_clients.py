@@ -17,6 +17,7 @@ from triplicate.sim.plays.database_work import (
     WORK,
     Work,
     doubt,
+    linger,
     look,
     look_for,
     new_request,
@@ -33,6 +34,8 @@ NEWS_S = 2.0
 FURTHER_SHARE = 4.0
 """Clients of further databases pause for so much longer: each costs as much as a client of the first, beside which they are to be."""
 DOUBT_S = 0.1
+REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
+"""Where results are kept for longer, and reading transactions may last longer, nobody waits for the limit."""
 
 
 async def visit(desk: Desk, name: str, server: Seat, chance: random.Random, work: Work, patience_s: float) -> bool:
@@ -119,7 +122,7 @@ class Talker(DatabaseClient):
                 await look(talk)
                 return
             if self._desk.answered and self._chance.random() < 0.1:
-                await send_request(talk, self._chance.choice(list(self._desk.answered)))
+                await _send_again(talk, self._chance.choice(list(self._desk.answered)))
             await self._resolve(talk)
             for _ in range(self._chance.randrange(1, 4)):
                 (chosen,) = self._chance.choices([work for work, _ in self._works], [weight for _, weight in self._works])
@@ -127,12 +130,18 @@ class Talker(DatabaseClient):
                 await talk.think()
 
         await self._visit(server, work)
-        if request is not None:
+        if request is not None and not request.over:
             (self._desk.answered if request.done else self._desk.requests).append(request)
 
     async def _resolve(self, talk: Talk) -> None:
         for token in list(self._desk.unresolved)[:2]:
             await talk.resolve(token)
+
+
+async def _send_again(talk: Talk, request: Request) -> None:
+    await send_request(talk, request)
+    if request.over and request in talk.desk.answered:
+        talk.desk.answered.remove(request)
 
 
 class Watcher(DatabaseClient):
@@ -182,6 +191,26 @@ class Doubter(DatabaseClient):
             await visit(self._desk, self.name, self._chance.choice(leaders[1:]), self._chance, work, patience_s)
 
 
+class Repeater(DatabaseClient):
+    """Sends requests again that were answered a while ago, under the same ids, when they may be too old to be known."""
+
+    async def _step(self) -> None:
+        await self._pause(2.0)
+        leaders, answered = self._desk.leaders(), list(self._desk.answered)
+        if leaders and answered:
+            await self._visit(leaders[0], partial(_send_again, request=answered[0]))
+
+
+class Lingerer(DatabaseClient):
+    """Holds snapshots for as long as a node lets it, and for longer."""
+
+    async def _step(self) -> None:
+        await self._pause(2.0)
+        servers = [server for server in self._desk.servers.values() if server.database is not None]
+        if servers:
+            await self._visit(self._chance.choice(servers), linger)
+
+
 def clients_of(desk: Desk) -> list[DatabaseClient]:
     """All clients of a database."""
     load = desk.load
@@ -189,4 +218,10 @@ def clients_of(desk: Desk) -> list[DatabaseClient]:
         return [Talker(desk, f"talker of {desk.database}"), Watcher(desk, f"watcher of {desk.database}")] if load.talkers else []
     clients: list[DatabaseClient] = [Talker(desk, f"talker-{number + 1}") for number in range(load.talkers)]
     clients += [Watcher(desk, f"watcher-{number + 1}") for number in range(load.watchers)]
-    return [*clients, *([Doubter(desk, "doubter")] if clients else [])]
+    if clients:
+        clients.append(Doubter(desk, "doubter"))
+    if clients and load.request_keep_s < REPEAT_MAX_S:
+        clients.append(Repeater(desk, "repeater"))
+    if clients and min(load.read_idle_s, load.snapshot_limit_s) < LINGER_MAX_S:
+        clients.append(Lingerer(desk, "lingerer"))
+    return clients

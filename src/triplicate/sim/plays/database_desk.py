@@ -26,7 +26,19 @@ RECENT = 20
 """Acknowledged writes that readers of copies ask for."""
 FETCH_ROWS = 50
 
-COUNTED = ("transactions", "refused", "register_operations", "repeated", "resolved", "audits", "copy_reads")
+COUNTED = (
+    "transactions",
+    "refused",
+    "register_operations",
+    "repeated",
+    "resolved",
+    "audits",
+    "copy_reads",
+    "requests_too_old",
+    "requests_not_kept",
+    "reads_ended",
+    "ids_forgotten",
+)
 ACCOUNTS = ("ann", "bob", "cat", "dan")
 OPENING = 100
 
@@ -128,6 +140,15 @@ class Request:
     first_asked_s: float | None = None
     """When it was first sent: from then on it may be done."""
     done: bool = False
+    issued_ms: int | None = None
+    """The time in its id, where its id says one."""
+    sent: int = 0
+    over: bool = False
+    """It was told that it is too old or that no more are kept: its client sends it no more."""
+
+    @property
+    def request_id(self) -> str:
+        return self.token if self.issued_ms is None else f"{self.issued_ms:013}:{self.token}"
 
 
 def _fields(event: Any) -> dict[str, Any]:
@@ -283,6 +304,10 @@ class Talk:
         if number is None:
             return  # Its answer has come meanwhile.
         ((status,),) = await self.rows("select pg_xact_status(?)", number)
+        if status is None:
+            # It was forgotten, as ids are after a while: nobody will ever say.
+            self.desk.unresolved.pop(token, None)
+            self.desk.counts["ids_forgotten"] += 1
         if status in ("committed", "aborted"):
             self.desk.unresolved.pop(token, None)
             self.desk.counts["resolved"] += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
@@ -14,6 +15,11 @@ STRIKES_AT = ("pause at", "kill at", "crash at")
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
 MOMENT = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
 """A moment after a batch was sent, some bookies have it, and others do not."""
+
+
+def limit(default: Any) -> Any:
+    """A field that was added later. It is left out of the load's text, from which further draws are seeded: they stay what they were."""
+    return field(default=default, repr=False)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,21 @@ class DatabaseLoad:
     """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
     databases: int = 1
     """Databases on the same nodes; the first is the busiest."""
+    snapshot_log_bytes: int = limit(0)
+    """Of log between two snapshots; 0 makes none and keeps the whole log."""
+    snapshot_interval_s: float = limit(2.0)
+    snapshot_keep_log_s: float = limit(0.0)
+    snapshot_losses: int = limit(0)
+    """How often the newest snapshot's ledger is deleted behind the nodes' backs, right before a copy is lost."""
+    request_keep_s: float = limit(86_400.0)
+    request_limit: int = limit(10_000_000)
+    dated_requests: bool = limit(False)
+    """Whether request ids say when they were issued."""
+    read_idle_s: float = limit(60.0)
+    snapshot_limit_s: float = limit(3600.0)
+    lease_s: float = limit(-1.0)
+    """Of every database; below 0: none or the usual one, by another draw."""
+    retry_longest_s: float = limit(1.0)
 
     def __post_init__(self) -> None:
         # As JSON has no tuples.
@@ -70,7 +91,8 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         leader_strikes=tuple(strikes),
     )
     # A stream of chance of its own, so that everything above is what it was before there was more than one.
-    return draw_more(random.Random(repr(load)), load)
+    load = draw_more(random.Random(repr(load)), load)
+    return draw_limits(random.Random(f"limits of {load!r}"), load)
 
 
 def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
@@ -80,6 +102,25 @@ def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     if chance.random() < 0.4:
         strikes += [(HAND_OVER, round(chance.uniform(3.0, 36.0), 3), chance.choice([0.3, 2.0])) for _ in range(chance.choice([1, 2, 3]))]
     return replace(load, databases=databases, leader_strikes=tuple(sorted(strikes, key=lambda strike: strike[1])))
+
+
+def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw limits so small that a short run reaches them, each in some seeds; the usual ones in the others."""
+    snapshot_log_bytes = chance.choice([0, 2048, 6 * 1024, 16 * 1024])
+    return replace(
+        load,
+        snapshot_log_bytes=snapshot_log_bytes,
+        snapshot_interval_s=chance.choice([1.0, 2.0, 5.0]),
+        snapshot_keep_log_s=chance.choice([0.0, 0.0, 4.0]),
+        snapshot_losses=chance.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
+        request_keep_s=chance.choice([86_400.0, 2.0, 6.0]),
+        request_limit=chance.choice([10_000_000, 10_000_000, 2, 8]),
+        dated_requests=chance.random() < 0.5,
+        read_idle_s=chance.choice([60.0, 0.3, 1.0]),
+        snapshot_limit_s=chance.choice([3600.0, 0.5, 2.0]),
+        lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
+        retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
+    )
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
@@ -100,3 +141,7 @@ def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
         yield replace(load, registers=1)
     if load.pause_mean_s < 2.0:
         yield replace(load, pause_mean_s=load.pause_mean_s * 2)
+    for known in fields(load):
+        if not known.repr and getattr(load, known.name) != known.default:
+            usual: dict[str, Any] = {known.name: known.default}
+            yield replace(load, **usual)

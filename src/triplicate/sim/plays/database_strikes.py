@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from triplicate.client import Client
+from triplicate.errors import TriplicateError
+from triplicate.log import LogClientSettings, Logs
+from triplicate.sim.host import NodeDied
 from triplicate.sim.plays.database_desk import Desk
 from triplicate.sim.plays.database_nodes import DatabaseServer
 
@@ -20,6 +24,9 @@ WRITTEN_S = (0.05, 0.3, 1.0)
 """Another leads for one of these times before somebody comes back who does not know it."""
 SESSION_SHARE = 0.4
 """The metadata takes a node for dead after this share of the time in which it is not heard of."""
+THEFT_S, LOOK_S = (8.0, 20.0), 1.0
+"""When the newest snapshot goes, counted from the beginning or from the loss before; how often is looked whether there are two."""
+THIEF = "thief"
 
 
 async def strike_leader(desk: Desk, kind: str, at_s: float, lasts_s: float) -> None:
@@ -159,3 +166,45 @@ async def _replace(desk: Desk, server: DatabaseServer) -> None:
         await asyncio.sleep(LULL_BEFORE_S)
     if server.host is host:
         server.expire_session()
+
+
+class SnapshotThief:
+    """Deletes the ledger of a database's newest snapshot behind the nodes' backs, and takes a copy away right then.
+
+    That copy has to be built from the older snapshot, so it is for this that the log is kept from the older of two on.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.lost: set[str] = set()
+        """Ids of the snapshots that may be gone."""
+
+    async def strike(self, times: int) -> None:
+        """Do it so many times, each as soon as there are two good snapshots, until faults are over."""
+        desk, chance = self._desk, self._desk.stage.chance(THIEF)
+        for _ in range(times):
+            await asyncio.sleep(chance.uniform(*THEFT_S))
+            stolen = False
+            while not stolen and not desk.stage.quiet.is_set():
+                try:
+                    stolen = await desk.stage.cluster.client(THIEF).run(self._steal)
+                except (TriplicateError, NodeDied) as error:
+                    desk.stage.note_unknown(error)
+                await asyncio.sleep(0.0 if stolen else LOOK_S)
+            followers = [seat.server for seat in desk.servers.values() if not seat.leads and seat.server.alive]
+            if stolen and followers:
+                server = chance.choice(followers)
+                desk.stage.strike("crash", node=server.name, leads=False)
+                server.crash()
+                await server.restart()
+
+    async def _steal(self, client: Client) -> bool:
+        logs = Logs(client, LogClientSettings())
+        (name,) = [name for name in await logs.names() if name.startswith(f"database.{self._desk.database}.")]
+        good = (await logs.snapshots(name).read(fresh=True)).good
+        if len(good) < 2 or self.lost.intersection(snapshot.snapshot_id for snapshot in good):
+            return False  # Of two snapshots that are listed one may be lost, and not both.
+        self.lost.add(good[-1].snapshot_id)
+        self._desk.stage.announce("snapshot_lost", log=name, snapshot=good[-1].snapshot_id)
+        await client.delete(good[-1].ledger_id)
+        return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from triplicate.errors import SqlError
-from triplicate.sim.checkers.databases import Answered, Audit, CommitAsked, Committed, Glance, SessionRead, Undone
-from triplicate.sim.checkers.linearizable import Returned
+from triplicate.sim.checkers.databases import Answered, Audit, CommitAsked, Committed, Glance, RolledBack, SessionRead, TooOld, Undone
+from triplicate.sim.checkers.linearizable import Refused, Returned
+from triplicate.sim.host import EPOCH_US
 from triplicate.sim.plays.database_desk import ACCOUNTS, OPENING, Attempt, Request, Talk
 
 TOTAL = OPENING * len(ACCOUNTS)
@@ -28,8 +30,16 @@ SCHEMA = (
 
 _UPDATE = "update registers set value = {value}, token = ? where name = ?"
 _JOURNAL = "insert into journal(token) values (?)"
+TOO_OLD, NOT_KEPT = "55000", "53400"
+"""A request's id is older than what is kept; no more requests are kept."""
+ENDED = ("25P03", "25P04")
+"""A reading transaction was silent for too long, or lasted too long."""
 _DUPLICATE = "insert into tickets(token, holder) values (?, 'nobody')"
 """There is a ticket of nobody's from the beginning."""
+
+_ALL_REGISTERS = "select name, value, token from registers order by name"
+EARLIEST_SHARE, ENDED_SHARE = 0.5, 2.0
+"""Nobody is ended before the one share of a limit, and everybody at the other: limits are looked at now and then, by inexact clocks."""
 
 Work = Callable[[Talk], Awaitable[None]]
 
@@ -306,14 +316,18 @@ def new_request(talk: Talk) -> Request:
     chance, desk = talk.chance, talk.desk
     kind = chance.choice(["ticket", "add", "transfer"])
     source, target = chance.sample(ACCOUNTS, 2)
-    return Request(kind, desk.token(kind), register=chance.choice(desk.counters), accounts=(source, target))
+    request = Request(kind, desk.token(kind), register=chance.choice(desk.counters), accounts=(source, target))
+    if desk.load.dated_requests:
+        request.issued_ms = EPOCH_US // 1000 + int(talk.time() * 1000)
+    return request
 
 
 async def send_request(talk: Talk, request: Request) -> None:
     """Send a request, perhaps again: it is done once, and every answer to it is the same."""
     desk, token = talk.desk, request.token
     started_s = request.first_asked_s = talk.time() if request.first_asked_s is None else request.first_asked_s
-    await talk.session.set_request_id(token)
+    request.sent += 1
+    await talk.session.set_request_id(request.request_id)
     if request.kind == "add" and not request.operation:
         request.operation = desk.invoke(talk.name, request.register, "add", (1,))
     desk.note(CommitAsked(talk.time(), talk.name, token), talk.node)
@@ -328,12 +342,64 @@ async def send_request(talk: Talk, request: Request) -> None:
             await talk.rows("begin")
             await _move(talk, token, *request.accounts)
             await talk.rows("commit")
-    except SqlError:
+    except SqlError as error:
         await talk.roll_back()
-        raise
+        if error.sqlstate not in (TOO_OLD, NOT_KEPT):
+            raise
+        _give_request_up(talk, request, error.sqlstate)
+        return
     desk.counts["repeated" if request.done else "transactions"] += 1
     request.done = True
     desk.note(Committed(talk.time(), token, talk.database.position), talk.node)
+
+
+def _give_request_up(talk: Talk, request: Request, sqlstate: str) -> None:
+    """A request was refused for its id: note what that says about it, and what its client cannot know from then on."""
+    desk, token = talk.desk, request.token
+    request.over = True
+    desk.counts["requests_too_old" if sqlstate == TOO_OLD else "requests_not_kept"] += 1
+    if sqlstate == TOO_OLD and request.issued_ms is None:
+        # Without a time in it an id is known to be old by the trace that its run has left.
+        desk.note(TooOld(talk.time(), token), talk.node)
+    if request.done:
+        return
+    if request.sent == 1:
+        desk.counts["refused"] += 1
+        desk.note(RolledBack(talk.time(), token, sqlstate), talk.node)
+        if request.operation:
+            desk.note(Refused(talk.time(), request.operation), talk.node)
+    elif request.operation:
+        # An earlier try may have run.
+        desk.fates[request.operation] = (token, request.kind)
+
+
+# Transactions that last.
+
+
+async def linger(talk: Talk) -> None:
+    """Read in one snapshot, be silent for about as long as the node allows or for longer, and read again."""
+    load = talk.desk.load
+    limit_s = min(load.read_idle_s, load.snapshot_limit_s)
+    began_s = talk.time()
+    try:
+        await talk.rows("begin")
+        before = await talk.rows(_ALL_REGISTERS)
+        share = talk.chance.choice([0.5, 0.9, ENDED_SHARE])
+        await asyncio.sleep(limit_s * share)
+        if before != await talk.rows(_ALL_REGISTERS):
+            talk.desk.stage.problems.append(f"{talk.name} on {talk.node} saw one snapshot change at {talk.time():.6f}")
+        if share == ENDED_SHARE:
+            talk.desk.stage.problems.append(
+                f"{talk.name} on {talk.node} was silent for {limit_s * share} s and may go on at {talk.time():.6f}"
+            )
+        await talk.rows("commit")
+    except SqlError as error:
+        if error.sqlstate not in ENDED:
+            raise
+        talk.desk.counts["reads_ended"] += 1
+        await talk.roll_back()
+        if talk.time() - began_s < limit_s * EARLIEST_SHARE:
+            talk.desk.stage.problems.append(f"{talk.name} on {talk.node} was ended with {error.sqlstate} before its time: {error}")
 
 
 # Copies.

@@ -16,11 +16,12 @@ from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sim.checkers.databases import DATABASE_CHECKERS, CopyHeld, Diverged, Row, journal_of
 from triplicate.sim.leftovers import find_unlisted
 from triplicate.sim.plays.base import Play
+from triplicate.sim.plays.database_audit import find_unsound_copies, find_unsound_snapshots
 from triplicate.sim.plays.database_clients import clients_of, visit
 from triplicate.sim.plays.database_desk import Desk, Talk
 from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate.sim.plays.database_nodes import DATABASE, Copies, DatabaseServer, FurtherSeat, Seat
-from triplicate.sim.plays.database_strikes import strike_leader
+from triplicate.sim.plays.database_strikes import SnapshotThief, strike_leader
 from triplicate.sim.plays.database_work import (
     Work,
     look,
@@ -29,7 +30,7 @@ from triplicate.sim.plays.database_work import (
     send_request,
     waste_tickets,
 )
-from triplicate.sim.stage import Stage
+from triplicate.sim.stage import PROGRESS_S, Stage
 from triplicate.sql import LEASE_S, create_database, database_file
 
 CREATOR = "creator"
@@ -37,9 +38,31 @@ AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
 
 
-def node_settings() -> NodeSettings:
-    """Settings under which nothing takes longer than a short run."""
-    return NodeSettings(writer_wait_s=3.0, transaction_idle_s=1.5, transaction_limit_s=8.0, retry_longest_s=1.0)
+def node_settings(load: DatabaseLoad) -> NodeSettings:
+    """Settings under which nothing takes longer than a short run, with the load's limits."""
+    return NodeSettings(
+        writer_wait_s=3.0,
+        transaction_idle_s=1.5,
+        transaction_limit_s=8.0,
+        retry_longest_s=load.retry_longest_s,
+        request_keep_s=load.request_keep_s,
+        request_limit=load.request_limit,
+        read_idle_s=load.read_idle_s,
+        snapshot_limit_s=load.snapshot_limit_s,
+        snapshot_log_bytes=load.snapshot_log_bytes,
+        snapshot_interval_s=load.snapshot_interval_s,
+        snapshot_keep_log_s=load.snapshot_keep_log_s,
+        snapshot_rate_bytes_per_s=0,
+    )
+
+
+WORK_OF_SNAPSHOTS = {
+    "snapshots_made": "replica.snapshot",
+    "snapshots_loaded": "replica.snapshot_loaded",
+    "snapshots_found_lost": "replica.snapshot_damaged",
+    "log_truncations": "replica.log_truncated",
+}
+"""What nodes did with snapshots, and the fact that tells it."""
 
 
 class DatabasePlay(Play):
@@ -58,13 +81,17 @@ class DatabasePlay(Play):
         "audits",
         "copy_reads",
         "leaderships",
+        "requests_too_old",
+        "requests_not_kept",
+        "reads_ended",
+        *WORK_OF_SNAPSHOTS,
     )
 
     def __init__(self, stage: Stage, load: DatabaseLoad) -> None:
         super().__init__(stage, load)
         self.copies = Copies()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
-        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings()) for name in names}
+        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings(load)) for name in names}
         stage.cluster.others.update(self.servers)
         self.desk = Desk(stage, load, self.servers)
         """The first database's."""
@@ -72,6 +99,7 @@ class DatabasePlay(Play):
         self._keepers: list[asyncio.Task[None]] = []
         self._strikes: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.Task[None]] = []
+        self._thief = SnapshotThief(self.desk)
 
     @classmethod
     def draw(cls, chance: random.Random) -> DatabaseLoad:
@@ -99,13 +127,14 @@ class DatabasePlay(Play):
                 self._clients.append(loop.begin(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
             self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+        self._strikes.append(loop.begin(self._thief.strike(self.load.snapshot_losses), name="losses of snapshots"))
 
     def _further(self, database: str) -> Desk:
         return Desk(self.stage, self.load, {name: FurtherSeat(server, database) for name, server in self.servers.items()}, database)
 
     async def _create(self, database: str, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
-        lease_s = self.stage.chance("lease").choice((0.0, LEASE_S))
+        lease_s = self.load.lease_s if self.load.lease_s >= 0.0 else self.stage.chance("lease").choice((0.0, LEASE_S))
         await create_database(client, database, settings, lease_s=lease_s)
 
     async def _insist(self, desk: Desk, name: str, chance: random.Random, work: Work, seat: Seat | None = None) -> None:
@@ -123,6 +152,11 @@ class DatabasePlay(Play):
         for strike in self._strikes:
             await strike
         await stage.by_deadline(self._clients)
+        if self.load.snapshot_log_bytes:
+            # Whoever comes last has to make do with what snapshots and truncations have left.
+            last = self.servers[stage.chance("last copy").choice(list(self.servers))]
+            last.crash()
+            await last.restart()
         what = "the last write, the open questions, the last copy"
         await stage.by_deadline([loop.begin(self._settle(desk), name=f"{what} of {desk.database}") for desk in self.desks])
         for fact in stage.world.recorder.facts:
@@ -130,6 +164,7 @@ class DatabasePlay(Play):
                 facts = dict(fact.facts)
                 desk = next(desk for desk in self.desks if str(facts["log"]).startswith(f"database.{desk.database}."))
                 desk.note(Diverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
+        stage.problems += find_unsound_copies(stage.world.recorder.facts, stage.deadline_s - PROGRESS_S, self._thief.lost)
         for server in self.servers.values():
             await server.retire()
         await stage.by_deadline(self._keepers)
@@ -146,8 +181,9 @@ class DatabasePlay(Play):
         self.copies.remove()
 
     async def _audit(self, client: Client) -> None:
-        """Nothing is left of the databases' logs but what they list."""
+        """Nothing is left of the databases' logs but what they list, and every listed snapshot can be loaded."""
         self.stage.problems += [f"left over: {what}" for what in await find_unlisted(client, LogClientSettings())]
+        self.stage.problems += await find_unsound_snapshots(client, LogClientSettings(), self._thief.lost)
 
     async def _settle(self, desk: Desk) -> None:
         chance = self.stage.chance("settlement") if desk is self.desk else self.stage.chance("settlement", desk.database)
@@ -185,7 +221,8 @@ class DatabasePlay(Play):
         facts = self.stage.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
         counts = {name: sum(desk.counts[name] for desk in self.desks) for name in self.desk.counts}
-        return {**counts, "leaderships": leaderships, "databases": len(self.desks)}
+        done = {name: self.stage.world.recorder.counts.get(kind, 0) for name, kind in WORK_OF_SNAPSHOTS.items()}
+        return {**counts, **done, "leaderships": leaderships, "databases": len(self.desks)}
 
 
 def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
