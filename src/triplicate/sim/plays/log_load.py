@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ class LogLoad:
     """The wall clocks of every second publisher are ahead by this."""
     sweeps: int = 0
     """How often a log is swept at the very moment in which somebody is about to list a ledger."""
+    # Left out of the load's text, from which further draws are seeded: they stay what they were.
+    publishers_kept: int = field(default=10_000, repr=False)
+    """Publishers beyond this number are forgotten when they are idle."""
 
 
 def draw_load(chance: random.Random) -> LogLoad:
@@ -98,10 +101,19 @@ def draw_load(chance: random.Random) -> LogLoad:
         small_pages=chance.random() < 0.5,
     )
     # A stream of chance of its own, so that everything above is what it was before there were sweeps of young ledgers.
-    return draw_sweeps(random.Random(repr(load)), load)
+    load = draw_sweeps(random.Random(repr(load)), load)
+    return draw_publishers(random.Random(f"publishers of {load!r}"), load)
 
 
 def draw_sweeps(chance: random.Random, load: LogLoad) -> LogLoad:
     """Draw how young the ledgers are that sweeps take, and how often one comes at the worst moment."""
     grace_s = chance.choice([3600.0, 1.0, 4.0])
     return replace(load, orphan_grace_s=grace_s, sweeps=chance.choice([1, 2, 4]) if grace_s < 60.0 else 0)
+
+
+def draw_publishers(chance: random.Random, load: LogLoad) -> LogLoad:
+    """Draw how many publishers are kept, how soon others are forgotten, and how far the clocks of publishers are apart."""
+    kept, idle_s, apart_s = chance.choice([10_000, 0, 0, 1]), chance.choice([1.0, 3.0, 8.0]), chance.choice([0.0, 0.0, 30.0, 3600.0])
+    if kept == 10_000:
+        return load
+    return replace(load, publishers_kept=kept, publisher_idle_s=idle_s, clocks_apart_s=apart_s)

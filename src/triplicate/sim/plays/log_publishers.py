@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from triplicate.client import Client
-from triplicate.errors import LogOwned
+from triplicate.errors import LogOwned, PublisherForgotten
 from triplicate.log import Logs, Published, StagedLedger, StagingOrigin
 from triplicate.runtime import TaskScope
 from triplicate.sim.checkers.logs import BatchOffered, BatchPublished
@@ -18,6 +18,10 @@ CROWD_S = 3.0
 
 GIVE_UP_SHARE, GIVE_UP_UNKNOWN_SHARE = 0.4, 0.7
 """An attempt is given up after so many of its failures; above all where nobody knows whether it has succeeded."""
+
+
+REPEAT_KEPT_MAX, REPEAT_SHARE, REPEAT_AFTER_S = 100, 0.7, (5.0, 25.0)
+"""Where no more publishers than this are kept, drivers publish their last batch again so often before they go on, and after the end."""
 
 
 class Application:
@@ -44,15 +48,21 @@ class Driver:
         self._pause_mean_s = pause_mean_s
         self._chance = scene.chance(name)
         self._attempts = 0
+        self._repeats = scene.chance(name, "repeats")
+        self._last: tuple[int, str, Sequence[StagedLedger]] | None = None
+        """The last batch that this driver published."""
 
     async def __call__(self, client: Client) -> None:
         scene, application = self._scene, self._application
         logs = scene.logs(client)
         while application.next_batch < application.batches:
             await scene.until_quiet(self._chance.expovariate(1.0 / self._pause_mean_s))
+            await self._perhaps_repeat(logs)
             batch = application.next_batch
             if batch < application.batches and await self._batch(logs, batch):
                 application.next_batch = max(application.next_batch, batch + 1)
+        await scene.until_quiet(self._repeats.uniform(*REPEAT_AFTER_S) if scene.load.publishers_kept < REPEAT_KEPT_MAX else 0.0)
+        await self._perhaps_repeat(logs)
 
     async def _batch(self, logs: Logs, batch: int) -> bool:
         """Stage and publish; true if the batch is in the log."""
@@ -77,6 +87,11 @@ class Driver:
                 self._scene.trouble(error)
                 self._scene.count("publish_refused")
                 await asyncio.sleep(self._chance.uniform(0.3, 2.0))
+            except PublisherForgotten as error:
+                # Some attempt at the batch is in the log, perhaps this one, so long since that nobody can say where.
+                self._forgotten(batch, attempt, error)
+                await self._discard(logs, staged)
+                return True
             except (TimeoutError, *TROUBLE) as error:
                 self._scene.trouble(error)
                 self._scene.count("publish_unknown")
@@ -88,6 +103,29 @@ class Driver:
         if self._chance.random() < 0.7:
             await self._discard(logs, staged)
         return False
+
+    async def _perhaps_repeat(self, logs: Logs) -> None:
+        if self._scene.load.publishers_kept < REPEAT_KEPT_MAX and self._last is not None and self._repeats.random() < REPEAT_SHARE:
+            await self._repeat(logs, *self._last)
+
+    async def _repeat(self, logs: Logs, batch: int, attempt: str, staged: Sequence[StagedLedger]) -> None:
+        """Publish again what was published a while ago, as a driver does that has lost its notes: nothing comes of it."""
+        application = self._application
+        try:
+            published = await logs.publish(application.log, staged, application=application.name, batch=batch, publisher=self.name)
+        except PublisherForgotten as error:
+            self._forgotten(batch, attempt, error)
+        except TROUBLE as error:
+            self._scene.trouble(error)
+        else:
+            self._note(batch, attempt, published)
+
+    def _forgotten(self, batch: int, attempt: str, error: PublisherForgotten) -> None:
+        """The log has the batch, and nobody can say where."""
+        application = self._application
+        self._scene.trouble(error)
+        self._scene.count("published_and_forgotten")
+        self._scene.add(BatchPublished(self._scene.time(), application.log, application.name, batch, attempt, -1, -1, True))
 
     async def _stage(self, logs: Logs, batch: int, attempt: str) -> tuple[list[StagedLedger], tuple[tuple[bytes, ...], ...]]:
         tasks = self._chance.randrange(1, self._scene.load.tasks + 1)
@@ -126,6 +164,7 @@ class Driver:
             await self._discard(logs, staged)
         else:
             self._scene.count("batches_published")
+            self._last = (batch, attempt, staged)
             if self._chance.random() < 0.3:
                 again = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
                 assert again.already, f"batch {batch} of {application.name} was published twice by {self.name}: {published}, {again}"

@@ -116,9 +116,12 @@ class Ranger:
             return
         size = self._chance.randrange(5, 40)
         planned = await logs.plan(log, start, end, size)
-        assert [(item.first_offset, item.end_offset) for item in planned] == [
-            (item.first_offset, item.end_offset) for item in await logs.plan(log, start, end, size)
-        ], f"the same records of {log} were planned differently the second time"
+        again = await logs.plan(log, start, end, size)
+        # Segments that were written again meanwhile, or merged, have other ledgers, and plans end where ledgers do.
+        if [item.ledger_id for item in planned] == [item.ledger_id for item in again]:
+            assert [(item.first_offset, item.end_offset) for item in planned] == [(item.first_offset, item.end_offset) for item in again], (
+                f"the same records of {log} were planned differently the second time"
+            )
         async with TaskScope(f"ranges of {self._name}") as scope:
             for item in planned:
                 scope.spawn(self._read_range(logs, log, item), name="range")
@@ -167,6 +170,7 @@ class Keeper:
                     swept = await logs.sweep(log or self._chance.choice(LOGS))
                     scene.count("pages_swept", swept["pages"])
                     scene.count("ledgers_swept", swept["ledgers"])
+                    scene.count("publishers_forgotten", swept["publishers"])
             except ArgumentError as error:
                 # Bookies that answer now may know less of an open segment than those that told its end.
                 scene.trouble(error)

@@ -95,6 +95,7 @@ class Scene:
             page_cache_entries=4,
             orphan_grace_s=self.load.orphan_grace_s,
             staging_grace_s=self.load.orphan_grace_s,
+            publishers_kept=self.load.publishers_kept,
             publisher_idle_s=self.load.publisher_idle_s,
         )
 

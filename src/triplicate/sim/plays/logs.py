@@ -52,6 +52,8 @@ class LogPlay(Play):
         "struck_at_moment",
         "answers_lost",
         "publish_unknown",
+        "publishers_forgotten",
+        "published_and_forgotten",
     )
 
     def __init__(self, stage: Stage, load: LogLoad) -> None:
@@ -86,6 +88,8 @@ class LogPlay(Play):
             replace(load, lost_answers=0),
             replace(load, outages=0),
             replace(load, sweeps=0),
+            replace(load, publishers_kept=10_000),
+            replace(load, clocks_apart_s=0.0),
         ):
             if less != load:
                 yield less
