@@ -358,6 +358,8 @@ class ReaderPool:
             async with timeout_at(deadline_after(self._clock, wait_s)):
                 return await waiting.granted
         except TimeoutError:
+            if waiting.granted.done() and not waiting.granted.cancelled() and waiting.granted.exception() is None:
+                return waiting.granted.result()  # It was granted in the turn of the loop in which the wait ended.
             raise SqlError(
                 "53300",
                 f"all {self._limits.connections} reading connections of this database are in use",

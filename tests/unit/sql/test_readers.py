@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import apsw
@@ -34,5 +35,27 @@ def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: P
                 await late
             assert refused.value.sqlstate == "57P01"
         assert opened() == 0
+
+    asyncio.run(body())
+
+
+def test_a_reader_that_is_given_back_when_the_wait_for_it_ends_is_not_lost(tmp_path: Path) -> None:
+    path = str(tmp_path / "copy.db")
+    apsw.Connection(path).close()
+
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        pool = ReaderPool(real_host("test"), "db", path, ReadLimits(1, 1, 0.05))
+        held = await pool.acquire()
+        waiting = loop.create_task(pool.acquire(), name="waiting")
+        await asyncio.sleep(0)
+        # Both come due in one turn of the loop: the reader is granted, then the wait for it ends.
+        loop.call_at(loop.time(), lambda: held.give_back(committed=False))
+        time.sleep(0.1)
+        await asyncio.wait([waiting])
+        if waiting.exception() is None:
+            waiting.result().give_back(committed=False)
+        (await pool.acquire()).give_back(committed=False)
+        await pool.close()
 
     asyncio.run(body())
