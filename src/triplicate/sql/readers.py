@@ -255,6 +255,18 @@ class Hold:
             self._finish_number(committed=committed)
             self._pool.give_back(self)
 
+    def take_number(self) -> int | None:
+        """The transaction's number where it was asked for; whoever takes it tells what became of it."""
+        number, self.reader.context.number = self.reader.context.number, None
+        return number
+
+    def put_number_back(self, number: int | None, numbers: Numbers) -> None:
+        """The transaction did not get the writer: its number ends with the snapshot, or now where that has ended."""
+        if not self._given_back:
+            self.reader.context.number = number
+        elif number is not None:
+            numbers.finish(number, committed=False)
+
     def _finish_number(self, *, committed: bool) -> None:
         number, numbers = self.reader.context.number, self.reader.context.numbers
         if number is not None and numbers is not None:

@@ -274,21 +274,21 @@ class SqlSession:
         leadership = self._require_leader(tag)
         if self._hold is not None and self._hold.ended is not None:
             raise self._hold.ended
-        number = self._hold.reader.context.number if self._hold is not None else None
+        # The number goes along before the wait: a snapshot that ends meanwhile must not note it as one that came to nothing.
+        number = self._hold.take_number() if self._hold is not None else None
         self._interrupted = asyncio.get_running_loop().create_future()
         try:
             self._transaction = await leadership.claim(self._snapshot, number, self._interrupted)
-        except SqlError as error:
-            self._doomed = error.sqlstate == "40001"
+        except BaseException as error:
+            if self._hold is not None:
+                self._hold.put_number_back(number, leadership.numbers)
+            self._doomed = isinstance(error, SqlError) and error.sqlstate == "40001"
             raise
         finally:
             self._interrupted.cancel()
             self._interrupted = None
         self._leadership = leadership
-        if self._hold is not None:
-            if self._hold.ended is None:
-                self._hold.reader.context.number = None
-            await self._release_hold(committed=False)
+        await self._release_hold(committed=False)
         for name in self._savepoints:
             await self._transaction.run(leadership.writer.savepoint, name)
         if self._request_id:

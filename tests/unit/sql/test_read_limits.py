@@ -211,3 +211,18 @@ def test_the_oldest_snapshot_and_the_write_ahead_log_are_measured(tmp_path: Path
         await database.close()
 
     asyncio.run(asyncio.wait_for(body(), 20))
+
+
+def test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_the_writer_is_free(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        other, session = await database.session(), await snapshot(database)
+        identity = (await run(session, "select pg_current_xact_id()"))[0][0]
+        await run(other, "begin immediate")
+        writing = asyncio.get_running_loop().create_task(run(session, "insert into t values(1)"), name="writing")
+        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await run(other, "rollback")
+        await writing
+        await run(session, "commit")
+        assert await run(other, "select pg_xact_status($1)", (identity,)) == [("committed",)]
+
+    play_with(tmp_path, replace(SETTINGS, read_idle_s=0.1, transaction_idle_s=5.0), scene)
