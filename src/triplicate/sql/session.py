@@ -289,10 +289,15 @@ class SqlSession:
             self._interrupted = None
         self._leadership = leadership
         await self._release_hold(committed=False)
-        for name in self._savepoints:
-            await self._transaction.run(leadership.writer.savepoint, name)
-        if self._request_id:
-            self._repeated = await self._transaction.run(leadership.writer.stored_result, self._request_id)
+        try:
+            for name in self._savepoints:
+                await self._transaction.run(leadership.writer.savepoint, name)
+            if self._request_id:
+                self._repeated = await self._transaction.run(leadership.writer.stored_result, self._request_id)
+        except BaseException:
+            # Behind a savepoint the transaction would go on, and a request that must not run again would.
+            self._doomed = True
+            raise
         return self._transaction, leadership
 
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:

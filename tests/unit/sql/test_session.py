@@ -333,3 +333,19 @@ def test_a_transaction_that_was_ended_for_idleness_can_be_rolled_back_at_once(tm
         assert await run(session, "select a from t") == [(2,), (2,)]
 
     play(tmp_path, scene, nodes=0)
+
+
+def test_a_refused_request_cannot_go_on_behind_a_savepoint(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        await run(session, "begin")
+        await run(session, "savepoint s")
+        await session.set_request_id("9999999999999:far-ahead")
+        assert await state_of(run(session, "insert into t values(1)")) == "22023"
+        assert await state_of(run(session, "rollback to s")) == "25P02"
+        assert await state_of(run(session, "insert into t values(1)")) == "25P02"
+        await run(session, "commit")
+        assert await run(session, "select count(*) from t") == [(0,)]
+
+    play(tmp_path, scene)

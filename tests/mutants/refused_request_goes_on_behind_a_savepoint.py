@@ -1,0 +1,22 @@
+"""A transaction whose request must not run goes on after ROLLBACK TO, so the request runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.sql.session import SqlSession
+
+TESTS = ["tests/unit/sql/test_session.py::test_a_refused_request_cannot_go_on_behind_a_savepoint"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    hold_writer = SqlSession._hold_writer
+
+    async def forgiving(self: SqlSession, tag: str) -> Any:
+        try:
+            return await hold_writer(self, tag)
+        finally:
+            self._doomed = False
+
+    patch(SqlSession, "_hold_writer", forgiving)
