@@ -65,7 +65,7 @@ class SqlDatabase:
         self._sessions: dict[int, SqlSession] = {}
         self._session_count = 0
         self._closed = False
-        self._wal = Wal(settings.wal_limit_bytes)
+        self._wal = Wal(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
         self._lease_s = lease_s
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""

@@ -68,6 +68,12 @@ class SqlSnapshots:
         self._identity = identity
         self._setup = setup
         self._wal_limit_bytes = wal_limit_bytes
+        self._made: SqliteCopy | None = None
+
+    @property
+    def holds_wal(self) -> bool:
+        """Whether a copy is being made, so that the write-ahead log cannot be emptied."""
+        return self._made is not None and self._made.holds_wal
 
     @property
     def identity(self) -> str:
@@ -92,7 +98,7 @@ class SqlSnapshots:
             CorruptionError: SQLite's quick check finds faults in the copy.
         """
         worker = self._host.new_worker(f"sql-{self._name}-snapshot")
-        made = SqliteCopy(self._host, worker, self._owner.path, self._setup, self._wal_limit_bytes)
+        made = self._made = SqliteCopy(self._host, worker, self._owner.path, self._setup, self._wal_limit_bytes)
         try:
             await made.take(rate_bytes_per_s)
         except BaseException:
@@ -223,6 +229,11 @@ class SqliteCopy:
         self.position = 0
         self.epoch = 0
         self.size_bytes = 0
+
+    @property
+    def holds_wal(self) -> bool:
+        """Whether the read transaction is open."""
+        return self._source is not None
 
     @property
     def facts(self) -> Mapping[str, int | str]:

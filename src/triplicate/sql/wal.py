@@ -1,10 +1,13 @@
 """The write-ahead log of one local copy: moved into the database's file as it grows, and kept within a limit.
 
 SQLite moves what no snapshot needs. It begins the file anew only at a moment when nobody reads from it, and with readers that overlap
-there is none. So beyond the limit writing waits for them, for a bounded time, and snapshots that last longer are ended.
+there is none. So beyond the limit writing waits for them, for a bounded time, and snapshots that last longer are ended. While the copy for
+a snapshot of the database is made, which cannot be ended and has a limit of its own, waiting would be in vain, and nobody waits.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import apsw
 
@@ -23,10 +26,15 @@ OLD_SNAPSHOT_S = 1.0
 
 
 class Wal:
-    """Watches the connection that changes the copy, which is one at a time. Its hook runs on that connection's worker."""
+    """Watches the connection that changes the copy, which is one at a time. Its hook runs on that connection's worker.
 
-    def __init__(self, limit_bytes: int) -> None:
+    Args:
+        is_copied: whether the copy for a snapshot is being made. Called on the worker.
+    """
+
+    def __init__(self, limit_bytes: int, is_copied: Callable[[], bool] = lambda: False) -> None:
         self._limit_bytes = limit_bytes
+        self._is_copied = is_copied
         self.size_bytes = 0
         """Bytes in use after the last commit."""
         self.held_back = False
@@ -46,7 +54,7 @@ class Wal:
     def _committed(self, connection: apsw.Connection, pages: int, page_bytes: int) -> int:
         self.size_bytes = pages * (page_bytes + _FRAME_HEADER_BYTES)
         self.held_back = False
-        if self.size_bytes > self._limit_bytes:
+        if self.size_bytes > self._limit_bytes and not self._is_copied():
             self._empty(connection)
         elif pages >= _CHECKPOINT_PAGES:
             try:

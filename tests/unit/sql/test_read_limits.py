@@ -226,3 +226,29 @@ def test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_th
         assert await run(other, "select pg_xact_status($1)", (identity,)) == [("committed",)]
 
     play_with(tmp_path, replace(SETTINGS, read_idle_s=0.1, transaction_idle_s=5.0), scene)
+
+
+def test_a_write_ahead_log_that_a_copy_for_a_snapshot_needs_delays_nobody_and_ends_no_reader(tmp_path: Path) -> None:
+    limit = 256 * 1024
+
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        wal = Path(database.path + "-wal")
+        writer = await database.session()
+        await run(writer, "insert into t select zeroblob(20000) from t limit 200")
+        copying = asyncio.get_running_loop().create_task(database.snapshots.copy(64 * 1024), name="copying")
+        old = await snapshot(database)
+        await asyncio.sleep(1.1)
+        begun = asyncio.get_running_loop().time()
+        for _ in range(40):
+            await run(writer, "insert into t values(zeroblob(20000))")
+        assert asyncio.get_running_loop().time() - begun < 2.0
+        assert wal.stat().st_size > 2 * limit
+        assert await run(old, "select count(*) from t") == [(1200,)]
+        await run(old, "rollback")
+        assert not copying.done()
+        copying.cancel()
+        await asyncio.wait([copying])
+        await run(writer, "insert into t values(1)")
+        assert wal.stat().st_size <= limit
+
+    play_with(tmp_path, replace(SETTINGS, wal_limit_bytes=limit), scene)

@@ -1,0 +1,15 @@
+"""Each commit waits for the copy that a snapshot is made of, and ends a reader for it, when the write-ahead log is over its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.snapshot import SqlSnapshots
+
+TESTS = [
+    "tests/unit/sql/test_read_limits.py::test_a_write_ahead_log_that_a_copy_for_a_snapshot_needs_delays_nobody_and_ends_no_reader",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(SqlSnapshots, "holds_wal", False)
