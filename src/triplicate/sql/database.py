@@ -226,6 +226,8 @@ class SqlDatabase:
                 self._host.disk.rename(self._path + suffix, f"{self._path}.before-{self._identity[:4].hex()}{suffix}")
 
     async def follow(self) -> int:
+        if self._pool is None:
+            await self.open()  # It could not be opened when it was replaced by a snapshot.
         state = await self._worker.run(self._start_following)
         self._moved(state)
         return state.position

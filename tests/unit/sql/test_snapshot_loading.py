@@ -128,3 +128,34 @@ def test_a_follower_that_was_away_while_the_log_was_truncated_loads_a_snapshot_a
         assert await run(session, "select max(id) = count(*) from t") == [(1,)]
 
     play(tmp_path, scene, nodes=0)
+
+
+def test_a_copy_that_could_not_be_opened_after_it_was_replaced_is_served_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+    open_copy = SqlDatabase._open
+
+    def opens_not_at_once(self: SqlDatabase) -> Any:
+        nonlocal opened
+        opened += "/n2/" in self.path
+        if opened == 2:
+            raise EnvironmentFault("too many open files")
+        return open_copy(self)
+
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("n1", ON_REQUEST)
+        leader = await cluster.leader()
+        await filled(cluster)
+        session = await leader.session()
+        await run(session, "insert into t(v) values('')")
+        for _ in range(60):
+            await run(session, "update t set v = hex(randomblob(30000))")
+        await make_snapshots(cluster, leader, 1)
+        monkeypatch.setattr(SqlDatabase, "_open", opens_not_at_once)
+        await cluster.start("n2", ON_REQUEST)
+        copy = await cluster.serving("n2", leader.position)
+        assert await run(await copy.session(), "select count(*) from t") == [(2,)]
+        assert opened > 1
+
+    play(tmp_path, scene, nodes=0)
