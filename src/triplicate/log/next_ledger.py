@@ -78,8 +78,9 @@ class NextLedger:
                 if full or spare is None:
                     raise
                 return
-            await self._discard()
-            self.spare = Spare(ledger, reduced, clock.monotonic())
+            # In this order: a writer that was about to take the old one meanwhile finds the new one.
+            replaced, self.spare = self.spare, Spare(ledger, reduced, clock.monotonic())
+            await delete_unused(self._client, None if replaced is None else replaced.ledger)
 
     def collect(self) -> Spare | None:
         """Hand the ledger over; the caller lists it, or discards it."""

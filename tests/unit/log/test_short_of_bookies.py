@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ConnectionLost, NotEnoughBookies, OutcomeUnknown, ReadFailed
 from triplicate.log import Copies, LogClientSettings, LogSettings, SegmentState, next_ledger
+from triplicate.log.next_ledger import NextLedger, Spare
 from triplicate.metadata import Fault
 
 TINY = LogSettings(roll_size_bytes=1024, compression="none")
@@ -317,5 +319,29 @@ def test_a_broken_segment_without_bookies_ends_in_an_unknown_outcome_after_the_t
         with pytest.raises(OutcomeUnknown, match="are needed"):
             await writer.append(b"a")
         await writer.abandon()
+
+    play(scene)
+
+
+def test_a_reduced_next_ledger_stays_until_one_with_all_copies_is_there() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        client = stage.client_of(logs)
+        following = NextLedger(client, logs.settings, LogSettings(), {})
+        bookie = stage.bookies.writable.pop()
+        await following.prepare(full=False)
+        stage.bookies.writable.append(bookie)
+        delete, found = client.delete, list[Spare | None]()
+
+        async def look(ledger_id: int, **checks: Any) -> None:
+            # A segment that breaks now needs a next ledger.
+            found.append(following.collect())
+            await delete(ledger_id, **checks)
+
+        client.delete = look  # type: ignore[method-assign]
+        await following.prepare(full=True)
+        (spare,) = found
+        assert spare is not None
+        assert spare.reduced is None
 
     play(scene)
