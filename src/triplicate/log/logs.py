@@ -12,7 +12,7 @@ from triplicate.log import orphans, publishers, publishing, ranges, repair, trun
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
-from triplicate.log.core.purposes import check_purpose
+from triplicate.log.core.purposes import check_purpose, check_retention
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
@@ -76,11 +76,13 @@ class Logs:
             purpose: what the log belongs to.
 
         Raises:
-            LogExists: the name is taken. ArgumentError: it cannot name a log, or the quorums contradict one another.
+            LogExists: the name is taken. ArgumentError: it cannot name a log, the quorums contradict one another, or retention is
+            asked for where snapshots decide what goes.
         """
         settings = settings if settings is not None else LogSettings()
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
         check_text("the name of what the log belongs to", purpose.name)
+        check_retention(name, settings, purpose)
         return (await self._store.create(name, settings, purpose)).head
 
     async def names(self) -> list[str]:

@@ -77,7 +77,8 @@ async def create_database(
             every read waits for the log.
 
     Raises:
-        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database, or the lease is out of bounds.
+        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database, the lease is out of bounds, or
+        `settings` asks for retention, which snapshots decide about.
     """
     if not 0 <= lease_s <= LONGEST_LEASE_S:
         raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")

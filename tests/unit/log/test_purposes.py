@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from triplicate.errors import LogReserved
-from triplicate.log import USER, Logs, Purpose, PurposeKind, StagingOrigin
+from triplicate.errors import ArgumentError, LogReserved
+from triplicate.log import USER, Logs, LogSettings, Purpose, PurposeKind, StagingOrigin
 
 DATABASE = Purpose(PurposeKind.DATABASE, "shop")
 LOG = "database.shop.0011aabb"
@@ -100,5 +100,17 @@ def test_a_users_log_is_changed_by_everyone() -> None:
             await writer.append(b"x")
         assert (await logs.head("l")).purpose == USER
         await logs.delete("l")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("settings", [LogSettings(retain_age_s=60.0), LogSettings(retain_size_bytes=1 << 30)])
+def test_the_log_of_a_database_takes_no_retention_since_its_snapshots_decide_what_goes(settings: LogSettings) -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        with pytest.raises(ArgumentError, match="snapshot"):
+            await logs.create(LOG, settings, purpose=DATABASE)
+        assert await logs.names() == []
+        await logs.create("l", settings)
 
     play(scene)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from triplicate.errors import LogReserved
+from triplicate.config.log import LogSettings
+from triplicate.errors import ArgumentError, LogReserved
 from triplicate.log.core.head import USER, Head, Purpose, PurposeKind
 
 _INSTEAD = {
@@ -27,3 +28,16 @@ def check_purpose(log: str, head: Head, acting_for: Purpose) -> None:
     raise LogReserved(
         f"log {log!r} belongs to {purpose} and is changed by nothing else: {_INSTEAD[purpose.kind].format(name=purpose.name)}"
     )
+
+
+def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
+    """Check that retention does not take from a log what its owner still needs.
+
+    Raises:
+        ArgumentError: the log of a database is to be cut by age or size, whatever its snapshots hold.
+    """
+    if purpose.kind is PurposeKind.DATABASE and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
+        raise ArgumentError(
+            f"log {log!r} belongs to {purpose} and takes no retain_age_s or retain_size_bytes: they would let go of records that no snapshot "
+            "holds yet. The database's leader truncates the log behind its snapshots: see node.snapshot_log_bytes and node.snapshot_keep_log_s"
+        )

@@ -1,0 +1,13 @@
+"""The log of a database may be cut by age or size, whatever its snapshots hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.log import logs
+
+TESTS = ["tests/unit/log/test_purposes.py::test_the_log_of_a_database_takes_no_retention_since_its_snapshots_decide_what_goes"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(logs, "check_retention", lambda log, settings, purpose: None)
