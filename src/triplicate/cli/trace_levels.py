@@ -74,6 +74,7 @@ WARNINGS = frozenset(
         "client.recovery_waits",
         "client.trash_not_emptied",
         "client.writer_failed",
+        "log.discard_refused",
         "log.janitor_failed",
         "log.list_unreadable",
         "log.metadata_unreadable",

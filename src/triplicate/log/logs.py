@@ -251,7 +251,7 @@ class Logs:
         return await publishing.is_published(self._store, name, ledger_ids)
 
     async def discard(self, name: str, ledger_ids: Sequence[int]) -> list[int]:
-        """Delete staging ledgers, except those that are segments of the log; returns the ids deleted.
+        """Delete staging ledgers, except those that are segments of the log or were not made for it; returns the ids deleted.
 
         For aborts, which may come after a commit that was applied though it seemed to fail.
         """

@@ -274,7 +274,7 @@ def _component(metadata: LedgerMetadata) -> str:
 
 @fault_point("log.discard")
 async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
-    """Delete those of some ledgers that are no segments of a log; returns their ids."""
+    """Delete those of some ledgers that were made for a log and are no segments of it; returns their ids."""
     await store.sync()
     listed = ListedLedgers(store, name)
     deleted: list[int] = []
@@ -282,6 +282,9 @@ async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str,
         try:
             found = await store.ledgers.get(ledger_id)
         except NoSuchLedger:
+            continue
+        if log_of(found.value) != name:
+            client.host.trace("log.discard_refused", log=name, ledger=ledger_id)  # Another log may list it.
             continue
         if await delete_unlisted(client, store, name, ledger_id, found=found, listed=listed):
             deleted.append(ledger_id)

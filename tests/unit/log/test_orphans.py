@@ -213,3 +213,16 @@ def test_real_ledgers_that_a_roll_lists_are_not_swept() -> None:
             assert len(await read_values(Logs(other), "l", 0, 7)) == 7
 
     asyncio.run(scene())
+
+
+def test_an_abort_deletes_no_ledger_of_another_log() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        for name in ("l", "other"):
+            await logs.create(name)
+        part = await staged(logs, [b"a"], log="other")
+        await logs.publish("other", [part])
+        assert await logs.discard("l", [part.ledger_id]) == []
+        assert await read_values(logs, "other", 0, 1) == [b"a"]
+
+    play(scene)
