@@ -257,8 +257,9 @@ class Sweep:
             self._memory.foreign.add(ledger_id)
 
     def _grace_ms(self, metadata: LedgerMetadata) -> float:
-        staging = _component(metadata) == COMPONENT
-        return (self._settings.staging_grace_s if staging else self._settings.orphan_grace_s) * 1000
+        # Between the beginning of the ledger and its listing lies a job, or a large database that is sent and read back: hours.
+        slow = _component(metadata) in (COMPONENT, *LISTS_BESIDE)
+        return (self._settings.staging_grace_s if slow else self._settings.orphan_grace_s) * 1000
 
 
 def log_of(metadata: LedgerMetadata) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.log.fake import Stage, play
 from tests.unit.log.test_publish_cost import count_reads, lengthen
+from tests.unit.log.snapshot_rig import write_snapshot
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError
 from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind, orphans
@@ -224,5 +225,20 @@ def test_the_janitor_goes_on_after_an_error() -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
+
+    play(scene)
+
+
+def test_a_snapshot_that_takes_hours_is_not_swept_before_it_is_listed() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(SETTINGS)
+        await logs.create("l")
+        stage.wall_us = stage.host.clock.wall_us()
+        snapshot = await write_snapshot(logs, b"content", position=0)
+        stage.wall_us += DAY_US - 1_000_000
+        assert (await Janitor(logs).round())["ledgers"] == 0
+        stage.wall_us += 2_000_000
+        assert (await Janitor(logs).round())["ledgers"] == 1
+        assert snapshot.ledger_id not in stage.bookies.ledgers
 
     play(scene)

@@ -271,7 +271,7 @@ def test_the_sweep_finds_the_ledgers_of_killed_attempts_and_spares_those_that_ar
         listed, orphan = await write_snapshot(logs, b"1", position=1), await write_snapshot(logs, b"2", position=2)
         assert await logs.snapshots(NAME).publish(listed, None)
         assert (await logs.sweep(NAME))["ledgers"] == 0
-        stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
+        stage.wall_us = stage.host.clock.wall_us() + 86_401 * 1_000_000
         assert (await logs.sweep(NAME))["ledgers"] == 1
         assert sorted(stage.bookies.ledgers) == [listed.ledger_id]
         assert orphan.ledger_id in stage.bookies.deleted

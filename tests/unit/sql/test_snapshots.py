@@ -258,7 +258,7 @@ def test_a_crash_before_the_listing_leaves_an_orphan_that_the_sweep_finds(tmp_pa
         assert (await door.read()).snapshots == ()
         assert made[0] in cluster.stage.bookies.ledgers
         logs = cluster.logs["looker"]
-        cluster.stage.wall_us = cluster.stage.host.clock.wall_us() + 3601 * 1_000_000
+        cluster.stage.wall_us = cluster.stage.host.clock.wall_us() + 86_401 * 1_000_000
         swept = await logs.sweep(door.name)
         assert swept["ledgers"] >= 1
         assert made[0] not in cluster.stage.bookies.ledgers
