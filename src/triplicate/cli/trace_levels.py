@@ -84,6 +84,7 @@ WARNINGS = frozenset(
         "log.owner_not_kept",
         "log.reduced",
         "log.release_failed",
+        "log.rewrite_failed",
         "log.rewrite_postponed",
         "log.roll_failed",
         "log.roll_postponed",
@@ -116,6 +117,7 @@ WARNINGS = frozenset(
         "replica.retry",
         "replica.snapshot_failed",
         "replica.snapshot_not_loaded",
+        "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",
     ]

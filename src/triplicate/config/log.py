@@ -134,8 +134,8 @@ class LogClientSettings:
     )
     staging_grace_s: float = setting(
         86400.0,
-        "Staging ledgers that were not published, and snapshots that were not listed, are deleted when they have not changed for this time: "
-        "longer than any job takes from its first sealed ledger to its commit, or a database to be sent and read back.",
+        "Staging ledgers that were not published, and snapshots that were not listed, are deleted when they have not changed for this "
+        "time: longer than any job takes from its first sealed ledger to its commit, or a database to be sent and read back.",
         unit="seconds",
         low=0,
         high=1e9,

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import TriplicateError
+from triplicate.errors import CorruptionError, FormatError, LedgerError, TriplicateError
 from triplicate.ledger import check_quorums
 from triplicate.log import orphans, publishers, publishing, ranges, repair, truncation
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
@@ -267,10 +267,11 @@ class Logs:
             limit: rewrite at most so many segments.
 
         Raises:
-            NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also what reading and writing ledgers raise.
+            NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also what reading and writing ledgers raise. The other
+            segments have been rewritten then.
         """
         rewriter = self._rewriter(name)
-        return await self._rewrite(name, (await rewriter.reduced())[:limit], rewriter)
+        return await self._rewrite(name, await rewriter.reduced(), rewriter, limit)
 
     async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten:
         """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
@@ -285,12 +286,23 @@ class Logs:
         rewriter = self._rewriter(name)
         return await self._rewrite(name, await rewriter.small(limit=limit, least=least, every=every), rewriter)
 
-    async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter) -> Rewritten:
-        done = Rewritten()
+    async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter, limit: int | None = None) -> Rewritten:
+        """Rewrite at most `limit` runs, and meet at most so many that cannot be: one that is damaged does not stand before all others."""
+        done, failures = Rewritten(), list[TriplicateError]()
+        most = limit if limit is not None else len(runs)
         for run in runs:
-            one = await rewriter.rewrite(run)
+            if done.ledgers + done.postponed >= most or len(failures) >= most:
+                break
+            try:
+                one = await rewriter.rewrite(run)
+            except (LedgerError, CorruptionError, FormatError) as error:
+                self.client.host.trace("log.rewrite_failed", log=name, first=run[0].first_offset, error=repr(error))
+                failures.append(error)
+                continue
             LogMetrics(self._metrics, name).rewritten.inc(one.segments)
             done += one
+        if failures:
+            raise failures[0]
         return done
 
     async def rewritable(self, name: str, *, merge: bool) -> list[tuple[Segment, ...]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.log.fake import FakeBookies, Stage, play, read_values
+from tests.unit.log.fake import FakeBookies, FakeView, Stage, play, read_values
 from tests.unit.log.test_publishing import staged
-from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated
+from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated, ReadFailed
 from triplicate.ledger import Entry
 from triplicate.log import (
     Copies,
@@ -466,5 +466,30 @@ def test_a_rewriting_that_ended_half_way_is_begun_again_and_its_ledger_swept() -
         again = stage.logs(AT_ONCE)
         assert (await again.merge_small("l")).ledgers == 1
         assert len(stage.bookies.ledgers) == 1
+
+    play(scene)
+
+
+def test_a_segment_that_cannot_be_read_does_not_keep_the_others_from_getting_their_copies() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        stage.bookies.writable.pop()
+        for value in (b"a", b"b", b"c"):
+            async with await logs.writer("l", owner="w") as writer:
+                await writer.append(value)
+        stage.bookies.writable.append("bookie-2")
+        client, broken = stage.client_of(logs), (await logs.segments("l"))[0].ledger_id
+        open_ledger = client.open
+
+        async def open_some(ledger_id: int, *, password: bytes = b"") -> FakeView:
+            if ledger_id == broken:
+                raise ReadFailed(f"entry 0 of ledger {ledger_id}: no bookie that answers has it")
+            return await open_ledger(ledger_id, password=password)
+
+        client.open = open_some  # type: ignore[method-assign]
+        with pytest.raises(ReadFailed):
+            await logs.raise_copies("l", limit=2)
+        assert [segment.reduced for segment in await logs.segments("l")] == [Copies(2, 2), None, None]
 
     play(scene)

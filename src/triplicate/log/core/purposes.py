@@ -38,6 +38,6 @@ def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
     """
     if purpose.kind is PurposeKind.DATABASE and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
         raise ArgumentError(
-            f"log {log!r} belongs to {purpose} and takes no retain_age_s or retain_size_bytes: they would let go of records that no snapshot "
-            "holds yet. The database's leader truncates the log behind its snapshots: see node.snapshot_log_bytes and node.snapshot_keep_log_s"
+            f"log {log!r} belongs to {purpose} and takes no retain_age_s or retain_size_bytes, which would let go of records that no "
+            "snapshot holds yet. Its leader truncates it behind snapshots: see node.snapshot_log_bytes and node.snapshot_keep_log_s"
         )
