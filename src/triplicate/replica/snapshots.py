@@ -203,7 +203,8 @@ class SnapshotKeeper:
 
     async def _place(self, listed: SnapshotList) -> int | None:
         tree = self._logs.client.metadata.tree
-        members = [Member(one.node_id, one.position) for one in await candidates_of(tree, self._path)]
+        # A copy that is not served makes no snapshot, so nobody waits for it.
+        members = [Member(one.node_id, one.position) for one in await candidates_of(tree, self._path) if one.serves]
         leader = await leader_of(tree, self._path)
         base = listed.good[-1].position if listed.good else 0
         return turn_of(self._node_id, self._machine.position, members, None if leader is None else leader.node_id, base)

@@ -33,7 +33,9 @@ from tests.unit.sql.snapshot_rig import (
 from triplicate.cli.snapshots import request_snapshot, snapshot_facts, verdict
 from triplicate.errors import ConnectionLost, CorruptionError, Diverged, EnvironmentFault, ReadFailed
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader, SnapshotState
-from triplicate.replica import Role
+from triplicate.metadata import own
+from triplicate.replica import Candidate, Role
+from triplicate.replica.election import encode_candidate
 from triplicate.runtime import Metrics
 from triplicate.sql.snapshot import quick_check
 from triplicate.sql.store import open_store
@@ -568,5 +570,17 @@ def test_a_node_that_pauses_after_a_failure_keeps_nobody_from_making_a_snapshot(
         async with asyncio.timeout(5):
             while keeper._turn.locked() or not await door.claim():
                 await asyncio.sleep(0.005)
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_nobody_waits_for_a_snapshot_of_a_copy_that_is_not_served(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        tree, path = cluster.client("n0").metadata.tree, own.database_path(cluster.client("n0").metadata.own_root, "db")
+        await tree.create(f"{path}/candidates/n0", encode_candidate(Candidate("n0", "", 10**6, Role.DIVERGED.value)), parents=True)
+        await cluster.start("n1", EAGER)
+        await cluster.leader()
+        await filled(cluster)
+        await snapshots_listed(cluster, 1)
 
     play(tmp_path, scene, nodes=0)
