@@ -504,7 +504,11 @@ class Leadership:
 
     async def _interactive(self, claim: _Claim) -> None:
         """Let one transaction hold the writer."""
-        position = await shielded(self.on_writer(self.writer.begin, claim.number))
+        try:
+            position = await shielded(self.on_writer(self.writer.begin, claim.number))
+        except BaseException:
+            _fail(claim.granted, self._not_leading())
+            raise
         if claim.granted.done() or (claim.snapshot is not None and claim.snapshot != position):
             await shielded(self.on_writer(self.writer.rollback))
             _fail(

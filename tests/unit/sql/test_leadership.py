@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.unit.sql.cluster import run, state_of
@@ -154,5 +155,15 @@ def test_rows_changed_during_the_commit_make_the_copy_diverged(tmp_path: Path, m
         assert await state_of(run(session, "insert into t values(2)")) == "08007"
         with pytest.raises(Diverged, match="holds what the log does not"):
             await leading
+
+    play(tmp_path, scene)
+
+
+def test_who_waits_for_a_writer_that_cannot_write_is_told_when_the_leadership_ends(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session = await database.session()
+        assert database.leadership is not None
+        database.leadership.writer._local_fault = apsw.FullError("the disk is full")
+        assert await state_of(run(session, "begin immediate")) == "57P01"
 
     play(tmp_path, scene)
