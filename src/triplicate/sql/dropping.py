@@ -13,7 +13,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from triplicate.client import Client
-from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLog, NotEmpty, SqlError
+from triplicate.errors import (
+    BadVersion,
+    ConnectionLost,
+    FormatError,
+    NodeExists,
+    NoNode,
+    NoSuchLog,
+    NotEmpty,
+    SessionExpired,
+    SqlError,
+    TriplicateError,
+)
 from triplicate.log import Logs
 from triplicate.metadata import Create, Delete, Operation, Tree, own
 from triplicate.runtime import Backoff, Host, sleep
@@ -67,9 +78,14 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
     root = client.metadata.own_root
     path = own.database_path(root, name)
     tree: Tree = client.metadata.tree
+    meant: bytes | None = None
 
     async def attempt() -> DatabaseInfo:
+        nonlocal meant
         record, info, version = await _found(tree, path, name)
+        meant = meant or info.identity
+        if info.identity != meant:
+            raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
         tombstone = own.dropped_database_path(root, info.identity)
         await _ensure(tree, own.dropped_path(root))
         # Found there with the node still standing, it is left over from a drop that was taken back half-way by a restored store.
@@ -150,9 +166,14 @@ async def is_dropped(client: Client, identity: bytes) -> bool:
 
 
 async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[DatabaseInfo]:
-    """Delete the logs of databases that were dropped longer ago than `keep_s`; returns these databases. Any node may do it, at any time."""
+    """Delete the logs of databases that were dropped longer ago than `keep_s`; returns these databases. Any node may do it, at any time.
+
+    Raises:
+        SessionExpired: as all that uses the metadata. TriplicateError: what the first log that cannot be deleted failed with; all others
+        have been seen to.
+    """
     tree: Tree = client.metadata.tree
-    purged = []
+    purged, failures = list[DatabaseInfo](), list[TriplicateError]()
     for one in await dropped_databases(client):
         path = own.dropped_database_path(client.metadata.own_root, one.info.identity)
         try:
@@ -170,7 +191,15 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
             await tree.delete(path, stat.version)
         except (BadVersion, NoNode):
             continue  # Another node is at it, or it was brought back.
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            client.host.trace("sql.log_not_deleted", database=one.info.name, log=one.info.log, error=repr(error))
+            failures.append(error)
+            continue
         purged.append(one.info)
+    if failures:
+        raise failures[0]
     return purged
 
 

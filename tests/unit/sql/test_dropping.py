@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
-from triplicate.errors import ConnectionLost, FormatError, NoNode, NoSuchLog, NotEmpty, SqlError
+from triplicate.errors import ConnectionLost, CorruptionError, FormatError, NoNode, NoSuchLog, NotEmpty, SqlError
 from triplicate.log import LogSettings
-from triplicate.metadata import Delete, Fault, own
+from triplicate.metadata import Delete, Fault, Operation, own
 from triplicate.sql import create_database, database_info, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.dropping import _beneath, decode_tombstone, encode_tombstone, purge_dropped
 
@@ -177,3 +178,42 @@ def test_a_tombstone_is_read_as_it_was_written_in_its_first_format() -> None:
     assert (dropped.info.name, dropped.info.identity, dropped.dropped_ms, dropped.state) == ("db", b"\xab" * 16, 7, "dropped")
     with pytest.raises(FormatError):
         decode_tombstone(b'{"v":2}', 0, 0)
+
+
+def test_a_drop_that_is_repeated_leaves_a_database_alone_that_was_made_under_the_name_meanwhile(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        admin, other = cluster.client("admin"), cluster.client("other")
+        lost = True
+        multi = admin.metadata.tree.multi
+
+        async def applied_and_lost(operations: Sequence[Operation]) -> None:
+            nonlocal lost
+            await multi(operations)
+            if lost:
+                lost = False
+                await create_database(other, "db", ALONE)
+                raise ConnectionLost("broke before the answer came")
+
+        admin.metadata.tree.multi = applied_and_lost  # type: ignore[method-assign]
+        with pytest.raises(SqlError, match="the change may have been made") as told:
+            await drop_database(admin, "db")
+        assert told.value.sqlstate == "08007"
+        assert (await database_info(other, "db")).name == "db"
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_a_log_that_cannot_be_deleted_does_not_keep_others_from_it(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        admin = cluster.client("admin")
+        await cluster.create("second")
+        for name in ("db", "second"):
+            await drop_database(admin, name)
+        broken = (await dropped_databases(admin))[0].info
+        head = f"{own.logs_path(admin.metadata.own_root)}/{broken.log}"
+        await admin.metadata.tree.set(head, b"no head")
+        with pytest.raises(CorruptionError):
+            await purge_dropped(admin, cluster.logs["admin"], 0.0)
+        assert [one.info for one in await dropped_databases(admin)] == [broken]
+
+    play(tmp_path, scene, nodes=0)
