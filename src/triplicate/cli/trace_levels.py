@@ -71,6 +71,7 @@ WARNINGS = frozenset(
         "client.digest_mismatch",
         "client.metadata_away",
         "client.protocol_error",
+        "client.length_not_known",
         "client.recovery_waits",
         "client.trash_not_emptied",
         "client.writer_failed",

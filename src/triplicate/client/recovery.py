@@ -286,6 +286,9 @@ class _Attempt:
 
     @fault_point("client.recovery.copied")
     async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
+        if not command.length_is_known:
+            last, length = command.metadata.last_entry_id, command.metadata.length
+            self._services.host.trace("client.length_not_known", ledger=self.ledger_id, last=last, length=length)
         return command.metadata
 
     # Waiting.

@@ -79,6 +79,8 @@ class CloseLedger:
     """Write this metadata if the ledger is still in recovery; a CLOSED found there instead is adopted."""
 
     metadata: LedgerMetadata
+    length_is_known: bool = True
+    """Whether the length is that of the last entry, and not one that stands in for it."""
 
 
 Command = FenceAndReadLac | RecoveryRead | RecoveryAdd | ReplaceBookies | CloseLedger
@@ -231,6 +233,7 @@ class Recovery:
         self._next_read = 0
         self._end: int | None = None
         self._length: int | None = None
+        self._length_is_known = True
         self._closing = False
         for position, bookie_id in enumerate(metadata.last_segment.ensemble):
             self._commands.append(FenceAndReadLac(position, bookie_id))
@@ -455,7 +458,7 @@ class Recovery:
         length = self._known_length(last_entry_id)
         if length is not None:
             self._closing = True
-            self._commands.append(CloseLedger(self.metadata.closed(last_entry_id, length)))
+            self._commands.append(CloseLedger(self.metadata.closed(last_entry_id, length), self._length_is_known))
 
     def _known_length(self, last_entry_id: int) -> int | None:
         """The length to close with; None while the last entry is being read for it.
@@ -474,5 +477,5 @@ class Recovery:
             if plan is None:
                 self._plan(last_entry_id, self._snapshot.write_quorum)
             elif plan.is_absent or plan.is_exhausted:
-                self._length = self._answers.longest()
+                self._length, self._length_is_known = self._answers.longest(), False
         return self._length

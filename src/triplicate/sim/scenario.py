@@ -306,6 +306,8 @@ class Scenario:
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
         stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
+        # A life that was struck down near the end leaves its ephemeral nodes until its session is over.
+        await asyncio.sleep(self.cluster.options.session_high_s)
         stage.problems += [f"left over: {stranger}" for stranger in find_strangers(self.cluster.store)]
 
     async def _strike(self, strike: Strike, began_s: float) -> None:

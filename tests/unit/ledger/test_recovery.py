@@ -157,7 +157,7 @@ def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() ->
     for bookie_id in "yzx":
         recovery.step(machine.EntryFailed(4, bookie_id, "gone"), 0.0)
     (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
-    assert (close.metadata.last_entry_id, close.metadata.length) == (4, 77)
+    assert (close.metadata.last_entry_id, close.metadata.length, close.length_is_known) == (4, 77, False)
 
 
 def test_recovery_starts_only_once_the_metadata_says_so() -> None:

@@ -15,6 +15,7 @@ from triplicate.sim.checkers import (
     Ended,
     Event,
     History,
+    LengthStoodIn,
     MetadataWritten,
     Read,
     Sent,
@@ -207,6 +208,13 @@ BAD: dict[str, tuple[str, list[Event]]] = {
         [*both(), knows(0, 0.9, "writer"), ended(-1, 0)],
     ),
 }
+
+
+def test_lengths_may_differ_where_the_last_entry_was_out_of_reach() -> None:
+    different: list[Event] = [ended(1, 2, "recoverer"), ended(1, 3, "writer")]
+    assert blamed(different) == ["clients_and_metadata_agree"]
+    assert blamed([*different, LengthStoodIn(1.0, 1)]) == []
+    assert blamed([*different, LengthStoodIn(1.0, 2)]) == ["clients_and_metadata_agree"]
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -18,6 +18,7 @@ from triplicate.sim.checkers.promises import (
     Confirmed,
     Copy,
     Ended,
+    LengthStoodIn,
     MetadataWritten,
     Place,
     Read,
@@ -117,6 +118,8 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
     closed: dict[int, MetadataWritten] = {}
     watched: dict[int, None] = {}
     first_told: dict[int, Ended] = {}
+    # The length is a courtesy: a ledger must be closable without the last entry, which the writer may have counted.
+    stood_in = {event.ledger_id for event in history.events if isinstance(event, LengthStoodIn)}
     for event in history.events:
         if isinstance(event, MetadataWritten):
             watched[event.ledger_id] = None
@@ -130,7 +133,7 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
             if written is not None and written.last_entry_id != event.last_entry_id:
                 verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata say {written.last_entry_id}")
             lengths = [length for length in (written.length if written else None, other.length) if length is not None]
-            if event.length is not None and any(length != event.length for length in lengths):
+            if event.length is not None and event.ledger_id not in stood_in and any(length != event.length for length in lengths):
                 verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} was told {event.length} bytes, others {lengths}")
 
 

@@ -83,6 +83,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class LengthStoodIn:
+    """A recovery closed the ledger with a length that stands in for that of the last entry, of which every copy was out of reach."""
+
+    time_s: float
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Confirmed:
     """A handle of a ledger knew this last-add-confirmed (-1: none); `is_open`: not from the end of a closed ledger.
 
@@ -160,7 +168,9 @@ class Copy:
     """It says that it has a copy, and was not asked for it."""
 
 
-Event = Sent | Acknowledged | Read | Tailed | Ended | Confirmed | MetadataWritten | Deleted | Undeleted | Wiped | Denied | Copy
+Event = (
+    Sent | Acknowledged | Read | Tailed | Ended | LengthStoodIn | Confirmed | MetadataWritten | Deleted | Undeleted | Wiped | Denied | Copy
+)
 
 
 def acknowledged(history: History) -> dict[Place, float]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from triplicate.sim.checkers import CHECKERS, History
+from triplicate.sim.checkers.promises import LengthStoodIn
 from triplicate.sim.plays.base import Play
 from triplicate.sim.plays.ledger_books import Shelf
 from triplicate.sim.plays.ledger_clearance import Clearance
@@ -94,6 +95,9 @@ class LedgerPlay(Play):
     async def finish(self) -> None:
         await self.stage.by_deadline(self._tasks)
         self.shelf.bury_all()
+        for fact in self.stage.world.recorder.facts:
+            if fact.kind == "client.length_not_known":
+                self.stage.history.add(LengthStoodIn(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
         self.stage.history.destroyed = self.stage.destroyed_bookies
         # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
         self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
