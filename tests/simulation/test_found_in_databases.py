@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from tests.simulation.test_databases import at, leader, writing
+from tests.simulation.test_databases import QUIET, at, leader, writing
 from tests.simulation.test_databases import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import Fault
@@ -131,3 +132,37 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
         await reached(third, second)
 
     play_databases(monkeypatch, scene)
+
+
+async def write_until(of: DatabasePlay, kind: str, times: int) -> None:
+    """Write at the leader until so many more facts of a kind are told."""
+    counts = of.stage.world.recorder.counts
+    until, value = counts.get(kind, 0) + times, 1
+    async with asyncio.timeout(60.0):
+        while counts.get(kind, 0) < until:
+            await at(of, await leader(of), writing(of.desk.value() + value))
+            await asyncio.sleep(0.1)
+
+
+def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_loaded_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both listed snapshots of a slow load were replaced by newer ones, and their ledgers deleted. The load said that there was nothing to
+    load, and the copy, before which the log had been truncated, was taken for diverged; the second time for good."""
+
+    async def scene(of: DatabasePlay) -> None:
+        points = of.stage.world.points
+        await write_until(of, "replica.log_truncated", 1)
+        first = await leader(of)
+        slow = [server for server in of.servers.values() if server is not first][-1]
+        held = points.hold("log.snapshot_read", node=slow.name)
+        slow.crash()
+        await slow.restart()
+        for skip in (1, 0):
+            await held.reached
+            await write_until(of, "replica.snapshot", 3)
+            again = points.hold("log.snapshot_read", node=slow.name, skip=skip)
+            held.release()
+            held = again
+        held.release()
+        await reached(slow, await leader(of))
+
+    play_databases(monkeypatch, scene, load=replace(QUIET, snapshot_log_bytes=512, snapshot_interval_s=0.5))

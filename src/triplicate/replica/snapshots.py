@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from triplicate.errors import (
@@ -364,15 +364,27 @@ class SnapshotKeeper:
         Raises:
             TriplicateError: the log begins beyond this copy, and no snapshot could be read now; later one may.
         """
-        listed = await self._door.read()
-        found = sources(listed, self._machine.position)
-        if not found:
-            return False
-        position, head = self._machine.position, await self._logs.head(self._log)
-        replay_bytes = await self._door.size_since(position) - await self._door.grown_since(found[0])
-        if not loads(position, head.first_offset, replay_bytes, found[0].stored_bytes):
-            return False
+        while True:
+            listed = await self._door.read()
+            found = sources(listed, self._machine.position)
+            if not found:
+                return False
+            position, head = self._machine.position, await self._logs.head(self._log)
+            replay_bytes = await self._door.size_since(position) - await self._door.grown_since(found[0])
+            if not loads(position, head.first_offset, replay_bytes, found[0].stored_bytes):
+                return False
+            loaded = await self._load_one_of(found, position < head.first_offset)
+            if loaded is not None:
+                return loaded
+
+    async def _load_one_of(self, found: Sequence[Snapshot], needed: bool) -> bool | None:
+        """Load the first that can be; whether one was. None: some have left the list since it was read, so others may be on it now.
+
+        Args:
+            needed: the log does not reach back to this copy.
+        """
         failure: TriplicateError | None = None
+        replaced = False
         for snapshot in found:
             if not self._fits(snapshot):
                 continue
@@ -385,14 +397,16 @@ class SnapshotKeeper:
             except NoSuchLedger as error:
                 if (await self._door.read(fresh=True)).find(snapshot.snapshot_id) is not None:
                     await self._report_damaged(snapshot, error)
+                else:
+                    replaced = True
             except TriplicateError as error:
                 failure = error
                 self._not_loaded(snapshot, error)
             else:
                 return True
-        if failure is not None and position < head.first_offset:
+        if failure is not None and needed:
             raise failure
-        return False
+        return None if replaced else False
 
     def _fits(self, snapshot: Snapshot) -> bool:
         """Whether this machine can load it: another's is never touched."""
