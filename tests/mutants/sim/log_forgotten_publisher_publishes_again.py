@@ -1,0 +1,18 @@
+"""A batch of a publisher that was forgotten is published again when it comes again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+CHECKERS = ("batches_are_there_once",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import publishing
+    from triplicate.log.store import HeadStore
+
+    async def whatever_it_was(store: HeadStore, name: str, application: str, batch: int) -> None:
+        return None
+
+    patch(publishing, "check_not_forgotten", whatever_it_was)

@@ -1,0 +1,21 @@
+"""The log is truncated behind the newest snapshot: when that is lost, no copy can be built from the older one any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "databases"
+CHECKERS = ("copies_are_equal",)
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import SnapshotList
+    from triplicate.replica import snapshots
+    from triplicate.sim.plays import database_audit
+
+    def newest(listed: SnapshotList) -> int | None:
+        return listed.good[-1].position if listed.good else None
+
+    patch(snapshots, "truncation_offset", newest)
+    # The audit holds the log against the rule itself. Here it is to be seen that the rule is there for something.
+    patch(database_audit, "truncation_offset", newest)
