@@ -60,6 +60,8 @@ class DatabaseLoad:
     lease_s: float = limit(-1.0)
     """Of every database; below 0: none or the usual one, by another draw."""
     retry_longest_s: float = limit(1.0)
+    janitor_interval_s: float = limit(600.0)
+    """How often one of the nodes sweeps the logs and merges small segments, which are merged when they are `MERGE_AFTER_S` old."""
 
     def __post_init__(self) -> None:
         # As JSON has no tuples.
@@ -120,6 +122,7 @@ def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
         snapshot_limit_s=chance.choice([3600.0, 0.5, 2.0]),
         lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
         retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
+        janitor_interval_s=chance.choice([600.0, 3.0, 6.0]),
     )
 
 

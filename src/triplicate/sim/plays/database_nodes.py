@@ -244,7 +244,9 @@ class DatabaseServer(Node, Seat):
 
     database_name = DATABASE
 
-    def __init__(self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, name: str, copies: Copies, settings: NodeSettings, log_settings: LogClientSettings
+    ) -> None:
         super().__init__(cluster, name)
         self.copies = copies
         self.folder = copies.new()
@@ -255,6 +257,7 @@ class DatabaseServer(Node, Seat):
         """Cleared while the process can be reached by bookies and clients, but not by the metadata."""
         self.reachable.set()
         self._settings = settings
+        self._log_settings = log_settings
         self._stop: asyncio.Future[None] | None = None
         self._serves = False
         """Whether the present life has come as far as to serve."""
@@ -304,7 +307,7 @@ class DatabaseServer(Node, Seat):
             async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
                 port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
-                node = DatabaseNode(port, client, Logs(client, LogClientSettings(owner_grace_s=0.5)), settings, setup=setup_for(host))
+                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=setup_for(host))
                 self.node = node
                 # Peers look whether anybody listens there; statements come through `Seat.call`.
                 listener = await host.port.network.listen(asyncio.Protocol, self.name, SQL_PORT)

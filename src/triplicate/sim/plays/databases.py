@@ -36,6 +36,8 @@ from triplicate.sql import LEASE_S, create_database, database_file
 CREATOR = "creator"
 AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
+MERGE_AFTER_S = 2.0
+"""Closed segments this old are merged with their neighbours, where a janitor comes by."""
 
 
 def node_settings(load: DatabaseLoad) -> NodeSettings:
@@ -56,13 +58,22 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
     )
 
 
-WORK_OF_SNAPSHOTS = {
+def log_settings(load: DatabaseLoad) -> LogClientSettings:
+    """How a node uses logs."""
+    return LogClientSettings(owner_grace_s=0.5, janitor_interval_s=load.janitor_interval_s, merge_after_s=MERGE_AFTER_S)
+
+
+BACKGROUND_WORK = {
     "snapshots_made": "replica.snapshot",
     "snapshots_loaded": "replica.snapshot_loaded",
     "snapshots_found_lost": "replica.snapshot_damaged",
     "log_truncations": "replica.log_truncated",
+    "janitor_rounds": "log.janitor_round",
+    "segments_merged": "log.rewritten",
 }
-"""What nodes did with snapshots, and the fact that tells it."""
+"""What nodes did with snapshots and logs, and the fact that tells it."""
+RARE_WORK = ("segments_merged",)
+"""Takes many small segments that no snapshot lets go, and a janitor: a hundred seeds may have none."""
 
 
 class DatabasePlay(Play):
@@ -84,14 +95,15 @@ class DatabasePlay(Play):
         "requests_too_old",
         "requests_not_kept",
         "reads_ended",
-        *WORK_OF_SNAPSHOTS,
+        *(name for name in BACKGROUND_WORK if name not in RARE_WORK),
     )
 
     def __init__(self, stage: Stage, load: DatabaseLoad) -> None:
         super().__init__(stage, load)
         self.copies = Copies()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
-        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, node_settings(load)) for name in names}
+        settings = node_settings(load), log_settings(load)
+        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, *settings) for name in names}
         stage.cluster.others.update(self.servers)
         self.desk = Desk(stage, load, self.servers)
         """The first database's."""
@@ -221,7 +233,7 @@ class DatabasePlay(Play):
         facts = self.stage.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
         counts = {name: sum(desk.counts[name] for desk in self.desks) for name in self.desk.counts}
-        done = {name: self.stage.world.recorder.counts.get(kind, 0) for name, kind in WORK_OF_SNAPSHOTS.items()}
+        done = {name: self.stage.world.recorder.counts.get(kind, 0) for name, kind in BACKGROUND_WORK.items()}
         return {**counts, **done, "leaderships": leaderships, "databases": len(self.desks)}
 
 
