@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog, TriplicateError
+from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog
 from triplicate.log.logs import Logs
 from triplicate.log.orphans import Sweep, SweepMemory
 from triplicate.metadata import own
@@ -60,7 +60,7 @@ class Janitor:
             try:
                 if await self.claim_round():
                     await self.round()
-            except TriplicateError as error:
+            except Exception as error:  # noqa: BLE001  a defect must not end the node that the janitor runs in, and others after it
                 self._failed("", error)
 
     async def claim_round(self) -> bool:
@@ -89,7 +89,7 @@ class Janitor:
                 await self._do_chores(name)
             except NoSuchLog:
                 continue  # It is being deleted.
-            except TriplicateError as error:
+            except Exception as error:  # noqa: BLE001  a defect met with one log must not keep the others from being swept
                 self._failed(name, error)
             await sleep(self._host.clock, self._settings.janitor_pause_s)
         sweep = Sweep(self._logs.client, self._store, self._settings, None, self._memory)
@@ -107,6 +107,6 @@ class Janitor:
         for chore in self._chores:
             await chore(logs, name)
 
-    def _failed(self, name: str, error: TriplicateError) -> None:
+    def _failed(self, name: str, error: Exception) -> None:
         self._failures.inc()
         self._host.trace("log.janitor_failed", log=name, error=repr(error))

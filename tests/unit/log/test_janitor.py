@@ -242,3 +242,27 @@ def test_a_snapshot_that_takes_hours_is_not_swept_before_it_is_listed() -> None:
         assert snapshot.ledger_id not in stage.bookies.ledgers
 
     play(scene)
+
+
+def test_a_defect_met_with_one_log_ends_neither_the_round_nor_the_janitor() -> None:
+    async def scene(stage: Stage) -> None:
+        logs, metrics = stage.logs(LogClientSettings(janitor_interval_s=0.02, janitor_pause_s=0.0)), Metrics()
+        for name in ("a", "b"):
+            await logs.create(name)
+        done: list[str] = []
+
+        async def chore(_: Logs, name: str) -> None:
+            done.append(name)
+            if name == "a":
+                raise KeyError("a defect")
+
+        running = asyncio.ensure_future(Janitor(logs, metrics, [chore]).run())
+        async with asyncio.timeout(15):
+            while len(done) < 4 and not running.done():
+                await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert done[:4] == ["a", "b", "a", "b"]
+
+    play(scene)
