@@ -100,15 +100,17 @@ class Reader:
 
     def begin(self) -> int:
         """Take a snapshot; the position it shows."""
-        connection = self.connection()
-        connection.execute("begin")
-        return read_state(connection).position
+        try:
+            connection = self.connection()
+            connection.execute("begin")
+            return read_state(connection).position
+        except apsw.Error as error:
+            raise from_sqlite(error) from error
 
     def end(self) -> None:
         """Let the snapshot go."""
-        connection = self.connection()
-        if connection.in_transaction:
-            connection.execute("rollback")
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("rollback")
 
     def start(self, prepared: Prepared, parameters: Sequence[Value], stop: StopFlag) -> tuple[apsw.Cursor | None, list[Row]]:
         """Start a statement: its cursor and first rows; no cursor when these are all."""

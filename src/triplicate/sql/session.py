@@ -306,11 +306,8 @@ class SqlSession:
         # The leadership that the client came to, whatever becomes of it until the snapshot is there.
         leadership = self._home.leadership
         if self._status is TransactionStatus.ACTIVE:
-            if self._hold is None:
-                self._hold = await self._home.pool.acquire(snapshot=True)
-                self._snapshot = await self._hold.run(self._hold.reader.begin)
-                await _confirm(leadership)
-            return await self._read_on(self._hold, prepared, parameters, own=False)
+            hold = self._hold or await self._take_snapshot(leadership)
+            return await self._read_on(hold, prepared, parameters, own=False)
         cursor = await self._read_on(await self._home.pool.acquire(), prepared, parameters, own=True)
         try:
             await _confirm(leadership)
@@ -318,6 +315,18 @@ class SqlSession:
             await shielded(cursor.close())
             raise
         return cursor
+
+    async def _take_snapshot(self, leadership: Leadership | None) -> Hold:
+        """Begin to read in the transaction. One that was not confirmed is let go: behind a savepoint it would be read."""
+        hold = await self._home.pool.acquire(snapshot=True)
+        try:
+            snapshot = await hold.run(hold.reader.begin)
+            await _confirm(leadership)
+        except BaseException:
+            await shielded(hold.release(committed=False))
+            raise
+        self._hold, self._snapshot = hold, snapshot
+        return hold
 
     async def _read_on(self, hold: Hold, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
         stop = self._stop

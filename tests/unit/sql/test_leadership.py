@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.sql.cluster import run, state_of
 from tests.unit.sql.held_log import HeldLog, play, visible
-from triplicate.errors import Diverged, LogFenced
+from triplicate.errors import Diverged, LogFenced, SqlError
 from triplicate.sql import SqlDatabase
 from triplicate.sql.writer import LateChanges, Writer
 
@@ -165,5 +165,31 @@ def test_who_waits_for_a_writer_that_cannot_write_is_told_when_the_leadership_en
         assert database.leadership is not None
         database.leadership.writer._local_fault = apsw.FullError("the disk is full")
         assert await state_of(run(session, "begin immediate")) == "57P01"
+
+    play(tmp_path, scene)
+
+
+def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session, leadership = await database.session(), database.leadership
+        assert leadership is not None
+        confirm, asked = leadership.confirm, list[int]()
+
+        async def failing_once() -> None:
+            asked.append(1)
+            if len(asked) == 1:
+                raise SqlError("57P01", "this node does not lead any more")
+            await confirm()
+
+        leadership.confirm = failing_once  # type: ignore[method-assign]
+        await run(session, "begin")
+        await run(session, "savepoint s")
+        assert await state_of(run(session, "select a from t")) == "57P01"
+        await run(session, "rollback to s")
+        assert await run(session, "select a from t") == [(1,)]
+        assert len(asked) == 2
+        assert await run(session, "select a from t") == [(1,)]
+        await run(session, "commit")
+        assert database.pool.oldest_snapshot_s == 0
 
     play(tmp_path, scene)
