@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from triplicate.errors import HandleClosed, OffsetGap
+from triplicate.errors import HandleClosed, OffsetGap, TriplicateError
 from triplicate.ledger import Entry, LedgerMetadata
 from triplicate.log.core.locate import EntrySearch
 from triplicate.log.core.payload import EntryView, Headers, Producer
@@ -152,12 +152,13 @@ class Chunks:
         self._limit = limit
         self._size = min(FIRST_CHUNK_ENTRIES, limit)
         self._ready: deque[Entry] = deque()
-        self._fetching: asyncio.Task[Sequence[Entry]] | None = None
+        self._fetching: asyncio.Task[Sequence[Entry] | TriplicateError] | None = None
+        self._fetching_from = first_entry
         # A failed fetch is raised by `next`; the scope need not raise it again.
         self._scope = TaskScope(f"read ledger {view.ledger_id}", on_failure=lambda error: None)
 
     async def next(self) -> Entry | None:
-        """The next entry, or None after the last. Cancelling loses nothing. Raises as `LedgerView.read`."""
+        """The next entry, or None after the last. Cancelling loses nothing. Raises as `LedgerView.read`; the next call reads again."""
         if not self._ready:
             if self._fetching is None:
                 self._fetch()
@@ -165,6 +166,9 @@ class Chunks:
                 return None
             fetched = await asyncio.shield(self._fetching)
             self._fetching = None
+            if isinstance(fetched, TriplicateError):
+                self._next_entry = self._fetching_from
+                raise fetched
             self._ready.extend(fetched)
             self._fetch()
         return self._ready.popleft()
@@ -177,12 +181,17 @@ class Chunks:
         if self._next_entry > self._last_entry:
             return
         last = min(self._last_entry, self._next_entry + self._size - 1)
+        self._fetching_from = self._next_entry
         self._fetching = self._scope.spawn(self._read(self._next_entry, last), name="fetch")
         self._next_entry = last + 1
         self._size = min(self._size * 2, self._limit)
 
-    async def _read(self, first: int, last: int) -> Sequence[Entry]:
-        return await self._view.read(first, last)
+    async def _read(self, first: int, last: int) -> Sequence[Entry] | TriplicateError:
+        # An error is an answer here: as a failure of the task it would close the scope, and nothing could be read after it.
+        try:
+            return await self._view.read(first, last)
+        except TriplicateError as error:
+            return error
 
     async def aclose(self) -> None:
         """Stop fetching. Idempotent."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.log.fake import Stage, play, read_values
-from triplicate.errors import ArgumentError, HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated
+from tests.unit.log.fake import FakeView, Stage, play, read_values
+from triplicate.errors import ArgumentError, HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, ReadFailed
+from triplicate.ledger import Entry
 from triplicate.log import LogEntry, LogReader, Logs, LogSettings, Range, RangeReader
 from triplicate.log.core import changes
 from triplicate.log.core.head import encode_head
@@ -464,5 +465,44 @@ def test_a_stale_head_of_a_log_that_was_made_again_is_read_again() -> None:
         async with await mine.reader("l", 0) as reader:
             tree.behind[HEAD] = former
             assert (await anext(reader)).count == 3
+
+    play(scene)
+
+
+def test_a_reader_goes_on_where_it_is_after_a_read_that_failed() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            for number in range(20):
+                await writer.append_entry([b"%d" % number])
+        client, failing = stage.client_of(logs), [True]
+        open_ledger = client.open
+
+        async def open_failing(ledger_id: int, *, password: bytes = b"") -> FakeView:
+            view = await open_ledger(ledger_id, password=password)
+            read = view.read
+
+            async def read_some(first: int, last: int) -> list[Entry]:
+                if last > 10 and failing:
+                    failing.pop()
+                    raise ReadFailed("no bookie answers")
+                return await read(first, last)
+
+            view.read = read_some  # type: ignore[method-assign]
+            return view
+
+        client.open = open_failing  # type: ignore[method-assign]
+        values: list[bytes | None] = []
+
+        async def take(reader: LogReader) -> None:
+            while len(values) < 20:
+                values.extend((await anext(reader)).values)
+
+        async with await logs.reader("l") as reader:
+            with pytest.raises(ReadFailed):
+                await take(reader)
+            await take(reader)
+        assert values == [b"%d" % number for number in range(20)]
 
     play(scene)
