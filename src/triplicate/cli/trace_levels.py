@@ -118,6 +118,7 @@ WARNINGS = frozenset(
         "replica.retry",
         "replica.snapshot_failed",
         "replica.snapshot_not_loaded",
+        "replica.snapshots_unreadable",
         "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from triplicate.errors import (
     ConnectionLost,
+    CorruptionError,
     FormatError,
     NoSuchLedger,
     NoSuchLog,
@@ -365,17 +366,32 @@ class SnapshotKeeper:
             TriplicateError: the log begins beyond this copy, and no snapshot could be read now; later one may.
         """
         while True:
-            listed = await self._door.read()
-            found = sources(listed, self._machine.position)
+            position, head = self._machine.position, await self._logs.head(self._log)
+            found = await self._sources(position, position < head.first_offset)
             if not found:
                 return False
-            position, head = self._machine.position, await self._logs.head(self._log)
             replay_bytes = await self._door.size_since(position) - await self._door.grown_since(found[0])
             if not loads(position, head.first_offset, replay_bytes, found[0].stored_bytes):
                 return False
             loaded = await self._load_one_of(found, position < head.first_offset)
             if loaded is not None:
                 return loaded
+
+    async def _sources(self, position: int, needed: bool) -> Sequence[Snapshot]:
+        """The snapshots that would take a copy at `position` further, the best first; none where the list cannot be read and the log is
+        all that is needed.
+
+        Raises:
+            FormatError, CorruptionError: the list cannot be read, and the log does not reach back to this copy.
+        """
+        try:
+            return sources(await self._door.read(), position)
+        except (FormatError, CorruptionError) as error:
+            if needed:
+                raise
+            # A later release may have written the list.
+            self._host.trace("replica.snapshots_unreadable", log=self._log, error=repr(error))
+            return ()
 
     async def _load_one_of(self, found: Sequence[Snapshot], needed: bool) -> bool | None:
         """Load the first that can be; whether one was. None: some have left the list since it was read, so others may be on it now.

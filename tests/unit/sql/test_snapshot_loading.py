@@ -22,6 +22,7 @@ from tests.unit.sql.snapshot_rig import (
     write_rows,
 )
 from triplicate.errors import EnvironmentFault
+from triplicate.metadata import own
 from triplicate.replica import STANDS_AT
 from triplicate.sql import SqlDatabase
 
@@ -157,5 +158,23 @@ def test_a_copy_that_could_not_be_opened_after_it_was_replaced_is_served_all_the
         copy = await cluster.serving("n2", leader.position)
         assert await run(await copy.session(), "select count(*) from t") == [(2,)]
         assert opened > 1
+
+    play(tmp_path, scene, nodes=0)
+
+
+def test_a_list_of_snapshots_that_cannot_be_read_keeps_no_node_from_following_a_whole_log(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("n1", ON_REQUEST)
+        leader = await cluster.leader()
+        await filled(cluster)
+        client = cluster.client("newer")
+        path = own.snapshots_path(client.metadata.own_root, (await door_of(cluster)).name)
+        later = b'{"snapshots":[],"v":99,"wanted":null}'
+        if await client.metadata.tree.exists(path) is None:
+            await client.metadata.tree.create(path, later)
+        else:
+            await client.metadata.tree.set(path, later)
+        await cluster.start("n2", ON_REQUEST)
+        await cluster.serving("n2", leader.position)
 
     play(tmp_path, scene, nodes=0)
