@@ -141,7 +141,7 @@ class NodeSettings:
     )
     snapshot_wal_limit_bytes: int = setting(
         1024 * MIB,
-        "A snapshot is given up when the local write-ahead log, which cannot be reset while the copy is made, grows beyond this.",
+        "A snapshot is given up when the local write-ahead log, which cannot be reset while the copy is made, grows by more than this.",
         unit="bytes",
         low=MIB,
         high=2**40,

@@ -53,7 +53,7 @@ class SqlSnapshots:
 
     Args:
         identity: 16 bytes; copies of another database are refused.
-        wal_limit_bytes: a copy that takes so long that the write-ahead log grows beyond this is given up.
+        wal_limit_bytes: a copy that takes so long that the write-ahead log grows by more than this is given up.
     """
 
     machine = MACHINE
@@ -225,6 +225,8 @@ class SqliteCopy:
         self._target: apsw.Connection | None = None
         self._file: File | None = None
         self._stopped = False
+        self._wal_bytes = 0
+        """Size of the write-ahead log's file when the copy was begun."""
         self._page_size = 0
         self.position = 0
         self.epoch = 0
@@ -271,6 +273,8 @@ class SqliteCopy:
         """Take the read transaction, and with it the position of all that will be copied."""
         _delete(self._host, self._path)
         source = self._source = open_reader(self._source_path, self._setup)
+        # The file does not shrink when SQLite begins it anew, so its size alone says nothing of what the copy holds back.
+        self._wal_bytes = self._wal_size()
         source.execute("begin")
         self._read_position(source)
         self._page_size = int(source.pragma("page_size"))
@@ -298,19 +302,22 @@ class SqliteCopy:
 
     def _check_wal(self) -> None:
         """A read transaction keeps SQLite from beginning its write-ahead log anew: it must not be held while that grows and grows."""
-        path = f"{self._source_path}-wal"
-        if not self._host.disk.exists(path):
-            return
-        file = self._host.disk.open(path, readonly=True)
-        try:
-            size = file.size()
-        finally:
-            file.close()
-        if size > self._wal_limit_bytes:
+        size = self._wal_size()
+        if size - self._wal_bytes > self._wal_limit_bytes:
             raise EnvironmentFault(
                 f"the write-ahead log of {self._source_path} grew to {size} bytes while the file was copied: raise "
                 "node.snapshot_rate_bytes_per_s or node.snapshot_wal_limit_bytes"
             )
+
+    def _wal_size(self) -> int:
+        path = f"{self._source_path}-wal"
+        if not self._host.disk.exists(path):
+            return 0
+        file = self._host.disk.open(path, readonly=True)
+        try:
+            return file.size()
+        finally:
+            file.close()
 
     def _finish(self) -> None:
         self._backup.finish()

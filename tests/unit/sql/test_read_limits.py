@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from triplicate.config.node import NodeSettings
+from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
 from triplicate.sql import SqlDatabase, SqlSession
 from triplicate.sql.interface import TransactionStatus
@@ -252,3 +253,30 @@ def test_a_write_ahead_log_that_a_copy_for_a_snapshot_needs_delays_nobody_and_en
         assert wal.stat().st_size <= limit
 
     play_with(tmp_path, replace(SETTINGS, wal_limit_bytes=limit), scene)
+
+
+def test_a_write_ahead_log_that_was_large_before_does_not_keep_a_snapshot_from_being_made(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        session = await database.session()
+        for _ in range(100):
+            await run(session, "insert into t values(zeroblob(20000))")
+        assert Path(database.path + "-wal").stat().st_size > 1024 * 1024
+        copy = await database.snapshots.copy(0)
+        assert copy.position == database.position
+        await copy.discard()
+
+    play_with(tmp_path, replace(SETTINGS, snapshot_wal_limit_bytes=1024 * 1024), scene)
+
+
+def test_a_snapshot_is_given_up_when_the_write_ahead_log_grows_too_much_meanwhile(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        session = await database.session()
+        await run(session, "insert into t select zeroblob(20000) from t limit 200")
+        copying = asyncio.get_running_loop().create_task(database.snapshots.copy(256 * 1024), name="copying")
+        await until(lambda: database.snapshots.holds_wal)
+        for _ in range(400):
+            await run(session, "insert into t values(zeroblob(20000))")
+        with pytest.raises(EnvironmentFault, match="write-ahead log"):
+            await copying
+
+    play_with(tmp_path, replace(SETTINGS, snapshot_wal_limit_bytes=1024 * 1024), scene)

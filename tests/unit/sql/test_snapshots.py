@@ -375,7 +375,7 @@ def test_no_snapshot_is_made_of_a_copy_that_is_wrong_or_where_there_is_no_room(t
             with pytest.raises(EnvironmentFault, match="1024 are free: make room"):
                 await leader.snapshots.copy(0)
         with monkeypatch.context() as patch:
-            patch.setattr(leader.snapshots, "_wal_limit_bytes", 10)
+            patch.setattr(leader.snapshots, "_wal_limit_bytes", -1)
             with pytest.raises(EnvironmentFault, match="write-ahead log"):
                 await leader.snapshots.copy(0)
         connection = apsw.Connection(str(file_of(cluster, "n1")))
