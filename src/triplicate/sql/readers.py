@@ -25,6 +25,8 @@ from .writer import StopFlag, TransactionLost
 
 _PROGRESS_STEPS = 5000
 _EXAMINED_STATEMENTS = 2000
+_EXAMINED_CHARACTERS = 16 * 1024
+"""Longer statements, as of a restored dump, are not remembered: each is sent once, and thousands of them would fill the memory."""
 _LOOK = 0.25
 """How often limits are looked at, as a part of the shortest."""
 FIRST_ROWS = 200
@@ -483,7 +485,7 @@ class ReaderPool:
             self._examined.move_to_end(sql)
             return found
         prepared: Prepared = await self._examiner_worker.run(self._examiner.examine, sql)
-        if schema_version == self._examined_version:
+        if schema_version == self._examined_version and len(sql) <= _EXAMINED_CHARACTERS:
             self._examined[sql] = prepared
             if len(self._examined) > _EXAMINED_STATEMENTS:
                 self._examined.popitem(last=False)

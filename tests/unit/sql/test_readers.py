@@ -59,3 +59,19 @@ def test_a_reader_that_is_given_back_when_the_wait_for_it_ends_is_not_lost(tmp_p
         await pool.close()
 
     asyncio.run(body())
+
+
+def test_long_statements_are_not_remembered(tmp_path: Path) -> None:
+    path = str(tmp_path / "copy.db")
+    apsw.Connection(path).close()
+
+    async def body() -> None:
+        pool = ReaderPool(real_host("test"), "db", path, ReadLimits(1, 1, 1.0))
+        for number in range(20):
+            await pool.examine(f"select '{number}{'.' * 500_000}'", 1)
+            await pool.examine(f"select {number}", 1)
+        assert sum(map(len, pool._examined)) < 1000
+        assert len(pool._examined) == 20
+        await pool.close()
+
+    asyncio.run(body())
