@@ -482,8 +482,12 @@ class Leadership:
         """Make visible what the log has acknowledged and which ends at offset `end`."""
         try:
             await shielded(self.on_writer(self.writer.commit, pending, end))
-        except LateChanges as error:
-            raise Diverged(f"{error}: this copy holds what the log does not") from error
+        except BaseException as error:
+            # The log has it, so the rollback to come must not note the number as one that came to nothing.
+            self.writer.context.number = None
+            if isinstance(error, LateChanges):
+                raise Diverged(f"{error}: this copy holds what the log does not") from error
+            raise
         self._settle_numbers(pending, committed=True)
         self.on_commit(self.writer.position, self.writer.schema_version)
 

@@ -193,3 +193,23 @@ def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_pat
         assert database.pool.oldest_snapshot_s == 0
 
     play(tmp_path, scene)
+
+
+def test_what_the_log_has_and_the_copy_could_not_commit_is_not_told_as_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session, leadership = await database.session(), database.leadership
+        assert leadership is not None
+        await run(session, "begin")
+        identity = (await run(session, "select pg_current_xact_id()"))[0][0]
+        await run(session, "insert into t values(2)")
+
+        def full(self: Writer, pending: object, end: int) -> None:
+            raise apsw.FullError("database or disk is full")
+
+        monkeypatch.setattr(Writer, "commit", full)
+        assert await state_of(run(session, "commit")) == "08007"
+        assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
+        assert isinstance(identity, int)
+        assert leadership.numbers.status(identity & (1 << 40) - 1) == "in progress"
+
+    play(tmp_path, scene)
