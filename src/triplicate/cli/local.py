@@ -28,6 +28,8 @@ from triplicate.runtime import real_host
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 ORPHANS_TIMEOUT_S = 10.0
+LAST_WORDS_BYTES = 64 * 1024
+"""Of a log, so much is read for the reason of an end."""
 
 
 @dataclass
@@ -194,8 +196,14 @@ class LocalCluster:
     def why_not_started(self, member: Member) -> str:
         """What a process that ended before it served wrote last."""
         log = self.folder.log_of(member)
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        reason = lines[-1].removeprefix("triplicate: ") if lines else "it wrote nothing"
+        try:
+            with open(log, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+                lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        except OSError as error:
+            reason = f"its log cannot be read ({error.strerror})"
+        else:
+            reason = lines[-1].removeprefix("triplicate: ") if lines else "it wrote nothing"
         return f"{member.name} did not start: {reason} (its log: {log})"
 
     def _note_processes(self) -> None:

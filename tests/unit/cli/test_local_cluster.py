@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -109,3 +110,13 @@ def test_a_full_disk_does_not_end_the_cluster(cluster: LocalCluster, monkeypatch
     monkeypatch.setattr(local, "write_json", broken)
     with pytest.raises(OSError, match="Input/output"):
         cluster.launch("bookie-1")
+
+
+def test_the_last_words_are_looked_for_at_the_end_of_a_log_and_need_no_log(cluster: LocalCluster) -> None:
+    member = cluster.folder.members[0]
+    assert "its log cannot be read (No such file or directory)" in cluster.why_not_started(member)
+    with open(cluster.folder.log_of(member), "wb") as log:
+        log.truncate(1 << 32)  # As a long one; reading all of it would take its size of memory.
+        log.seek(0, os.SEEK_END)
+        log.write(b"\nsaid its last\n")
+    assert "bookie-1 did not start: said its last" in cluster.why_not_started(member)
