@@ -129,6 +129,8 @@ class Interactive:
     def settle(self, error: BaseException | None = None) -> None:
         """Called by the leadership when the transaction's outcome is known."""
         self._end("lost", None)
+        if isinstance(error, SqlError):
+            self.interrupt(error)  # The limit of the transaction has ended with it, so nothing else would.
         if self.outcome.done():
             return
         if error is None:
@@ -414,8 +416,12 @@ class Leadership:
             self._answer(batch, ran.answers)
 
     async def _run_batch(self, batch: Sequence[_Single]) -> Pending:
-        pending: Pending = await shielded(self.on_writer(self.writer.run_batch, [single.request for single in batch]))
-        return pending
+        requests = [single.request for single in batch]
+        running = self._worker.run(self.writer.run_batch, requests)
+        try:
+            return await finish_or_stop(running, *(request.stop for request in requests), reason=self._not_leading())  # type: ignore[no-any-return]
+        except apsw.Error as error:
+            raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
 
     def _answer(self, batch: Sequence[_Single], answers: Sequence[Answer]) -> None:
         again: list[_Single] = []

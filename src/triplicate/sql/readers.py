@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from triplicate.errors import SqlError
+from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.runtime import Host, Timer, Worker, deadline_after, shielded, timeout_at
 
 from .core.columns import Value
@@ -34,9 +34,12 @@ FIRST_ROWS = 200
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
 
 
-async def finish_or_stop(running: Awaitable[Any], stop: StopFlag) -> Any:
+async def finish_or_stop(running: Awaitable[Any], *stops: StopFlag, reason: SqlError | None = None) -> Any:
     """The result of work on a thread. When the waiter is cancelled the work is interrupted and its end awaited, since whoever
     uses the connection next must not meet it there.
+
+    Args:
+        reason: what interrupted statements fail with; by default that their client has gone.
     """
     assert isinstance(running, asyncio.Future), "a worker answers with a future"
     result: asyncio.Future[Any] = running
@@ -44,7 +47,8 @@ async def finish_or_stop(running: Awaitable[Any], stop: StopFlag) -> Any:
         return await asyncio.shield(result)
     except asyncio.CancelledError:
         if not result.done():
-            stop.reason = SqlError("57014", "canceling statement because its client has gone")
+            for stop in stops:
+                stop.reason = stop.reason or reason or SqlError("57014", "canceling statement because its client has gone")
             await shielded(_ended(result))
         raise
 
@@ -52,7 +56,7 @@ async def finish_or_stop(running: Awaitable[Any], stop: StopFlag) -> Any:
 async def _ended(result: asyncio.Future[Any]) -> None:
     try:
         await asyncio.shield(result)
-    except (apsw.Error, SqlError, TransactionLost):
+    except (apsw.Error, EnvironmentFault, SqlError, TransactionLost):
         return  # Nobody waits for it any more.
 
 

@@ -213,3 +213,25 @@ def test_what_the_log_has_and_the_copy_could_not_commit_is_not_told_as_aborted(t
         assert leadership.numbers.status(identity & (1 << 40) - 1) == "in progress"
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted(tmp_path: Path, transaction: bool) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        session, reading = await database.session(), await database.session()
+        if transaction:
+            await run(session, "begin immediate")
+        endless = "insert into t with recursive c(x) as (select 1 union all select x + 1 from c) select max(x) from c"
+        loop = asyncio.get_running_loop()
+        running = loop.create_task(state_of(run(session, endless)))
+        await asyncio.sleep(0.1)
+        log.held = True
+        read = loop.create_task(state_of(run(reading, "select a from t")))
+        await log.sent(1)
+        log.release(LogFenced("another leads"))
+        assert await read == "57P01"
+        assert await asyncio.wait_for(running, 5) == "57P01"
+        assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
+        assert not database.is_leader
+
+    play(tmp_path, scene)

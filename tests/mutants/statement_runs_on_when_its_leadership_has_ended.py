@@ -1,0 +1,17 @@
+"""A statement of a transaction runs on when the leadership has ended, and the node cannot follow before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import SqlError
+from triplicate.sql.leadership import Interactive
+
+TESTS = ["tests/unit/sql/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def nothing(self: Interactive, reason: SqlError) -> None:
+        return
+
+    patch(Interactive, "interrupt", nothing)
