@@ -349,3 +349,17 @@ def test_a_refused_request_cannot_go_on_behind_a_savepoint(tmp_path: Path) -> No
         assert await run(session, "select count(*) from t") == [(0,)]
 
     play(tmp_path, scene)
+
+
+def test_no_table_is_renamed_to_a_name_of_ours(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        await run(session, "create table other(a)")
+        assert await state_of(run(session, "alter table t rename to Triplicate_t")) == "42501"
+        await run(session, "alter table t rename to u")
+        await run(session, "insert into u values(1)")
+        await run(session, "alter table u add column b")
+        assert await run(session, "select * from u") == [(1, None)]
+
+    play(tmp_path, scene)
