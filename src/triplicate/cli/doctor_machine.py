@@ -56,11 +56,12 @@ def _places(settings: BookieSettings, *, makes: bool) -> dict[str, str]:
 
 
 def _open_files(settings: BookieSettings) -> Iterator[EnvironmentFault]:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < settings.connections + OTHER_FILES:
+    # A server raises the soft limit to the hard one when it starts.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < settings.connections + OTHER_FILES:
         yield Remark(
-            f"the limit of open files is {soft}, and bookie.connections allows {settings.connections}: raise the limit (ulimit -n) to "
-            f"{settings.connections + OTHER_FILES}, or lower bookie.connections to {max(1, soft - OTHER_FILES)}"
+            f"the hard limit of open files is {hard}, and bookie.connections allows {settings.connections}: raise it (ulimit -Hn) to "
+            f"{settings.connections + OTHER_FILES}, or lower bookie.connections to {max(1, hard - OTHER_FILES)}"
         )
 
 

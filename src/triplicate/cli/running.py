@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -55,6 +56,21 @@ def watch_parent(pipe: int | None) -> None:
         os._exit(70)
 
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def raise_open_files_limit() -> None:
+    """Take all the open files that the system lets this process have.
+
+    A node opens seven files for a database. The usual soft limit, 1024, is for programs that call `select`, which no server does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:
+        # Where no hard limit is set, a system may refuse what it calls no limit.
+        logging.getLogger("triplicate").warning("the limit of open files stays at %d: %s; raise it with ulimit -n", soft, error)
 
 
 def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
@@ -169,6 +185,7 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
         # A broken invariant must stop a server before it acknowledges anything.
         raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
     configure_log(settings.log_level)
+    raise_open_files_limit()
     watch_parent(parent_pipe)
 
     def announce(facts: dict[str, object]) -> None:

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import re
+import resource
 import shutil
 import socket
 import tempfile
@@ -540,6 +541,16 @@ def test_a_start_on_a_full_disk_goes_as_the_doctor_says(setup: SetUp, index: boo
             assert wrong == [f"{setup.ledgers}/current/index.db-commits: the disk is full (No space left on device): {ROOM_WANTED}"]
             assert setup.start() == wrong[0]
             assert any(line.fullmatch(wrong[0]) for line in KNOWN)
+
+
+@pytest.mark.parametrize(("limits", "remarks"), [((100, 1_000_000), 0), ((100, 300), 1)])
+def test_the_doctor_asks_for_open_files_that_a_server_cannot_take_by_itself(
+    setup: SetUp, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], remarks: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    said = [str(each) for each in doctor_machine.machine_findings(setup.settings) if "open files" in str(each)]
+    assert len(said) == remarks
+    assert all(text.startswith("the hard limit of open files is 300, and bookie.connections allows ") for text in said)
 
 
 @pytest.mark.parametrize("starts", [True, False])
