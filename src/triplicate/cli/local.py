@@ -102,7 +102,7 @@ class LocalCluster:
         found = []
         for name, ready in list(self._launched.items()):
             if select.select([ready], [], [], 0)[0]:
-                line = os.read(ready, 65536)
+                line = _read_line(ready)
                 self._forget_launch(name)
                 if line:  # Else it has ended, or is about to.
                     self._running[name].facts = json.loads(line)
@@ -187,7 +187,7 @@ class LocalCluster:
                     raise EnvironmentFault(f"not ready after {START_TIMEOUT_S:.0f} s: {late}; see the logs in {self.folder.path}")
                 for key, _ in events:
                     running = waiting[key.fd]
-                    line = os.read(key.fd, 65536)
+                    line = _read_line(key.fd)
                     if not line:
                         raise EnvironmentFault(self.why_not_started(running.member))
                     running.facts = json.loads(line)
@@ -218,6 +218,18 @@ class LocalCluster:
         running = {name: one.process.pid for name, one in self._running.items()}
         started = {name: process_start(pid) for name, pid in running.items()}
         write_json(self.folder.path / "processes.json", {"up": os.getpid(), "processes": running, "started": started})
+
+
+def _read_line(pipe: int) -> bytes:
+    """The line on which a process says that it serves; empty when it ended first. A node with thousands of databases says more than a
+    pipe holds at a time."""
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(pipe, 65536)
+        if not more:
+            return b""
+        line += more
+    return line
 
 
 def process_start(pid: int) -> int | None:

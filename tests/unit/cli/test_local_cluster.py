@@ -17,13 +17,14 @@ from triplicate.cli.cluster_folder import ClusterFolder, Member
 from triplicate.cli.local import LocalCluster, process_start
 
 PROGRAM = """
-import os, sys
+import json, os, sys
 parent, pipe = (int(sys.argv[sys.argv.index(flag) + 1]) for flag in ("--parent-pipe", "--ready-pipe"))
 behaviour = open(sys.argv[sys.argv.index("--config") + 1]).read()
 print("said its last", flush=True)
 if "fail" in behaviour:
     sys.exit(3)
-os.write(pipe, b'{"address": "here"}\\n')
+positions = {f"database {number}": number for number in range(10_000)} if "many databases" in behaviour else {}
+os.write(pipe, json.dumps({"address": "here", **positions}).encode() + b"\\n")
 os.close(pipe)
 os.read(parent, 1)
 """
@@ -69,6 +70,17 @@ def test_a_launched_process_is_noted_and_ends_with_the_cluster(cluster: LocalClu
     cluster.close()
     assert process_start(pid) is None
     assert not (cluster.folder.path / "processes.json").exists()
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_node_with_thousands_of_databases_says_more_than_one_read_of_a_pipe_brings(cluster: LocalCluster, *, later: bool) -> None:
+    cluster.folder.config_of(cluster.folder.members[0]).write_text("# many databases")
+    if later:
+        cluster.launch("bookie-1")
+        until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"])
+    else:
+        cluster.start("bookie-1")
+    assert cluster.running["bookie-1"].facts["database 9999"] == 9999
 
 
 def test_a_launched_process_that_ends_before_it_serves_is_reported_with_its_last_words(cluster: LocalCluster) -> None:
