@@ -39,7 +39,6 @@ class SqliteTree:
         self._watches = WatchTable()
         self._watched = asyncio.Event()
         self._arming: list[Awaitable[None]] = []
-        self._missed_own_change = False
         self._over: SessionExpired | None = None
         self._closed = False
         self._scope = TaskScope(f"sqlite-tree-{session_id}", on_failure=self._broken)
@@ -154,11 +153,13 @@ class SqliteTree:
         function: Callable[[SqliteStore], Result],
     ) -> Result:
         self._require_usable()
+        running = self._worker.run(method, function)
+        assert isinstance(running, asyncio.Future), "a worker answers with a future"
         try:
-            result, touched = await self._worker.run(method, function)
+            ended: tuple[Result, Touched] = await asyncio.shield(running)
         except asyncio.CancelledError:
-            # The thread goes on, and nobody is left to wake our watches on what it changes: the poll does.
-            self._missed_own_change = True
+            # The thread goes on, and our watches on what it changes must wake.
+            running.add_done_callback(self._ended_late)
             raise
         except SessionExpired as error:
             self._expire(error)
@@ -166,8 +167,22 @@ class SqliteTree:
         except ConnectionLost:
             self._watches.wake_all()
             raise
+        result, touched = ended
         self._watches.wake(touched)
         return result
+
+    def _ended_late(self, running: asyncio.Future[tuple[Result, Touched]]) -> None:
+        """An operation whose caller was cancelled has ended. Only the watches that it concerns wake: there may be thousands of others."""
+        if running.cancelled():
+            return
+        error = running.exception()
+        if error is None:
+            self._watches.wake(running.result()[1])
+        elif isinstance(error, SessionExpired):
+            self._expire(error)
+        elif isinstance(error, ConnectionLost):
+            self._watches.wake_all()
+        # Any other error says that nothing was changed.
 
     def _require_usable(self) -> None:
         if os.getpid() != self._process_id:
@@ -215,14 +230,13 @@ class SqliteTree:
             await sleep(self._host.clock, POLL_INTERVAL_S)
             try:
                 await self._settle_arming()
-                missed, self._missed_own_change = self._missed_own_change, False
                 changed = await self._worker.run(self._store.changed_paths, self._watches.paths())
             except SessionExpired as error:
                 self._expire(error)
             except ConnectionLost:
                 self._watches.wake_all()
             else:
-                self._watches.wake(self._watches.paths() if missed else changed)
+                self._watches.wake(changed)
 
     async def _settle_arming(self) -> None:
         """Wait until the watched paths are remembered; each awaitable is awaited, so that no failure is dropped unseen."""

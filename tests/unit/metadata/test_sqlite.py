@@ -283,3 +283,24 @@ def test_opening_that_is_cancelled_leaves_no_lock_behind(tmp_path: Path) -> None
         await tree.close()
 
     run(body())
+
+
+@pytest.mark.parametrize("change", [False, True])
+def test_an_operation_that_is_cancelled_wakes_no_watch_on_another_path(tmp_path: Path, *, change: bool) -> None:
+    async def body() -> None:
+        tree = await SqliteTree.open(str(tmp_path / "metadata.db"), real_host("test"))
+        await tree.create("/a")
+        watch = tree.watch("/b")
+        await tree.exists("/b")
+        operation = asyncio.ensure_future(tree.set("/a", b"new") if change else tree.get("/a"))
+        await asyncio.sleep(0)
+        operation.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await operation
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(10 * sqlite.POLL_INTERVAL_S):
+                await watch.changed()
+        assert (await tree.get("/a"))[0] == (b"new" if change else b"")
+        await tree.close()
+
+    run(body())
