@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -64,6 +64,10 @@ bench-layers: $(READY) ## Measure appends to a log and commits of a database aga
 
 bench-machines: $(READY) ## Kill one machine of three, ROUNDS (10) times: how long writes stop; build/bench/machines.json
 	@$(BIN)/python -m benchmarks.machines.run --rounds $(or $(ROUNDS),10)
+
+bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (2000000) rows with snapshots (10 minutes); build/bench/
+	@$(BIN)/python -m benchmarks.many_databases
+	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
 
 times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
 	@$(BIN)/python scripts/times.py

@@ -1,9 +1,10 @@
-"""A new copy of a database from a snapshot beside one from the whole log, and what making the snapshot costs those who write.
+"""A restart, a new copy from a snapshot beside one from the whole log, and what making a snapshot costs those who write.
 
-Usage: python benchmarks/snapshots.py [--rows N] [--passes N] [--directory DIR]
+Usage: python -m benchmarks.snapshots [--rows N] [--passes N] [--seconds N] [--directory DIR]
 
 A cluster of three bookies and one node is started in DIR (a temporary folder unless given), a database of N rows of some 150 bytes is made,
-and every row is updated in each of the passes, so that the log is longer than the database. Prints figures as JSON.
+and every row is updated in each of the passes, so that the log is longer than the database. Snapshots are made on request only. Prints
+figures as JSON and writes build/bench/snapshots.json.
 """
 
 from __future__ import annotations
@@ -11,96 +12,49 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 
-from benchmarks.driving import percentile
-from triplicate.cli import LocalCluster, local_cluster, run_loop
-from triplicate.client import Client, connect
+from benchmarks.node_load import (
+    POLL_S,
+    Peak,
+    Writer,
+    database_connection,
+    end,
+    load_average,
+    save,
+    say,
+    single_writes,
+    stop,
+    summary,
+    with_client,
+)
+from triplicate.cli import LocalCluster, local_cluster
+from triplicate.cli.cluster_folder import ClusterFolder
+from triplicate.client import Client
 from triplicate.log import Logs, LogSettings, Snapshot
-from triplicate.sql import create_database, database_info
+from triplicate.sql import create_database, database_file, database_info
 
 NAME = "bench"
+NODE = "node-1"
 BATCH = 20_000
 ROLL_BYTES = 16 << 20
 WAIT_S = 900.0
-BASE_S = 10.0
-
-
-class Peak:
-    """The greatest resident memory of a process while this is open."""
-
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
-        self.first = self._process.memory_info().rss
-        self.bytes = self.first
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def _watch(self) -> None:
-        while not self._ended.wait(0.02):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                self.bytes = max(self.bytes, self._process.memory_info().rss)
-
-    def __enter__(self) -> Peak:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-
-class Writer:
-    """One client that inserts single rows as fast as they are acknowledged, in a thread."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._write, daemon=True)
-        self.latencies: list[float] = []
-
-    def _write(self) -> None:
-        with psycopg.connect(host="127.0.0.1", port=self._port, dbname=NAME, user="bench", autocommit=True) as connection:
-            while not self._ended.is_set():
-                begun = time.perf_counter()
-                connection.execute("INSERT INTO single(v) VALUES (%s)", ("x" * 100,))
-                self.latencies.append(time.perf_counter() - begun)
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def figures(self) -> dict[str, float]:
-        ordered = sorted(self.latencies)
-        milliseconds = {f"p{share * 100:g}_ms": round(percentile(ordered, share) * 1000, 2) for share in (0.5, 0.99)}
-        return {"writes": len(ordered), **milliseconds, "longest_ms": round(ordered[-1] * 1000, 2)}
-
-
-def with_client(uri: str, body: Any) -> Any:
-    async def main() -> Any:
-        async with connect(uri) as client:
-            return await body(client)
-
-    return run_loop(main())
+BEHIND = 10
+"""A part of the rows, one in so many, is updated behind the newest snapshot before a copy is made from it."""
+ON_REQUEST_BYTES = 2**50
+"""No log grows by this much, so that snapshots are made on request, and the log is truncated behind them all the same."""
 
 
 def fill(port: int, rows: int, passes: int) -> None:
-    with psycopg.connect(host="127.0.0.1", port=port, dbname=NAME, user="bench", autocommit=True) as connection:
+    with database_connection(port, NAME) as connection:
         connection.execute("CREATE TABLE single(id INTEGER PRIMARY KEY, v TEXT)")
         connection.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price REAL, note TEXT)")
         connection.execute("CREATE INDEX item_name ON item(name)")
@@ -109,22 +63,28 @@ def fill(port: int, rows: int, passes: int) -> None:
                 f"WITH RECURSIVE c(x) AS (VALUES({start + 1}) UNION ALL SELECT x + 1 FROM c WHERE x < {min(start + BATCH, rows)}) "
                 "INSERT INTO item SELECT x, 'item ' || x, x / 7.0, hex(randomblob(40)) FROM c"
             )
-        for _ in range(passes):
-            for start in range(0, rows, BATCH):
-                connection.execute(
-                    f"UPDATE item SET price = price * 1.01, note = hex(randomblob(40)) WHERE id > {start} AND id <= {start + BATCH}"
-                )
+        say(f"{rows} rows are there")
+        for number in range(passes):
+            update(connection, rows)
+            say(f"pass {number + 1} of {passes} is done")
+
+
+def update(connection: psycopg.Connection[Any], rows: int) -> None:
+    """Change the first so many rows."""
+    for start in range(0, rows, BATCH):
+        upto = min(start + BATCH, rows)
+        connection.execute(f"UPDATE item SET price = price * 1.01, note = hex(randomblob(40)) WHERE id > {start} AND id <= {upto}")
 
 
 @contextlib.contextmanager
 def extra_node(uri: str, directory: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """Another node with an empty directory."""
     arguments = ["node", "--metadata", uri, "--node-id", name, "--directory", str(directory / name), "--snapshot-log-bytes", "0"]
-    with subprocess.Popen([sys.executable, "-m", "triplicate", *arguments], stdout=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
+    process = subprocess.Popen([sys.executable, "-m", "triplicate", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        end(process)
 
 
 async def caught_up(client: Client, node: str, position: int) -> None:
@@ -133,7 +93,8 @@ async def caught_up(client: Client, node: str, position: int) -> None:
         info = await database_info(client, NAME)
         if any(one.node_id == node and one.position >= position for one in info.nodes):
             return
-        assert time.monotonic() < deadline, f"{node} is not at {position} within {WAIT_S} s"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{node} is not at {position} within {WAIT_S:.0f} s")
         await asyncio.sleep(0.05)
 
 
@@ -144,7 +105,39 @@ def new_copy(uri: str, directory: Path, name: str) -> dict[str, float]:
     with extra_node(uri, directory, name) as process, Peak(process.pid) as peak:
         with_client(uri, lambda client: caught_up(client, name, position))
         seconds = time.perf_counter() - begun
-    return {"seconds": round(seconds, 2), "peak_rss_mib": peak.bytes >> 20}
+    figures = {"seconds": round(seconds, 2), "peak_rss_mib": peak.bytes >> 20}
+    say(f"new copy, {name}: {figures}")
+    return figures
+
+
+def restart(cluster: LocalCluster, *, kill: bool) -> dict[str, float]:
+    """How long the node that has its copy takes from its start until it answers a query and takes a write."""
+    port = cluster.folder.member(NODE).port
+    stopped_s = stop(cluster, NODE, kill=kill)
+    begun = time.perf_counter()
+    cluster.launch(NODE)
+    with Peak(cluster.running[NODE].process.pid) as peak:
+        insist(port, "SELECT name FROM item WHERE id = 1")
+        answered_s = time.perf_counter() - begun
+        insist(port, "INSERT INTO single(v) VALUES ('restarted')")
+        written_s = time.perf_counter() - begun
+    figures = {"stop_s": stopped_s, "until_a_query_s": answered_s, "until_a_write_s": written_s, "peak_rss_mib": peak.bytes >> 20}
+    say(f"restart, {'after SIGKILL' if kill else 'in order'}: {figures}")
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+def insist(port: int, statement: str) -> None:
+    """Run a statement as soon as the node takes it."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with database_connection(port, NAME) as connection:
+                connection.execute(statement)
+            return
+        except psycopg.Error as error:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the node does not take {statement!r} within {WAIT_S:.0f} s: {error}") from error
+            time.sleep(POLL_S)
 
 
 async def end_of(client: Client) -> int:
@@ -170,53 +163,97 @@ async def snapshot(client: Client) -> Snapshot:
     return listed.good[-1]
 
 
-def make(uri: str, port: int, pid: int) -> tuple[Snapshot, dict[str, float]]:
-    """One snapshot while a client writes."""
+def make(uri: str, port: int, pid: int) -> tuple[Snapshot, dict[str, Any], list[float]]:
+    """One snapshot while a client writes, and how long the writes took."""
     begun = time.perf_counter()
-    with Peak(pid) as peak, Writer(port) as writer:
+    with Peak(pid) as peak, Writer(port, NAME) as writer:
         made: Snapshot = with_client(uri, snapshot)
-    figures = {"seconds": round(time.perf_counter() - begun, 2), "more_rss_mib": (peak.bytes - peak.first) >> 20, **writer.figures()}
-    return made, figures
+    figures = {"seconds": round(time.perf_counter() - begun, 2), "more_rss_mib": (peak.bytes - peak.first) >> 20}
+    return made, {**figures, "writes": summary(writer.latencies)}, writer.latencies
 
 
-def measure(cluster: LocalCluster, directory: Path, rows: int, passes: int) -> dict[str, Any]:
-    uri = cluster.folder.metadata_uri
-    (node,) = (member for member in cluster.folder.members if member.kind == "node")
-    pid = cluster.running[node.name].process.pid
+def alternate(uri: str, port: int, pid: int, seconds: float) -> tuple[Snapshot, dict[str, Any]]:
+    """Single writes of one client: alone, beside a snapshot, alone, beside another, alone."""
+    alone, beside, snapshots = [single_writes(port, NAME, seconds)], [], []
+    for _ in range(2):
+        made, figures, latencies = make(uri, port, pid)
+        snapshots.append(figures)
+        beside.append(latencies)
+        alone.append(single_writes(port, NAME, seconds))
+        say(f"a snapshot with writes beside it: {figures}; then writes alone: {summary(alone[-1])}")
+    together = {
+        "alone": summary([one for window in alone for one in window]),
+        "beside_a_snapshot": summary([one for window in beside for one in window]),
+    }
+    return made, {"writes": {**together, "windows_alone": [summary(one) for one in alone]}, "snapshots": snapshots}
+
+
+def file_sizes(directory: Path) -> dict[str, int]:
+    """Of the database's file and its write-ahead log, in MiB."""
+    path = database_file(directory, NAME)
+    return {one.name: one.stat().st_size >> 20 for one in sorted(path.parent.iterdir()) if one.name.startswith(path.name)}
+
+
+def truncated(uri: str, before: int) -> int:
+    """The log's size when it has been truncated."""
+    deadline = time.monotonic() + WAIT_S
+    while (after := with_client(uri, log_bytes)) >= before:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the log is not truncated within {WAIT_S:.0f} s")
+        time.sleep(0.1)
+    return after
+
+
+def measure(cluster: LocalCluster, directory: Path, given: argparse.Namespace) -> dict[str, Any]:
+    uri, member = cluster.folder.metadata_uri, cluster.folder.member(NODE)
+    figures: dict[str, Any] = {"rows": given.rows, "passes": given.passes, "load_average_before": load_average()}
     with_client(uri, lambda client: create_database(client, NAME, LogSettings(roll_size_bytes=ROLL_BYTES)))
     while not with_client(uri, lambda client: database_info(client, NAME)).leader:
         time.sleep(0.1)
-    fill(node.port, rows, passes)
-    with Writer(node.port) as quiet:
-        time.sleep(BASE_S)
+    begun = time.perf_counter()
+    fill(member.port, given.rows, given.passes)
+    figures["filling_s"] = round(time.perf_counter() - begun, 1)
+    figures["files_mib"] = file_sizes(cluster.folder.folder_of(member) / "data")
     before = with_client(uri, log_bytes)
-    replayed = new_copy(uri, directory, "replaying")
-    _, first = make(uri, node.port, pid)
-    made, second = make(uri, node.port, pid)
-    while (after := with_client(uri, log_bytes)) >= before:
-        time.sleep(0.1)
-    return {
-        "rows": rows,
-        "database_mib": made.size_bytes >> 20,
+    say(f"the log has {before >> 20} MiB, the files {figures['files_mib']}")
+    figures["new_copy_from_the_log"] = new_copy(uri, directory, "replaying")
+    figures["restart_in_order"] = restart(cluster, kill=False)
+    figures["restart_after_sigkill"] = restart(cluster, kill=True)
+    made, beside = alternate(uri, member.port, cluster.running[NODE].process.pid, given.seconds)
+    after = truncated(uri, before)
+    figures |= {
+        "snapshot_mib": made.size_bytes >> 20,
         "snapshot_stored_mib": made.stored_bytes >> 20,
         "log_mib": {"before": before >> 20, "after": round(after / 2**20, 1)},
-        "writes_without_a_snapshot": quiet.figures(),
-        "writes_while_one_is_made": [first, second],
-        "new_copy_from_the_log": replayed,
-        "new_copy_from_a_snapshot": new_copy(uri, directory, "loading"),
+        **beside,
     }
+    with database_connection(member.port, NAME) as connection:
+        update(connection, given.rows // BEHIND)
+    behind = with_client(uri, log_bytes) - after
+    figures["log_behind_the_snapshot_mib"] = round(behind / 2**20, 1)
+    figures["new_copy_from_a_snapshot"] = new_copy(uri, directory, "loading")
+    figures["load_average_after"] = load_average()
+    return figures
+
+
+def on_request(folder: ClusterFolder) -> None:
+    """Have the cluster's node make snapshots on request only."""
+    path = folder.config_of(folder.member(NODE))
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("[node]\n", f"[node]\nsnapshot_log_bytes = {ON_REQUEST_BYTES}\n", 1), encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=700_000)
-    parser.add_argument("--passes", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=15.0, help="how long a client writes alone, each of three times")
     parser.add_argument("--directory", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-", dir=given.directory) as folder:
         path = Path(folder)
-        with local_cluster(path / "c", bookies=3, nodes=1) as cluster:
-            print(json.dumps(measure(cluster, path, given.rows, given.passes), indent=2))
+        with local_cluster(path / "c", bookies=3, nodes=1, begin=on_request) as cluster:
+            save(measure(cluster, path, given), "snapshots")
 
 
 if __name__ == "__main__":
