@@ -33,7 +33,7 @@ SETTLE_S = 2.0
 """After everything was stopped, the time in which the last packets and timers of stopped nodes may run out."""
 
 CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
-"""Far beyond what any seed takes, which is below 200,000 callbacks: what goes on for so long, goes on for ever."""
+"""Far beyond what any seed takes, which is below 1,000,000 callbacks: what goes on for so long, goes on for ever."""
 
 VIOLATIONS_SHOWN = 20
 
