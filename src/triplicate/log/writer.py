@@ -136,11 +136,12 @@ class LogWriter:
         await self._window.take(0, cost)
         try:
             self._check()
+            if self._batch is not None and self._batch.size_bytes + cost > self._settings.entry_target_bytes:
+                self._flush()
+                self._check()  # The ledger may have refused what was flushed.
         except BaseException:
             self._window.give_back(0, cost)
             raise
-        if self._batch is not None and self._batch.size_bytes + cost > self._settings.entry_target_bytes:
-            self._flush()
         if self._batch is None:
             self._batch = Batch()
         batch = self._batch
@@ -248,7 +249,11 @@ class LogWriter:
             raise HandleClosed(f"the writer of log {self.name!r} is closed")
 
     def _enqueue(self, encoded: EncodedEntry, *, matters: bool) -> asyncio.Future[range]:
+        """Put an entry, for which there is room, behind the records that wait for theirs."""
         self._flush()
+        if self._failure is not None:
+            self._window.give_back(1, encoded.size_bytes)
+            raise self._failure  # The ledger has refused what was flushed.
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
         self._queue.append(Item(encoded, self._next_offset, future, encoded.size_bytes, matters))
         self._next_offset += encoded.count

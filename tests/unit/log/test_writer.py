@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play, read_values
-from triplicate.errors import ArgumentError, HandleClosed, LogFenced, LogOwned, NoSuchLog, OutcomeUnknown, RecordTooLarge, WindowFull
+from triplicate.errors import (
+    ArgumentError,
+    HandleClosed,
+    LedgerFenced,
+    LogFenced,
+    LogOwned,
+    NoSuchLog,
+    OutcomeUnknown,
+    RecordTooLarge,
+    WindowFull,
+)
 from triplicate.log import LogClientSettings, LogSettings, SegmentState, decode_entry
 
 
@@ -259,6 +270,48 @@ def test_a_fenced_writer_notices_when_it_rolls() -> None:
                 await first.append(b"y" * 1000)
             assert await second.append(b"z") == 1
         await first.abandon()
+
+    play(scene)
+
+
+async def _within(limit_s: float, call: Callable[[], Awaitable[object]]) -> object:
+    async with asyncio.timeout(limit_s):
+        return await call()
+
+
+@pytest.mark.parametrize("way", ["append", "append_entry", "append_entry_nowait", "noop"])
+def test_an_append_does_not_wait_for_ever_where_its_ledger_refuses_what_waited_before_it(way: str) -> None:
+    """Found by seed 70643: records that waited for an entry were sent with the next call, and their ledger had ended meanwhile."""
+
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(entry_target_bytes=1024, linger_s=60.0))
+        await logs.create("l", LogSettings(compression="none"))
+        writer = await logs.writer("l", owner="w")
+        stage.bookies.ledger(writer.ledger_id).held = []
+        sent = asyncio.ensure_future(writer.append_entry([b"on its way"]))
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(writer.append(b"x" * 900))
+        await asyncio.sleep(0)
+        ledger = writer._ledger
+        assert ledger is not None
+
+        def refuse(_: object) -> asyncio.Future[int]:
+            raise LedgerFenced("the ledger is being recovered")
+
+        setattr(ledger, "append_nowait", refuse)  # noqa: B010  the protocol's method is not meant to be replaced
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "append": lambda: writer.append(b"y" * 900),
+            "append_entry": lambda: writer.append_entry([b"y"]),
+            "append_entry_nowait": lambda: writer.append_entry_nowait([b"y"]),
+            "noop": writer.noop,
+        }
+        # Not `await` alone: one of them raises when it is called.
+        with pytest.raises(LogFenced):
+            await _within(5, calls[way])
+        for earlier in (sent, waiting):
+            with pytest.raises(LogFenced):
+                await asyncio.wait_for(earlier, 5)
+        await writer.abandon()
 
     play(scene)
 
