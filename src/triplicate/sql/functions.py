@@ -56,7 +56,7 @@ class Numbers:
             if len(self._came_to_nothing) >= _REMEMBERED:
                 forgotten = min(self._came_to_nothing)
                 self._came_to_nothing.discard(forgotten)
-                self._known_from = forgotten + 1
+                self._known_from = max(self._known_from, forgotten + 1)
             self._came_to_nothing.add(number)
         self._in_progress.discard(number)
 

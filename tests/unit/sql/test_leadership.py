@@ -11,7 +11,8 @@ import pytest
 from tests.unit.sql.cluster import run, state_of
 from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced, SqlError
-from triplicate.sql import SqlDatabase
+from triplicate.sql import SqlDatabase, functions
+from triplicate.sql.functions import Numbers
 from triplicate.sql.writer import LateChanges, Writer
 
 
@@ -235,3 +236,22 @@ def test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted(tmp_pa
         assert not database.is_leader
 
     play(tmp_path, scene)
+
+
+def test_an_old_number_that_comes_to_nothing_late_makes_no_forgotten_one_look_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "_REMEMBERED", 2)
+    numbers = Numbers(1)
+    for _ in range(8):
+        numbers.allocate()
+    for number in (5, 6, 7, 1, 8):
+        numbers.finish(number, committed=False)
+    assert [numbers.status(number) for number in range(1, 9)] == [
+        None,
+        "in progress",
+        "in progress",
+        "in progress",
+        None,
+        None,
+        "aborted",
+        "aborted",
+    ]
