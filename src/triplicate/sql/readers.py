@@ -204,6 +204,8 @@ class Hold:
         """Since when nothing has run on it; None while something does."""
         self._stop: StopFlag | None = None
         self._given_back = False
+        self._cancelled = False
+        """Whether a wait was cancelled, and with it perhaps the answer that names an open statement."""
         self.ended: SqlError | None = None
         """Why it was taken away, or None."""
 
@@ -218,6 +220,9 @@ class Hold:
         self._stop, self.idle_since = stop or StopFlag(), None
         try:
             return await self.reader.run(function, *arguments, stop=self._stop)
+        except asyncio.CancelledError:
+            self._cancelled = True
+            raise
         finally:
             self._stop, self.idle_since = None, self._pool.now()
             if self.ended is not None:
@@ -261,7 +266,10 @@ class Hold:
         if not self._given_back:
             self._given_back = True
             self._finish_number(committed=committed)
-            self._pool.give_back(self)
+            if self._cancelled:
+                self._pool.recover(self)  # A statement that nobody can close would show its old snapshot to whoever comes next.
+            else:
+                self._pool.give_back(self)
 
     def take_number(self) -> int | None:
         """The transaction's number where it was asked for; whoever takes it tells what became of it."""

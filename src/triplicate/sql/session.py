@@ -274,6 +274,8 @@ class SqlSession:
         leadership = self._require_leader(tag)
         if self._hold is not None and self._hold.ended is not None:
             raise self._hold.ended
+        # What is open reads the snapshot, which ends with the reader: in other hands that would go on showing it.
+        await self._drain_streams()
         # The number goes along before the wait: a snapshot that ends meanwhile must not note it as one that came to nothing.
         number = self._hold.take_number() if self._hold is not None else None
         self._interrupted = asyncio.get_running_loop().create_future()

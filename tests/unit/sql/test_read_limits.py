@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
 from triplicate.sql import SqlDatabase, SqlSession
+from triplicate.sql import session as session_module
 from triplicate.sql.interface import TransactionStatus
+from triplicate.sql.readers import Reader
 
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select max(x) from c"
 Scene = Callable[[Cluster, SqlDatabase], Any]
@@ -280,3 +283,49 @@ def test_a_snapshot_is_given_up_when_the_write_ahead_log_grows_too_much_meanwhil
             await copying
 
     play_with(tmp_path, replace(SETTINGS, snapshot_wal_limit_bytes=1024 * 1024), scene)
+
+
+def test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "_DRAINED_ROWS", 300)
+
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        session, other = await database.session(), await database.session()
+        await run(session, "begin")
+        await run(session, "savepoint s")
+        cursor = await session.start(await session.prepare("select a from t"), ())
+        assert len(await cursor.fetch(10)) == 10
+        assert await state_of(run(session, "insert into t values(0)")) == "54000"
+        await run(other, "insert into t values(1)")
+        assert await run(other, "select count(*) from t") == [(1001,)]
+        await run(session, "rollback to s")
+        await run(session, "rollback")
+        assert await run(session, "select count(*) from t") == [(1001,)]
+
+    settings = replace(SETTINGS, reader_connections=1, reader_wait_s=0.5, read_idle_s=30.0, transaction_idle_s=0.1)
+    play_with(tmp_path, settings, scene)
+
+
+def test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, going = Reader.start, list[asyncio.Task[Any]]()
+
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        loop, session, other = asyncio.get_running_loop(), await database.session(), await database.session()
+        prepared = await session.prepare("select a from t")
+
+        def gone_meanwhile(self: Reader, *arguments: Any) -> Any:
+            answer = start(self, *arguments)
+            loop.call_soon_threadsafe(going[0].cancel)
+            time.sleep(0.05)
+            return answer
+
+        monkeypatch.setattr(Reader, "start", gone_meanwhile)
+        going.append(loop.create_task(session.start(prepared, ()), name="going"))
+        await asyncio.wait(going)
+        monkeypatch.undo()
+        assert going[0].cancelled()
+        await run(other, "insert into t values(1)")
+        assert await run(other, "select count(*) from t") == [(1001,)]
+
+    play_with(tmp_path, replace(SETTINGS, reader_connections=1, reader_wait_s=0.5), scene)

@@ -1,0 +1,25 @@
+"""A transaction that goes on to write hands its reader on before its open results are taken from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.sql.session import SqlSession
+
+TESTS = [
+    "tests/unit/sql/test_read_limits.py::test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    hold_writer = SqlSession._hold_writer
+
+    async def late(self: SqlSession, tag: str) -> Any:
+        streams, self._streams = self._streams, []
+        try:
+            return await hold_writer(self, tag)
+        finally:
+            self._streams = streams
+
+    patch(SqlSession, "_hold_writer", late)
