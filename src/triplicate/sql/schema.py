@@ -98,6 +98,15 @@ def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_row
     )
 
 
+def table_names(connection: apsw.Connection) -> frozenset[str]:
+    """The users' tables by name."""
+    rows = connection.execute(
+        "select name from main.sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
+        " and name not like 'triplicate\\_%' escape '\\'"
+    )
+    return frozenset(str(name) for (name,) in rows)
+
+
 def unfit_reason(table: Table) -> str | None:
     """Why rows of this table could not be logged, or None. Such a table must not come to be."""
     if table.shape.without_rowid and table.has_virtual_columns:

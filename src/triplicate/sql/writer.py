@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 import apsw
 
@@ -32,7 +33,7 @@ from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import columns_of, schema_digest, unfit_reason
+from .schema import columns_of, schema_digest, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 
@@ -152,11 +153,11 @@ class Writer:
         self._capture.prepare()
         self._counters = self._committed_counters = self._capture.counters()
         self._savepoints: list[_Savepoint] = []
+        self._reading: WeakSet[apsw.Cursor] = WeakSet()
+        """Reading statements of the transaction that somebody may still fetch from."""
         self._dictionary = TableDictionary()
         self.stop = StopFlag()
-        self._now = now
-        self._limit_s = limit_s
-        self._deadline = float("inf")
+        self._now, self._limit_s, self._deadline = now, limit_s, float("inf")
         self._local_fault: apsw.Error | None = None
         """What a statement failed with that no client is to blame for: a full disk, a failed write, a damaged file."""
         connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
@@ -199,6 +200,7 @@ class Writer:
     def rollback(self) -> None:
         """Undo the transaction; nothing happens when there is none."""
         self.stop, self._deadline = StopFlag(), float("inf")
+        self._end_reading()
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._savepoints.clear()
@@ -224,6 +226,7 @@ class Writer:
             self._forget_before_ms(),
         )
         self._capture.cut(0)
+        self._end_reading()
         if pending.records:
             record_batch(self._connection, facts)
         self._connection.execute("commit")
@@ -237,6 +240,11 @@ class Writer:
         if self.context.number is not None:
             self._numbers.finish(self.context.number, committed=True)
             self.context.number = None
+
+    def _end_reading(self) -> None:
+        # SQLite would leave them open, and what they read would hold the write-ahead log back until their client comes again.
+        for cursor in list(self._reading):
+            cursor.close(True)
 
     # Savepoints of the user.
 
@@ -304,6 +312,7 @@ class Writer:
             if not self._connection.in_transaction:
                 self._lose(failure)
             raise failure from error
+        self._reading.add(cursor)
         return cursor
 
     def fetch(self, cursor: apsw.Cursor, max_rows: int) -> list[Row]:
@@ -342,7 +351,7 @@ class Writer:
         return Outcome([], 0)
 
     def _change_images(self, table: str, value: str) -> None:
-        found = next((name for name in self._table_names() if name.lower() == table.lower()), None)
+        found = next((name for name in table_names(self._connection) if name.lower() == table.lower()), None)
         if found is None:
             raise SqlError("42P01", f"no such table: {table}")
         self._record_images(found, value)
@@ -360,10 +369,10 @@ class Writer:
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
     def _change_schema(self, prepared: Prepared, words: list[str], mark: int) -> None:
-        before = self._table_names()
+        before = table_names(self._connection)
         with self.gate.running(StatementKind.SCHEMA):
             self._connection.execute(prepared.sql).fetchall()
-        after = self._table_names()
+        after = table_names(self._connection)
         if words[0] == "ALTER" and len(after) < len(before):  # The gate is not told the new name; tables of ours are not among these.
             raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
         # What a schema change did to rows happens again when its text is applied, except that a follower, whose foreign keys are
@@ -400,13 +409,6 @@ class Writer:
             "select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)
         ).fetchall()
         return str(rows[0][0]) if rows else None
-
-    def _table_names(self) -> frozenset[str]:
-        rows = self._connection.execute(
-            "select name from main.sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
-            " and name not like 'triplicate\\_%' escape '\\'"
-        )
-        return frozenset(str(name) for (name,) in rows)
 
     def _refuse_unfit(self) -> None:
         for table in self._capture.tables():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
@@ -329,3 +330,20 @@ def test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old
         assert await run(other, "select count(*) from t") == [(1001,)]
 
     play_with(tmp_path, replace(SETTINGS, reader_connections=1, reader_wait_s=0.5), scene)
+
+
+def test_a_result_of_a_transaction_that_was_ended_holds_the_write_ahead_log_back_no_longer(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster, database: SqlDatabase) -> None:
+        session, other = await database.session(), await database.session()
+        await run(session, "begin immediate")
+        cursor = await session.start(await session.prepare("select a from t"), ())
+        assert len(await cursor.fetch(10)) == 10
+        await run(other, "insert into t values(1)")  # Waits for the end of the transaction, which says nothing.
+        await run(other, "insert into t values(2)")
+        with apsw.Connection(database.path) as connection:
+            ((busy, *_),) = connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        assert busy == 0
+        assert await state_of(cursor.fetch(500)) == "25P03"
+        await run(session, "rollback")
+
+    play_with(tmp_path, replace(SETTINGS, transaction_idle_s=0.1), scene)

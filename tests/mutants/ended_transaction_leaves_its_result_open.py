@@ -1,0 +1,15 @@
+"""The open result of a transaction that was ended stays open, and holds the write-ahead log back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.writer import Writer
+
+TESTS = [
+    "tests/unit/sql/test_read_limits.py::test_a_result_of_a_transaction_that_was_ended_holds_the_write_ahead_log_back_no_longer",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(Writer, "_end_reading", lambda self: None)
