@@ -132,6 +132,13 @@ class NodeSettings:
         low=0,
         high=1e9,
     )
+    snapshot_turn_s: float = setting(
+        60.0,
+        "Followers make snapshots in turns, by name, the leader last: how long a node leaves one that is due to each node before it.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
     snapshot_rate_bytes_per_s: int = setting(
         64 * MIB,
         "A snapshot is copied, sent and read back no faster than this; 0 sets no limit.",

@@ -177,7 +177,7 @@ class SnapshotKeeper:
             return
         now = self._host.clock.monotonic()
         self._due_since = now if self._due_since is None else self._due_since
-        if is_turn(await self._place(listed), now - self._due_since):
+        if is_turn(await self._place(listed), now - self._due_since, self._settings.turn_s):
             await self._make(reason)
 
     async def _reason(self, listed: SnapshotList) -> str | None:

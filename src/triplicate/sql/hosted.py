@@ -141,6 +141,7 @@ class HostedDatabase:
                 settings.snapshot_interval_s,
                 settings.snapshot_rate_bytes_per_s,
                 settings.snapshot_keep_log_s,
+                settings.snapshot_turn_s,
             ),
             parts.snapshot_turn,
             parts.metrics,

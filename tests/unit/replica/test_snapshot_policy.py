@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from triplicate.replica.core.snapshot_policy import (
     LONGEST_CHECK_S,
-    PATIENCE_S,
     REQUEST_CHECK_S,
     Member,
     Situation,
@@ -70,10 +69,11 @@ def test_a_leader_waits_for_a_follower_whose_report_is_a_moment_old() -> None:
 
 
 def test_a_node_goes_ahead_when_those_before_it_have_had_their_time() -> None:
-    assert is_turn(0, 0.0)
-    assert not is_turn(1, PATIENCE_S - 1)
-    assert is_turn(1, PATIENCE_S)
-    assert not is_turn(None, 1e9)
+    assert is_turn(0, 0.0, 60.0)
+    assert not is_turn(1, 59.0, 60.0)
+    assert is_turn(1, 60.0, 60.0)
+    assert is_turn(1, 0.0, 0.0)
+    assert not is_turn(None, 1e9, 60.0)
 
 
 def test_a_snapshot_is_loaded_where_the_log_is_gone_or_longer_to_read() -> None:

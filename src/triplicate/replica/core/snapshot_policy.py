@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-PATIENCE_S = 60.0
-"""How long a node leaves a due snapshot to each one before it in the order of turns."""
 LONGEST_CHECK_S = 30.0
 """A node looks at least this often whether a snapshot is due."""
 SHORTEST_CHECK_S = 0.05
@@ -26,12 +24,14 @@ class SnapshotSettings:
         interval_s: and when the newest is at least this old.
         rate_bytes_per_s: the copy is made, sent and read no faster; 0: as fast as it goes.
         keep_log_s: records younger than this stay in the log, whatever snapshots there are.
+        turn_s: how long a node leaves a due snapshot to each one before it in the order of turns.
     """
 
     log_bytes: int = 0
     interval_s: float = 600.0
     rate_bytes_per_s: int = 0
     keep_log_s: float = 0.0
+    turn_s: float = 60.0
 
     def check_s(self, *, requested: bool = False) -> float:
         """How often a node looks."""
@@ -116,9 +116,9 @@ def turn_of(node_id: str, position: int, members: Sequence[Member], leader: str 
     return len(before - {leader})
 
 
-def is_turn(turn: int | None, waited_s: float) -> bool:
+def is_turn(turn: int | None, waited_s: float, turn_s: float) -> bool:
     """Whether a node makes the snapshot now, which has been due for a time by its own clock."""
-    return turn is not None and waited_s >= turn * PATIENCE_S
+    return turn is not None and waited_s >= turn * turn_s
 
 
 def loads(position: int, first_offset: int, replay_bytes: int, stored_bytes: int) -> bool:

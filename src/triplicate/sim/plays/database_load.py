@@ -49,6 +49,7 @@ class DatabaseLoad:
     """Of log between two snapshots; 0 makes none and keeps the whole log."""
     snapshot_interval_s: float = limit(2.0)
     snapshot_keep_log_s: float = limit(0.0)
+    snapshot_turn_s: float = limit(60.0)
     snapshot_losses: int = limit(0)
     """How often the newest snapshot's ledger is deleted behind the nodes' backs, right before a copy is lost."""
     request_keep_s: float = limit(86_400.0)
@@ -123,6 +124,8 @@ def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
         lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
         retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
         janitor_interval_s=chance.choice([600.0, 3.0, 6.0]),
+        # 0 lets all nodes, the leader as well, begin one at a time.
+        snapshot_turn_s=chance.choice([60.0, 0.0, 1.0]),
     )
 
 

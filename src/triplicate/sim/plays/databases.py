@@ -54,6 +54,7 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
         snapshot_log_bytes=load.snapshot_log_bytes,
         snapshot_interval_s=load.snapshot_interval_s,
         snapshot_keep_log_s=load.snapshot_keep_log_s,
+        snapshot_turn_s=load.snapshot_turn_s,
         snapshot_rate_bytes_per_s=0,
     )
 
