@@ -145,6 +145,8 @@ class LedgerReader:
         """Ask how far the ledger is confirmed, if the entry is not known to be."""
         if entry_id > self._last_add_confirmed and not self.is_closed:
             await self.read_last_confirmed()
+        while entry_id > self._last_add_confirmed and not self.is_closed and await self._has_changed(self._found.version):
+            await self.ask_last_confirmed()
         if entry_id > self._last_add_confirmed:
             error = NoSuchEntry(
                 f"entry {entry_id} of ledger {self.ledger_id} does not exist: the last confirmed entry is {self._last_add_confirmed}"
@@ -171,8 +173,7 @@ class LedgerReader:
                 entries = await reading.future
             except (ReadFailed, NoSuchEntry):
                 # Even a closed ledger's entries move to other bookies when their copies are restored.
-                await self.refresh_metadata()
-                if self._found.version == version:
+                if not await self._has_changed(version):
                     raise
             else:
                 break
@@ -207,8 +208,7 @@ class LedgerReader:
             try:
                 self.learn(await LacRead(self._services, self.metadata, self._codec).future)
             except ReadFailed:
-                await self.refresh_metadata()
-                if self._found.version == version:
+                if not await self._has_changed(version):
                     raise
             else:
                 break
@@ -343,12 +343,17 @@ class LedgerReader:
         """Whether a tail of this reader is still open."""
         return bool(self._tails)
 
-    async def refresh_metadata(self) -> None:
+    async def refresh_metadata(self, *, synced: bool = False) -> None:
         """Read the metadata again: new segments, other bookies, or the ledger's end.
+
+        Args:
+            synced: see every change that was made before this call; a ZooKeeper server may be behind the others otherwise.
 
         Raises:
             NoSuchLedger: it was deleted. ConnectionLost: the metadata store is away.
         """
+        if synced:
+            await self._services.metadata.ledgers.refresh()
         found = await self._services.metadata.ledgers.get(self.ledger_id)
         if found.version >= self._found.version:
             self._found = found
@@ -356,6 +361,18 @@ class LedgerReader:
                 self._last_add_confirmed = found.value.last_entry_id
             else:
                 self.learn(found.value.last_segment.first_entry_id - 1)
+
+    async def _has_changed(self, version: int) -> bool:
+        """Whether the metadata, read again, have another version than this. Before the answer is no, the store is synced: what a server
+        that is behind shows may name bookies that never had the entries.
+
+        Raises:
+            As `refresh_metadata`.
+        """
+        await self.refresh_metadata()
+        if self._found.version == version:
+            await self.refresh_metadata(synced=True)
+        return self._found.version != version
 
     def learn(self, last_add_confirmed: int) -> None:
         """Something said how far the ledger is confirmed; the known value only grows, and is final once the ledger is closed."""

@@ -179,6 +179,8 @@ class BookieNode(Node):
         """How it lost its disks: it is another incarnation since, and answers nothing about what it may have held before."""
         self.whole_s = 0.0
         """From when on it keeps what it is given as any other does; it was given empty disks then."""
+        self.id_bound = 0
+        """Ids of ledgers below this were drawn before it was given empty disks, whenever these ledgers were made."""
         self.held = False
         """Its disks or its index are being replaced: nobody starts it but whoever does that."""
         self._excuses: list[Excuse] = []

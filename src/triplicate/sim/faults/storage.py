@@ -86,6 +86,7 @@ async def _replace(stage: Stage, node: BookieNode) -> bool:
 
     async def format_disks(host: Host, metadata: ClusterMetadata) -> None:
         incarnation = await Replacement(host, node.settings, metadata).carry_out()
+        node.id_bound = incarnation.ledger_id_bound
         host.trace("bookie.replaced", incarnation=incarnation.number)
 
     error = await _patiently(node, format_disks, "format")

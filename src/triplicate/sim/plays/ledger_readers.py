@@ -162,7 +162,8 @@ class Prober:
             return
         entry_id = max(0, book.acknowledged_to - self._chance.choice([0, 0, self._chance.randrange(50)]))
         started_s = self._stage.time()
-        await reader.refresh_metadata()
+        # Concludes from what single bookies say, and so must ask the right ones.
+        await reader.refresh_metadata(synced=True)
         absent = 0
         for bookie_id in holders(reader.metadata, entry_id):
             try:
@@ -366,7 +367,7 @@ class FinalReader:
     def _is_doubtful(self, bookie_id: str, ledger_id: int) -> bool:
         """Whether the bookie was replaced and may have held something of this ledger before."""
         node = self._stage.cluster.bookies[bookie_id]
-        return bool(node.wiped) and self._shelf.born_s.get(ledger_id, 0.0) <= node.whole_s
+        return bool(node.wiped) and (ledger_id < node.id_bound or self._shelf.born_s.get(ledger_id, 0.0) <= node.whole_s)
 
     def _note_damage(self, bookie_id: str, ledger_id: int, error: Exception) -> None:
         self._stage.note_unknown(error)
