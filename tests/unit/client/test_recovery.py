@@ -99,6 +99,8 @@ def test_a_damaged_copy_is_not_taken_for_an_absent_entry() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client() as other:
             writer = await written(cluster, client, entries=3)
+            while len(cluster.holders(writer.ledger_id, 2)) < 3:
+                await asyncio.sleep(0.001)  # The third copy may still be on its way.
             for name in writer.metadata.last_segment.ensemble[:2]:
                 cluster[name].when(ReadRequest, "damage", entry_id=2)
             reader = await other.recover(writer.ledger_id)
