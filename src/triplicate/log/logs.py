@@ -287,7 +287,7 @@ class Logs:
         return await self._rewrite(name, await rewriter.small(limit=limit, least=least, every=every), rewriter)
 
     async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter, limit: int | None = None) -> Rewritten:
-        """Rewrite at most `limit` runs, and meet at most so many that cannot be: one that is damaged does not stand before all others."""
+        """Rewrite at most `limit` runs. A run that cannot be rewritten does not stop the next; `limit` bounds these as well."""
         done, failures = Rewritten(), list[TriplicateError]()
         most = limit if limit is not None else len(runs)
         for run in runs:

@@ -267,12 +267,12 @@ class Hold:
             self._given_back = True
             self._finish_number(committed=committed)
             if self._cancelled:
-                self._pool.recover(self)  # A statement that nobody can close would show its old snapshot to whoever comes next.
+                self._pool.recover(self)  # No caller can close its statement, which would show the old snapshot to the next session.
             else:
                 self._pool.give_back(self)
 
     def take_number(self) -> int | None:
-        """The transaction's number where it was asked for; whoever takes it tells what became of it."""
+        """The transaction's number, if one was drawn. The caller records its outcome from now on."""
         number, self.reader.context.number = self.reader.context.number, None
         return number
 

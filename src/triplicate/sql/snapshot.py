@@ -273,7 +273,7 @@ class SqliteCopy:
         """Take the read transaction, and with it the position of all that will be copied."""
         _delete(self._host, self._path)
         source = self._source = open_reader(self._source_path, self._setup)
-        # The file does not shrink when SQLite begins it anew, so its size alone says nothing of what the copy holds back.
+        # SQLite overwrites the file from its beginning and never shrinks it. Only growth shows what the copy holds back.
         self._wal_bytes = self._wal_size()
         source.execute("begin")
         self._read_position(source)

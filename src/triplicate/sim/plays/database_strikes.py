@@ -180,7 +180,7 @@ class SnapshotThief:
         """Ids of the snapshots that may be gone."""
 
     async def strike(self, times: int) -> None:
-        """Do it so many times, each as soon as there are two good snapshots, until faults are over."""
+        """Delete `times` snapshots, each as soon as two good ones are listed, until the faults are over."""
         desk, chance = self._desk, self._desk.stage.chance(THIEF)
         for _ in range(times):
             await asyncio.sleep(chance.uniform(*THEFT_S))
