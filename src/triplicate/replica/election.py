@@ -227,6 +227,8 @@ class Election:
                 if await self._is_void(sign, watch):
                     departed = sign.node_id
                     await self._take_down(sign, stat.ephemeral_owner)
+                else:
+                    departed = ""  # It may have come back since.
         finally:
             watch.close()
 

@@ -16,8 +16,6 @@ PROBE_LIMIT_S = 1.0
 """How long one connection may take; longer says nothing about the peer."""
 REFUSALS = 2
 """Refusals in a row until a peer counts as gone: one may meet a listener that is being replaced."""
-
-
 REMEMBERED_S = 60.0
 """How long a peer counts as reached while nobody looks: waits for it end and begin again, as when the metadata were away."""
 
@@ -94,7 +92,7 @@ class Peers:
                 transport, _ = await self._host.network.connect(asyncio.Protocol, host.strip("[]"), int(port))
         except ConnectionRefusedError:
             peer.refusals += 1
-        except (OSError, TriplicateError, TimeoutError, OverflowError) as error:
+        except (OSError, TriplicateError, OverflowError, ValueError) as error:
             peer.refusals, before = 0, peer.trouble
             peer.trouble = repr(error)
             if peer.trouble != before:

@@ -34,6 +34,8 @@ class FakeNetwork:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer == "refused":
             raise ConnectionRefusedError(f"{host}:{port}")
+        if answer == "malformed":
+            raise UnicodeError("label empty or too long")  # As names are that cannot be looked up at all.
         if answer == "unreachable":
             raise OSError(f"no way to {host}:{port}")
         return _Transport(), factory()
@@ -75,6 +77,8 @@ def watched(network: FakeNetwork, addresses: list[str], wait_s: float = A_WHILE_
         (["taken", "unreachable"], False),
         (["taken", "refused", "taken"], False),
         (["taken", "refused", "unreachable", "refused", "taken"], False),
+        (["malformed"], False),
+        (["malformed", "taken", "refused"], True),
     ],
 )
 def test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached(answers: list[str], is_gone: bool) -> None:
