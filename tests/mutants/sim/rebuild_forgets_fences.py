@@ -1,4 +1,4 @@
-"""An index that is made anew knows the ledgers and not their fences."""
+"""A rebuilt index contains the ledgers without their fences."""
 
 from __future__ import annotations
 
