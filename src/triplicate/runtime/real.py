@@ -166,8 +166,10 @@ class RealWorker:
         if not self._closed:
             self._closed = True
             self._work.put(None)
-        if self._ended is not None:
+        if self._ended is not None and self._thread is not None:
             await asyncio.shield(self._ended)
+            # The thread's last act was to say so: it ends in microseconds, and nothing of it is left when `close` returns.
+            self._thread.join()
 
     def _serve(self) -> None:
         while (task := self._work.get()) is not None:

@@ -19,6 +19,7 @@ import uvloop
 
 from triplicate.errors import ArgumentError, HandleClosed
 from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
+from triplicate.runtime.real import RealWorker
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -426,6 +427,25 @@ def test_cancelling_the_wait_does_not_stop_a_workers_function() -> None:
         release.set()
         await worker.close()
         assert ran == [1]
+
+    run(body())
+
+
+def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = RealWorker._serve
+
+    def late(worker: RealWorker) -> None:
+        serve(worker)
+        time.sleep(0.05)  # What a thread does between its last word and its end, on a machine that is busy.
+
+    monkeypatch.setattr(RealWorker, "_serve", late)
+
+    async def body() -> None:
+        worker = real_host("test").new_worker("late")
+        assert await worker.run(lambda: 1) == 1
+        assert [thread.name for thread in threading.enumerate() if "late" in thread.name]
+        await worker.close()
+        assert not [thread.name for thread in threading.enumerate() if "late" in thread.name]
 
     run(body())
 
