@@ -76,6 +76,7 @@ def parts() -> list[Part]:
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
+        Part("spark-deep", folders=("tests/spark_deep",), alone=True, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
         Part("interop", folders=("tests/interop",), alone=True, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),
         Part(

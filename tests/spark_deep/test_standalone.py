@@ -1,0 +1,105 @@
+"""Jobs on a standalone cluster with two workers: executors and Python workers are killed, tasks run twice, drivers come back."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.spark.conftest import Bench
+from tests.spark_deep.cluster_job import Job
+from tests.spark_deep.standalone import EXECUTOR, PYTHON_WORKER, Standalone, standalone
+
+RECORDS = 200
+RUNS_LIMIT = 6
+RUN_WITHIN_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def workers(place: Path) -> Iterator[Standalone]:
+    with standalone(place / "standalone", workers=2) as running:
+        yield running
+
+
+def start(job: Job) -> subprocess.Popen[bytes]:
+    # A group of its own, so that a signal reaches the JVM as well.
+    return subprocess.Popen(job.command(), start_new_session=True, stdin=subprocess.DEVNULL)
+
+
+def run_to_the_end(job: Job, victims: Iterator[list[psutil.Process]]) -> tuple[int, int]:
+    """Run the job until it ends without an error, and kill one process of each list as it comes. Returns runs and kills."""
+    kills = 0
+    for runs in range(1, RUNS_LIMIT + 1):
+        process = start(job)
+        try:
+            deadline = time.monotonic() + RUN_WITHIN_S
+            while process.poll() is None:
+                assert time.monotonic() < deadline, "the job does not end"
+                time.sleep(0.3)
+                for victim in next(victims, [])[:1]:
+                    victim.send_signal(signal.SIGKILL)
+                    kills += 1
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.returncode == 0:
+            return runs, kills
+    raise AssertionError(f"the job failed {RUNS_LIMIT} times")
+
+
+@pytest.mark.parametrize("speculation", [False, True], ids=["plain", "speculation"])
+def test_a_stream_on_two_workers_is_exact_whichever_processes_die(
+    bench: Bench, workers: Standalone, place: Path, speculation: bool
+) -> None:
+    source, target = bench.new_log(), bench.new_log()
+    bench.write(source, range(RECORDS))
+    folder = place / f"cluster-{speculation}"
+    job = Job(workers.url, bench.uri, source, target, str(folder), 20, speculation)
+    chances = random.Random(speculation)
+
+    def victims() -> Iterator[list[psutil.Process]]:
+        for turn in range(40):
+            found = workers.victims(EXECUTOR if turn % 12 == 11 else PYTHON_WORKER)
+            yield [chances.choice(found)] if found and turn % 4 == 3 else []
+
+    runs, kills = run_to_the_end(job, victims())
+    assert bench.values(target) == list(range(RECORDS))
+    print(f"{runs} runs, {kills} processes killed")
+    assert kills >= 3
+
+
+def test_a_stopped_driver_that_wakes_beside_its_successor_doubles_nothing(bench: Bench, workers: Standalone, place: Path) -> None:
+    source, target = bench.new_log(), bench.new_log()
+    bench.write(source, range(RECORDS))
+    job = Job(workers.url, bench.uri, source, target, str(place / "zombie"), 20, False)
+    first = start(job)
+    try:
+        deadline = time.monotonic() + RUN_WITHIN_S
+        while len(bench.values(target)) < 20:
+            assert first.poll() is None, "the job ended before it had published anything"
+            assert time.monotonic() < deadline, "nothing was published in time"
+        os.killpg(first.pid, signal.SIGSTOP)
+        # The executors of the stopped driver hold both cores; the cluster would not give the second driver any.
+        local = Job("local[2,3]", bench.uri, source, target, job.folder, 20, False)
+        second = start(local)
+        try:
+            assert second.wait(RUN_WITHIN_S) == 0
+        finally:
+            if second.poll() is None:
+                os.killpg(second.pid, signal.SIGKILL)
+            second.wait()
+        os.killpg(first.pid, signal.SIGCONT)
+        first.wait(RUN_WITHIN_S)
+    finally:
+        if first.poll() is None:
+            os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    assert bench.values(target) == list(range(RECORDS))
