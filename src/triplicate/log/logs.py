@@ -9,6 +9,7 @@ from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, TriplicateError
 from triplicate.ledger import check_quorums
 from triplicate.log import orphans, publishers, publishing, ranges, repair, truncation
+from triplicate.log.admissions import Admissions
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
@@ -136,7 +137,8 @@ class Logs:
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        succession = Succession(name, self.client, self._store, self.settings, head)
+        admissions = Admissions(self.client, self._store, self.settings, name) if publishing.serves_publishers(head) else None
+        succession = Succession(name, self.client, self._store, self.settings, head, admissions)
         writer = LogWriter(succession, self.settings, metrics, head, me)
         try:
             await writer.start(ledger)
@@ -213,21 +215,34 @@ class Logs:
         application: str | None = None,
         batch: int | None = None,
         publisher: str = "publisher",
+        wait_s: float | None = None,
     ) -> Published:
         """Make sealed staging ledgers segments of a log, in the order given: all or none, and each batch of an application once.
+
+        While the log has a living writer, that one is asked to list them at a roll, between two of its records.
 
         Args:
             ledgers: ids, or what `StagingWriter.seal` returned (saves reading them). Ledgers without records are left to the sweep.
             application, batch: exactly-once: a batch that is not greater than the application's last one adds nothing.
             publisher: who this is, for messages, in case the log must be taken from a dead writer first.
+            wait_s: how long to wait for a living writer; None: as the settings say (`publish_wait_s`).
 
         Raises:
-            LogOwned: a writer is alive; the message names it. ArgumentError: a ledger is not sealed, not staging for this log, or
-            a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was deleted before it could be published; nothing was.
+            LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published. ArgumentError: a
+            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was
+            deleted before it could be published; nothing was.
         """
         await self._admit(name)
         published = await publishing.publish(
-            self.client, self._store, self.settings, name, ledgers, application=application, batch=batch, publisher=publisher
+            self.client,
+            self._store,
+            self.settings,
+            name,
+            ledgers,
+            application=application,
+            batch=batch,
+            publisher=publisher,
+            wait_s=wait_s if wait_s is not None else self.settings.publish_wait_s,
         )
         if not published.already:
             LogMetrics(self._metrics, name).published.inc(len(ledgers))
