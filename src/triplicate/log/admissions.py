@@ -120,7 +120,7 @@ class Admissions:
             if publication.application in applications or any(segment.ledger_id in known for segment in publication.segments):
                 continue
             try:
-                if await publication.find(stored) is not None:
+                if not await self._requests.is_there(admission.pending.path) or await publication.find(stored) is not None:
                     continue
                 added = await publication.operations(stored, first_offset)
             except (ArgumentError, LedgerError, LogError):

@@ -13,10 +13,11 @@ from triplicate.log.core.requests import REQUESTS_MAXIMUM, PublishRequest, arriv
 from triplicate.log.ownership import live_owner
 from triplicate.log.store import HeadStore
 from triplicate.metadata import Watch, own
+from triplicate.metadata.watching import JoinedWatch
 from triplicate.runtime import fault_point, shielded, timeout_at
 
 LOOK_S = 1.0
-"""A publisher looks after its request so often, beside being woken by changes of the head."""
+"""A publisher looks after its request so often, beside being woken by changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ class Petitioner:
     async def _await_change(self, request: PublishRequest) -> None:
         clock = self._store.host.clock
         path: str | None = None
-        # The head's children include the node of its living writer.
-        watch = self._store.watch(self._name)
+        # The head's children include the node of its living writer; a request that is refused changes nothing but the requests.
+        watch = JoinedWatch([self._store.watch(self._name), self._requests.watch()])
         try:
             while await live_owner(self._store, self._name) is not None:
                 if clock.monotonic() >= self._deadline:
