@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, TriplicateError
 from triplicate.ledger import check_quorums
-from triplicate.log import orphans, publishers, publishing, ranges, repair, truncation
+from triplicate.log import joining, orphans, publishers, publishing, ranges, repair, truncation
 from triplicate.log.admissions import Admissions
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.core.purposes import check_purpose, check_retention
+from triplicate.log.joining import Joined
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
@@ -206,6 +207,18 @@ class Logs:
         head = await self._admit(origin.log)
         ledger, _ = await create_segment(self.client, self.settings, head.settings, origin.custom())
         return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
+
+    async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> Joined:
+        """Copy small neighbouring staging ledgers of a batch into ledgers of up to `target_bytes`; at most 64 MiB are copied.
+
+        Nothing is published, and nothing deleted: publish `ledgers` of the answer, then discard what they replace.
+
+        Raises:
+            NoSuchLog, LogReserved. CorruptionError: a ledger does not hold what it should. Also what reading and writing ledgers raise.
+            No new ledger is left then.
+        """
+        head = await self._admit(origin.log)
+        return await joining.join(self.client, self.settings, head.settings, origin, ledgers, target_bytes)
 
     async def publish(
         self,
