@@ -171,6 +171,15 @@ def test_many_small_ledgers_are_joined_and_read_by_few_tasks(cluster: Stand) -> 
     assert len(plan_log_parts(cluster.access, {LOG: 0}, {LOG: 1000}, 250_000)) == 1
 
 
+def test_joined_ledgers_stand_where_their_parts_stood(cluster: Stand) -> None:
+    parts = tiny_parts(20)
+    parts[10] = (random.Random(0).randbytes(9000),)
+    publisher = BatchPublisher(replace(write_options(), target_ledger_bytes=10_500))
+    publisher.commit([*stage_all(publisher, *parts)])
+    assert cluster.values() == [value for part in parts for value in part]
+    assert [segment.records for segment in cluster.loop.call(cluster.logs.segments(LOG))] == [50, 1, 45]
+
+
 def test_ledgers_are_joined_to_about_the_size_asked_for(cluster: Stand) -> None:
     values = [random.Random(part).randbytes(1000) for part in range(40)]
     publisher = BatchPublisher(replace(write_options(), target_ledger_bytes=10_500))
