@@ -1,4 +1,4 @@
-"""Named logs: endless sequences of records over ledgers, with one writer or many publishers, and any number of readers."""
+"""Named logs: endless sequences of records over ledgers, with one writer, many publishers, and any number of readers."""
 
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.log.core.changes import PageLimits

@@ -9,7 +9,7 @@ from triplicate.errors import ArgumentError, CorruptionError
 from triplicate.log.core.head import Segment, SegmentState, load_node
 
 REQUEST_VERSION = 1
-REQUEST_LIMIT_BYTES = 768 * 1024
+REQUEST_LIMIT_BYTES = 896 * 1024
 """Of one node: enough for as many ledgers as one publish may have, within what ZooKeeper takes for a node."""
 REQUESTS_MAXIMUM = 8
 """Requests that wait at one log. Further publishers wait until one of them is gone."""
@@ -37,7 +37,7 @@ def encode_request(request: PublishRequest) -> bytes:
     """A request's node.
 
     Raises:
-        ArgumentError: it would pass 768 KiB.
+        ArgumentError: it would pass 896 KiB.
     """
     value = {
         "application": request.application,
