@@ -12,8 +12,7 @@ from triplicate.errors import CorruptionError, FormatError, LogOwned, MetadataEr
 from triplicate.log.core.requests import REQUESTS_MAXIMUM, PublishRequest, arrival_of, decode_request, encode_request
 from triplicate.log.ownership import live_owner
 from triplicate.log.store import HeadStore
-from triplicate.metadata import Watch, own
-from triplicate.metadata.watching import JoinedWatch
+from triplicate.metadata import JoinedWatch, Watch, own
 from triplicate.runtime import fault_point, shielded, timeout_at
 
 LOOK_S = 1.0
