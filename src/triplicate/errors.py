@@ -217,7 +217,7 @@ class LogFenced(LogError):
 
 
 class LogOwned(LogError, UsageError):
-    """Publishing was refused because a writer is alive; the message names it."""
+    """Refused because a writer is alive; the message names it. A publish: the writer did not list the batch in time."""
 
 
 class LogReserved(LogError, UsageError):

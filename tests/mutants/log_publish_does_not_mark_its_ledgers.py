@@ -15,7 +15,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def unmarked(self: Candidates, stored: Stored) -> list[Operation]:
+    async def unmarked(self: Candidates, stored: Stored, first: int) -> list[Operation]:
         return []
 
     patch(Candidates, "marks", unmarked)

@@ -301,7 +301,8 @@ def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     with pytest.raises(ArgumentError, match="must be closed"):
         changes.take_over(opened, None, Segment(2, 0), Owner("w", "t"))
     with pytest.raises(ArgumentError, match="is open"):
-        changes.publish(opened, [], "t")
+        changes.publish(opened, [Segment(7, 0, 1, state=SegmentState.CLOSED)], "t")
+    assert changes.publish(opened, [], "u").head == replace(opened, token="u")
     with pytest.raises(ArgumentError, match="still open"):
         changes.roll(opened, Segment(1, 0), None, "t")
     with pytest.raises(ArgumentError, match="no open segment"):
@@ -329,3 +330,18 @@ def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int,
         last = segments[offset - 1]
         rest = sum(segment.size_bytes for segment in kept) + last.size_bytes
         assert (limit and rest > limit) or (age_s and last.max_time_us < now_us - age_s * 1_000_000)
+
+
+def test_what_is_published_at_a_roll_stands_between_the_two_segments() -> None:
+    head = changes.new_head("id", "t", LogSettings(), 0)
+    opened = changes.take_over(head, None, Segment(1, 0), Owner("w", "t")).head
+    closed = Segment(1, 0, 5, state=SegmentState.CLOSED)
+    published = [Segment(7, 99, 3, state=SegmentState.CLOSED), Segment(8, 0, 2, state=SegmentState.CLOSED)]
+    change = changes.roll(opened, closed, Segment(2, 10), "t", published=published)
+    assert [(item.ledger_id, item.first_offset, item.end_offset) for item in change.head.recent] == [(1, 0, 5), (7, 5, 8), (8, 8, 10)]
+    assert change.head.open == Segment(2, 10)
+    assert sorted(change.listed) == [2, 7, 8]
+    with pytest.raises(ArgumentError, match="does not continue"):
+        changes.roll(opened, closed, Segment(2, 5), "t", published=published)
+    with pytest.raises(ArgumentError, match="cannot be published"):
+        changes.roll(opened, closed, Segment(2, 5), "t", published=[Segment(7, 0)])

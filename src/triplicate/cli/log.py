@@ -175,11 +175,12 @@ def append(
                 "epoch": writer.epoch,
                 "first_offset": writer.start_offset,
                 "end_offset": writer.next_offset,
+                "records": writer.next_offset - writer.start_offset - writer.admitted,
             }
         if as_json:
-            print_json({**facts, "records": facts["end_offset"] - facts["first_offset"]})
+            print_json(facts)
         elif not offsets:
-            click.echo(f"log {name}: {facts['end_offset'] - facts['first_offset']} records, offsets from {facts['first_offset']}")
+            click.echo(f"log {name}: {facts['records']} records, offsets from {facts['first_offset']}")
 
     _run(metadata, work)
 
@@ -190,7 +191,7 @@ def telling_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        records = writer.acknowledged_offset - writer.start_offset
+        records = writer.acknowledged_offset - writer.start_offset - writer.admitted
         remarks.print(f"log {name}: interrupted after {records} records, offsets from {writer.start_offset}")
         raise
 

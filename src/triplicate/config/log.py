@@ -64,6 +64,13 @@ class LogClientSettings:
         low=0,
         high=3600,
     )
+    publish_wait_s: float = setting(
+        30.0,
+        "How long a publish waits for the living writer of the log, which lists what is published at its next roll, before it is refused.",
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
     take_over_attempts: int = setting(20, "How often a take-over that lost a race starts over.", unit="attempts", low=1, high=1000)
     change_attempts: int = setting(
         50, "How often another change of the head is made again after a lost race.", unit="attempts", low=1, high=1000

@@ -1,4 +1,4 @@
-"""Named logs: endless sequences of records over ledgers, with one writer or many publishers, and any number of readers."""
+"""Named logs: endless sequences of records over ledgers, with one writer, many publishers, and any number of readers."""
 
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.log.core.changes import PageLimits
@@ -10,6 +10,7 @@ from triplicate.log.core.snapshot_entries import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshots import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.entries import LogEntry
 from triplicate.log.janitor import Chore, Janitor
+from triplicate.log.joining import Joined
 from triplicate.log.logs import Logs
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
@@ -33,6 +34,7 @@ __all__ = [
     "Examination",
     "Head",
     "Janitor",
+    "Joined",
     "LogClientSettings",
     "LogEntry",
     "LogReader",

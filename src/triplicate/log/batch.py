@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns
@@ -61,3 +63,18 @@ class Item:
             self.future.set_exception(error)
             # Whoever stopped waiting has been told otherwise; the loop need not report it.
             self.future.exception()
+
+
+def renumber(items: Iterable[Item], first_offset: int) -> int:
+    """Give entries that were not sent yet the offsets from `first_offset` on; returns the offset after the last."""
+    for item in items:
+        item.first_offset = first_offset
+        first_offset += item.encoded.count
+    return first_offset
+
+
+def joined(ranges: Sequence[range]) -> Sequence[int]:
+    """The offsets of several entries, in order: one range where each continues the one before."""
+    if ranges and all(left.stop == right.start for left, right in pairwise(ranges)):
+        return range(ranges[0].start, ranges[-1].stop)
+    return [offset for offsets in ranges for offset in offsets]

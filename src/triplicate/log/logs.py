@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from triplicate.config.log import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, TriplicateError
 from triplicate.ledger import check_quorums
-from triplicate.log import orphans, publishers, publishing, ranges, repair, truncation
+from triplicate.log import joining, orphans, publishers, publishing, ranges, repair, truncation
+from triplicate.log.admissions import Admissions
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.core.purposes import check_purpose, check_retention
+from triplicate.log.joining import Joined
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.ownership import claim, live_owner, release
@@ -136,7 +138,8 @@ class Logs:
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        succession = Succession(name, self.client, self._store, self.settings, head)
+        admissions = Admissions(self.client, self._store, self.settings, name) if publishing.serves_publishers(head) else None
+        succession = Succession(name, self.client, self._store, self.settings, head, admissions)
         writer = LogWriter(succession, self.settings, metrics, head, me)
         try:
             await writer.start(ledger)
@@ -205,6 +208,18 @@ class Logs:
         ledger, _ = await create_segment(self.client, self.settings, head.settings, origin.custom())
         return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
 
+    async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> Joined:
+        """Copy small neighbouring staging ledgers of a batch into ledgers of up to `target_bytes`; at most 64 MiB are copied.
+
+        Nothing is published, and nothing deleted: publish `ledgers` of the answer, then discard what they replace.
+
+        Raises:
+            NoSuchLog, LogReserved. CorruptionError: a ledger does not hold what it should. Also what reading and writing ledgers raise.
+            No new ledger is left then.
+        """
+        head = await self._admit(origin.log)
+        return await joining.join(self.client, self.settings, head.settings, origin, ledgers, target_bytes)
+
     async def publish(
         self,
         name: str,
@@ -213,21 +228,34 @@ class Logs:
         application: str | None = None,
         batch: int | None = None,
         publisher: str = "publisher",
+        wait_s: float | None = None,
     ) -> Published:
         """Make sealed staging ledgers segments of a log, in the order given: all or none, and each batch of an application once.
+
+        While the log has a living writer, that one is asked to list them at a roll, between two of its records.
 
         Args:
             ledgers: ids, or what `StagingWriter.seal` returned (saves reading them). Ledgers without records are left to the sweep.
             application, batch: exactly-once: a batch that is not greater than the application's last one adds nothing.
             publisher: who this is, for messages, in case the log must be taken from a dead writer first.
+            wait_s: how long to wait for a living writer; None: as the settings say (`publish_wait_s`).
 
         Raises:
-            LogOwned: a writer is alive; the message names it. ArgumentError: a ledger is not sealed, not staging for this log, or
-            a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was deleted before it could be published; nothing was.
+            LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published. ArgumentError: a
+            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was
+            deleted before it could be published; nothing was.
         """
         await self._admit(name)
         published = await publishing.publish(
-            self.client, self._store, self.settings, name, ledgers, application=application, batch=batch, publisher=publisher
+            self.client,
+            self._store,
+            self.settings,
+            name,
+            ledgers,
+            application=application,
+            batch=batch,
+            publisher=publisher,
+            wait_s=wait_s if wait_s is not None else self.settings.publish_wait_s,
         )
         if not published.already:
             LogMetrics(self._metrics, name).published.inc(len(ledgers))

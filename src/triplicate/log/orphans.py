@@ -20,7 +20,7 @@ from triplicate.log.marks import COMPONENT, is_unlisted
 from triplicate.log.snapshots import snapshot_ledgers
 from triplicate.log.store import HeadStore, Stored
 from triplicate.metadata import Check, Create, Delete, Operation, Versioned
-from triplicate.runtime import fault_point, sleep
+from triplicate.runtime import fault_point, map_bounded, sleep
 
 SWEPT = ("log", COMPONENT)
 """Components whose ledgers are listed by the head of a log that is there. Whatever else names a log goes with the log."""
@@ -28,6 +28,8 @@ ListBeside: TypeAlias = Callable[[HeadStore, str], Awaitable[tuple[frozenset[int
 """Reads a list of ledgers that a node beside a log's head keeps: their ids, and operations that fail once the list has changed."""
 LISTS_BESIDE: Mapping[str, ListBeside] = {"snapshot": snapshot_ledgers}
 """By the component of the ledgers. They are swept as those are that the head lists."""
+DISCARDED_AT_ONCE = 16
+"""Ledgers that are looked at and deleted at the same time where the list need not be followed."""
 FOREIGN_MAXIMUM = 1_000_000
 """Ledgers of others that are remembered between rounds, so that their metadata are not read again."""
 
@@ -277,16 +279,28 @@ def _component(metadata: LedgerMetadata) -> str:
 async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
     """Delete those of some ledgers that were made for a log and are no segments of it; returns their ids."""
     await store.sync()
-    listed = ListedLedgers(store, name)
-    deleted: list[int] = []
-    for ledger_id in ledger_ids:
+
+    async def read(ledger_id: int) -> Versioned | None:
         try:
             found = await store.ledgers.get(ledger_id)
         except NoSuchLedger:
-            continue
+            return None
         if log_of(found.value) != name:
             client.host.trace("log.discard_refused", log=name, ledger=ledger_id)  # Another log may list it.
-            continue
-        if await delete_unlisted(client, store, name, ledger_id, found=found, listed=listed):
-            deleted.append(ledger_id)
-    return deleted
+            return None
+        return found
+
+    listed = ListedLedgers(store, name)
+    there = list(zip(ledger_ids, await map_bounded(read, ledger_ids, most=DISCARDED_AT_ONCE, name="discard"), strict=True))
+
+    async def discard_one(ledger_id: int, found: Versioned) -> bool:
+        return await delete_unlisted(client, store, name, ledger_id, found=found, listed=listed)
+
+    # What its metadata prove to be unlisted needs no look at the list, which only one at a time may follow.
+    plain = [(ledger_id, found) for ledger_id, found in there if found is not None and is_unlisted(found.value)]
+    deletions = await map_bounded(lambda item: discard_one(*item), plain, most=DISCARDED_AT_ONCE, name="discard")
+    gone = {ledger_id for (ledger_id, _), deleted in zip(plain, deletions, strict=True) if deleted}
+    for ledger_id, found in there:
+        if found is not None and not is_unlisted(found.value) and await discard_one(ledger_id, found):
+            gone.add(ledger_id)
+    return [ledger_id for ledger_id in ledger_ids if ledger_id in gone]

@@ -35,8 +35,7 @@ async def await_no_owner(store: HeadStore, name: str) -> None:
     while (living := await live_owner(store, name)) is not None:
         if clock.monotonic() >= deadline:
             raise LogOwned(
-                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over from it; "
-                "a log is fed by one writer or by publishers at a time"
+                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over; a log has one writer at a time"
             )
         await sleep(clock, OWNER_PAUSE_S)
 

@@ -10,28 +10,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError, LedgerVanished, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog
 from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.copies import reduction_of
 from triplicate.log.core.head import (
+    Head,
     Owner,
     PublisherState,
+    PurposeKind,
     Segment,
     SegmentState,
     check_text,
     encode_publisher,
 )
+from triplicate.log.core.requests import PublishRequest
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.marks import COMPONENT, Mark, mark_of, marked, promises_mark
-from triplicate.log.ownership import claim, release
+from triplicate.log.ownership import claim, live_owner, release
 from triplicate.log.publishers import check_not_forgotten, read_publisher
+from triplicate.log.requests import Petitioner
 from triplicate.log.segments import count_segment, password_of
 from triplicate.log.staging import StagedLedger
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.succession import take_over
 from triplicate.metadata import Check, Create, Operation, SetData, Versioned, own
-from triplicate.runtime import fault_point, sleep
+from triplicate.runtime import fault_point, map_bounded, sleep
 
 LEDGERS_MAXIMUM = 10_000
 """Ledgers of one publish: their checks, the head and its new pages fit into one transaction of ZooKeeper, which takes 1 MiB."""
@@ -40,6 +44,8 @@ MARKS_BYTES_MAXIMUM = 768 * 1024
 MARK_OVERHEAD_BYTES = 200
 """What a mark takes beside the ledger's metadata, path included."""
 ANNOUNCED_AT_ONCE = 250
+READ_AT_ONCE = 16
+"""Ledgers whose metadata are asked for at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,14 @@ class Published:
         first_offset, end_offset: the records of the batch; of an older batch than the last, both are the last batch's end.
         already: True if the batch had been published before, and this call added nothing.
         batch: the application's last batch, -1 without application.
+        by_writer: the living writer of the log listed the batch, at this call's request.
     """
 
     first_offset: int
     end_offset: int
     already: bool
     batch: int
+    by_writer: bool = False
 
 
 def is_old_batch(state: PublisherState | None, batch: int) -> bool:
@@ -73,48 +81,32 @@ async def publish(
     application: str | None,
     batch: int | None,
     publisher: str,
+    wait_s: float,
 ) -> Published:
     """See `Logs.publish`."""
-    if (application is None) != (batch is None):
-        raise ArgumentError("an application publishes batches: give both names, or neither")
-    if application is not None:
-        check_text("the application's name", application)
-    await _take_from_the_dead(client, store, settings, name, publisher)
-    state = await read_publisher(store, name, application)
-    if is_old_batch(state[0], batch if batch is not None else -1):
-        return _already(state[0])
-    batch_ledgers = Candidates(client, store, settings, name, ledgers)
-    await batch_ledgers.read()
+    publication = Publication(client, store, settings, name, ledgers, application, batch)
+    check_text("the publisher's name", publisher)
+    state = (await read_publisher(store, name, application))[0]
+    if state is not None and is_old_batch(state, publication.batch):
+        return _already(state)
+    await publication.read()
+    request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
+    petitioner = Petitioner(store, name, wait_s)
     answer: list[Published] = []
 
     async def decide(stored: Stored) -> Decision | None:
         answer.clear()
-        state, version = await read_publisher(store, name, application)
-        if is_old_batch(state, batch if batch is not None else -1):
-            answer.append(_already(state))
+        found = await publication.find(stored, asked=petitioner.has_asked)
+        if found is not None:
+            answer.append(found)
             return None
-        if state is None and application is not None and batch is not None:
-            await check_not_forgotten(store, name, application, batch)
-        await batch_ledgers.refresh(stored)
-        known = await batch_ledgers.known(stored)
-        if known and application is None and len(known) == len(batch_ledgers.segments):
-            answer.append(Published(known[0].first_offset, known[-1].end_offset, True, -1))
-            return None
-        if known:
-            raise ArgumentError(f"ledger {known[0].ledger_id} is a segment of log {name!r} already, from another batch")
-        if stored.head.open is not None:
-            await _refuse_or_free(client, store, settings, name, publisher)
+        if stored.head.open is not None and publication.segments:
+            await _make_way(client, store, settings, name, stored.head, request, petitioner)
             raise NoNode("the head has changed since it was read")
-        change = changes.publish(stored.head, batch_ledgers.segments, store.token(), store.limits)
+        change = changes.publish(stored.head, publication.segments, store.token(), store.limits)
         first = stored.head.closed_end
-        end = first + sum(segment.records for segment in batch_ledgers.segments)
-        answer.append(Published(first, end, False, batch if batch is not None else -1))
-        extra = await batch_ledgers.marks(stored)
-        if application is not None and batch is not None:
-            data = encode_publisher(PublisherState(batch, first, end, client.host.clock.wall_us() // 1000))
-            path = own.publisher_path(store.own_root, name, application)
-            extra.append(Create(path, data) if version is None else SetData(path, data, version))
-        return change, extra
+        answer.append(Published(first, first + publication.records, False, publication.batch))
+        return change, await publication.operations(stored, first)
 
     try:
         await store.change(name, decide)
@@ -123,15 +115,39 @@ async def publish(
     return answer[0]
 
 
-def _already(state: PublisherState | None) -> Published:
-    assert state is not None, "an old batch is known from the publisher's node"
+def _already(state: PublisherState) -> Published:
     return Published(state.first_offset, state.end_offset, True, state.batch)
 
 
-async def _take_from_the_dead(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:
-    stored = await store.read(name)
-    if stored.head.open is not None:
-        await _refuse_or_free(client, store, settings, name, publisher)
+async def _make_way(
+    client: LedgerClient,
+    store: HeadStore,
+    settings: LogClientSettings,
+    name: str,
+    head: Head,
+    request: PublishRequest,
+    petitioner: Petitioner,
+) -> None:
+    """The log has an open segment: ask its living writer to list the batch, or take the log from a dead one.
+
+    Raises:
+        LogOwned: the writer is alive and did not answer in time; or it lists nothing for others, since the log is not its user's own.
+    """
+    writer = await live_owner(store, name)
+    if writer is not None and serves_publishers(head):
+        await petitioner.ask(request, writer.name)
+        return
+    try:
+        await _refuse_or_free(client, store, settings, name, request.publisher)
+    except LogOwned:
+        # Another writer came meanwhile: that one is asked next.
+        if not serves_publishers(head):
+            raise
+
+
+def serves_publishers(head: Head) -> bool:
+    """Whether the writer of a log lists what publishers ask for: only of logs that are their users' own."""
+    return head.purpose.kind is PurposeKind.USER
 
 
 async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:
@@ -140,7 +156,7 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
     Raises:
         LogOwned: the message names the writer.
     """
-    owner = Owner(check_text("the publisher's name", publisher), store.token())
+    owner = Owner(publisher, store.token())
     await claim(store, name, owner, take_over=False)
     try:
         await take_over(client, store, settings, name, owner, open_next=False)
@@ -204,7 +220,11 @@ class Candidates:
     async def read(self) -> None:
         """Describe every ledger. Raises as `describe`."""
         log = (await self._store.read(self._name)).head.settings
-        described = [await describe(self._client, self._store, self._settings, log, self._name, item) for item in self._ledgers]
+
+        async def describe_one(item: int | StagedLedger) -> tuple[Segment, Versioned]:
+            return await describe(self._client, self._store, self._settings, log, self._name, item)
+
+        described = await map_bounded(describe_one, self._ledgers, most=READ_AT_ONCE, name="describe")
         self.segments = [segment for segment, _ in described if segment.records]
         self._found = {segment.ledger_id: found for segment, found in described}
 
@@ -217,26 +237,47 @@ class Candidates:
         if tried is None or not self.segments:
             return
         again = self.segments if tried == stored.version or self._is_large(stored) else self.segments[:1]
-        for segment in again:
-            self._found[segment.ledger_id] = await self._store.ledgers.get(segment.ledger_id)
+        await self._read_again(again)
         if len(again) == 1 and self._mark(again[0]) is not None:
-            for segment in self.segments[1:]:
-                self._found[segment.ledger_id] = await self._store.ledgers.get(segment.ledger_id)
+            await self._read_again(self.segments[1:])
+
+    async def _read_again(self, segments: Sequence[Segment]) -> None:
+        ids = [segment.ledger_id for segment in segments]
+        self._found.update(zip(ids, await map_bounded(self._store.ledgers.get, ids, most=READ_AT_ONCE, name="refresh"), strict=True))
 
     async def known(self, stored: Stored) -> list[Segment]:
         """Those that the log lists already, with their first offsets. Raises NoNode when the head is out of date."""
         return await listed_among(self._store, self._name, stored, self.segments, self._found)
 
-    async def marks(self, stored: Stored) -> list[Operation]:
-        """What the change does to the ledgers: marks each with its place, or insists on the announcement made here."""
+    async def begins_at(self, stored: Stored) -> int | None:
+        """Offset at which the log lists the first of them, or None. Raises NoNode when the head is out of date."""
+        try:
+            await self._read_again(self.segments[:1])
+        except NoSuchLedger:
+            return None
+        known = await listed_among(self._store, self._name, stored, self.segments[:1], self._found)
+        return known[0].first_offset if known else None
+
+    async def announce(self, stored: Stored) -> None:
+        """Do ahead of the change what it would do first: announce ledgers that are too many to be marked in one transaction."""
+        if self._is_large(stored):
+            await self._announce(stored)
+        self._tried = None
+
+    async def marks(self, stored: Stored, first: int) -> list[Operation]:
+        """What the change does to the ledgers: marks each with its place, or insists on the announcement made here.
+
+        Args:
+            first: offset of the first of them.
+        """
         if self._is_large(stored):
             await self._announce(stored)
             return [Check(self._path(segment), self._found[segment.ledger_id].version) for segment in self.segments]
-        return self._exact_marks(stored)
+        return self._exact_marks(stored, first)
 
-    def _exact_marks(self, stored: Stored) -> list[Operation]:
+    def _exact_marks(self, stored: Stored, first: int) -> list[Operation]:
         operations: list[Operation] = []
-        offset = stored.head.closed_end
+        offset = first
         for segment in self.segments:
             found = self._found[segment.ledger_id]
             data = encode_metadata(marked(found.value, Mark(stored.head.log_id, offset, exact=True)))
@@ -262,8 +303,7 @@ class Candidates:
 
     def _is_large(self, stored: Stored) -> bool:
         """Whether the marks are too much for one transaction."""
-        sizes = [len(operation.data) + MARK_OVERHEAD_BYTES for operation in self._exact_marks(stored) if isinstance(operation, SetData)]
-        return sum(sizes) > MARKS_BYTES_MAXIMUM
+        return cost_of(self._exact_marks(stored, stored.head.closed_end)) > MARKS_BYTES_MAXIMUM
 
     def _mark(self, segment: Segment) -> Mark | None:
         return mark_of(self._found[segment.ledger_id].value, segment.ledger_id)
@@ -274,6 +314,98 @@ class Candidates:
 
     def _path(self, segment: Segment) -> str:
         return self._store.ledgers.node_path(segment.ledger_id)
+
+
+def cost_of(operations: Sequence[Operation]) -> int:
+    """About how many bytes some operations take of a transaction."""
+    return sum(MARK_OVERHEAD_BYTES + (len(operation.data) if isinstance(operation, SetData) else 0) for operation in operations)
+
+
+class Publication:
+    """One batch that is to be listed: what of it the log has already, and the operations that belong to the change that lists it.
+
+    Raises:
+        ArgumentError: a ledger is given twice, there are too many, or only one of application and batch is given.
+    """
+
+    def __init__(
+        self,
+        client: LedgerClient,
+        store: HeadStore,
+        settings: LogClientSettings,
+        name: str,
+        ledgers: Sequence[int | StagedLedger],
+        application: str | None,
+        batch: int | None,
+    ) -> None:
+        if (application is None) != (batch is None):
+            raise ArgumentError("an application publishes batches: give both names, or neither")
+        if application is not None:
+            check_text("the application's name", application)
+        self.application = application
+        self.batch = batch if batch is not None else -1
+        self._client = client
+        self._store = store
+        self._name = name
+        self._candidates = Candidates(client, store, settings, name, ledgers)
+        self._publisher_version: int | None = None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The ledgers with records, in order, once they were read."""
+        return self._candidates.segments
+
+    @property
+    def records(self) -> int:
+        """How many records they hold."""
+        return sum(segment.records for segment in self.segments)
+
+    async def read(self) -> None:
+        """Read the ledgers' metadata. Raises as `describe`."""
+        await self._candidates.read()
+
+    async def find(self, stored: Stored, *, asked: bool = False) -> Published | None:
+        """What the log has of the batch already, or None: then it is to be listed.
+
+        Args:
+            asked: the log's writer was asked to list it, so that it may be there by this publish.
+
+        Raises:
+            ArgumentError: some of the ledgers are listed, but not as this batch. PublisherForgotten. NoSuchLedger. NoNode: the head is
+            out of date.
+        """
+        state, self._publisher_version = await read_publisher(self._store, self._name, self.application)
+        if state is not None and is_old_batch(state, self.batch):
+            # Another driver of the same application may have published the same batch from ledgers of its own.
+            is_ours = asked and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
+            return replace(_already(state), already=not is_ours, by_writer=is_ours)
+        if state is None and self.application is not None:
+            await check_not_forgotten(self._store, self._name, self.application, self.batch)
+        await self._candidates.refresh(stored)
+        known = await self._candidates.known(stored)
+        if known and self.application is None and len(known) == len(self.segments):
+            return Published(known[0].first_offset, known[-1].end_offset, not asked, -1, asked)
+        if known:
+            raise ArgumentError(f"ledger {known[0].ledger_id} is a segment of log {self._name!r} already, from another batch")
+        return None
+
+    async def prepare(self, stored: Stored) -> None:
+        """Do ahead what need not wait for the change itself."""
+        await self._candidates.announce(stored)
+
+    async def operations(self, stored: Stored, first: int) -> list[Operation]:
+        """What the change does beside the head; `find` has looked at this head before.
+
+        Args:
+            first: offset of the batch's first record.
+        """
+        operations = await self._candidates.marks(stored, first)
+        if self.application is not None:
+            version, time_ms = self._publisher_version, self._client.host.clock.wall_us() // 1000
+            data = encode_publisher(PublisherState(self.batch, first, first + self.records, time_ms))
+            path = own.publisher_path(self._store.own_root, self._name, self.application)
+            operations.append(Create(path, data) if version is None else SetData(path, data, version))
+        return operations
 
 
 async def listed_among(

@@ -99,7 +99,20 @@ class Pace:
             await sleep(self._clock, self._free_at - now)
 
 
-class _Sending:
+class LedgerSpan(Protocol):
+    """What is known of a closed ledger: a segment, or a staging ledger."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def last_entry(self) -> int: ...
+
+
+class Sending:
     """Appends to a new ledger, with as much on its way as the windows allow."""
 
     def __init__(self, ledger: LedgerAppender) -> None:
@@ -238,10 +251,10 @@ class Rewriter:
     @fault_point("log.rewrite_copy")
     async def _copy(self, run: Run, ledger: LedgerAppender) -> Tally:
         """Write the entries of a run into a new ledger; what they hold."""
-        tally, sending = Tally(run[0].first_offset), _Sending(ledger)
+        tally, sending = Tally(run[0].first_offset), Sending(ledger)
         try:
             for place, segment in enumerate(run):
-                async for payload in self._entries(segment):
+                async for payload in payloads_of(self._client, self._settings, segment):
                     if not is_kept(payload, place, run):
                         continue
                     offset = tally.add(payload, segment.first_offset, _place(segment))
@@ -253,17 +266,6 @@ class Rewriter:
         finally:
             sending.forget()
         return tally
-
-    async def _entries(self, segment: Segment) -> AsyncIterator[bytes]:
-        view = await self._client.open(segment.ledger_id, password=password_of(self._settings))
-        mean = max(1, segment.size_bytes // (segment.last_entry + 1))
-        chunks = Chunks(view, 0, segment.last_entry, max(1, min(CHUNK_ENTRIES, CHUNK_BYTES // mean)))
-        try:
-            while (entry := await chunks.next()) is not None:
-                yield entry.payload
-        finally:
-            await chunks.aclose()
-            await view.aclose()
 
     async def _close(self, ledger: LedgerAppender) -> int:
         """Wait until every bookie has every entry, and close.
@@ -287,7 +289,7 @@ class Rewriter:
             CorruptionError: they differ.
         """
         found = Tally(segment.first_offset)
-        async for payload in self._entries(segment):
+        async for payload in payloads_of(self._client, self._settings, segment):
             found.add(payload, segment.first_offset, _place(segment))
             await self._pace.passed(len(payload))
         if found.facts() != source.facts():
@@ -319,6 +321,19 @@ class Rewriter:
 
     def _trace(self, kind: str, run: Run, **facts: object) -> None:
         self._client.host.trace(kind, log=self._name, segments=len(run), first=run[0].first_offset, end=run[-1].end_offset, **facts)
+
+
+async def payloads_of(client: LedgerClient, settings: LogClientSettings, segment: LedgerSpan) -> AsyncIterator[bytes]:
+    """Every entry of a closed ledger of a log."""
+    view = await client.open(segment.ledger_id, password=password_of(settings))
+    mean = max(1, segment.size_bytes // (segment.last_entry + 1))
+    chunks = Chunks(view, 0, segment.last_entry, max(1, min(CHUNK_ENTRIES, CHUNK_BYTES // mean)))
+    try:
+        while (entry := await chunks.next()) is not None:
+            yield entry.payload
+    finally:
+        await chunks.aclose()
+        await view.aclose()
 
 
 def _place(segment: Segment) -> Callable[[], str]:

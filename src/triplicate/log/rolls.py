@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from triplicate.config.log import LogClientSettings
@@ -60,6 +61,7 @@ class Rolls:
         self._plan = Rolling(head.settings, settings.reduced_retry_s, spare_age_s(settings))
         self._pauses = Backoff(PREPARE_PAUSE_S, PREPARE_PAUSE_MAXIMUM_S, self._host.entropy.stream("log.roll"))
         self._timer: Timer | None = None
+        self._begun = asyncio.Event()
         self.look_bytes = 0
         """The segment's size from which on `consider` is to be called."""
 
@@ -68,7 +70,15 @@ class Rolls:
         now = self._host.clock.monotonic()
         self._metrics.reduced.set(reduced)
         self._plan.begin(now, reduced=reduced)
+        self._begun.set()
         self._look_again(now)
+
+    async def roll(self) -> None:
+        """Go on in the next segment as soon as there is a ledger for it; returns when the next segment has begun."""
+        self._begun.clear()
+        self._plan.ask()
+        self._look()
+        await self._begun.wait()
 
     def consider(self) -> bool:
         """Do what the plan says now; true if nothing may be sent. The plan is asked at a size, at a time, and after each preparation."""

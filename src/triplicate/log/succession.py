@@ -8,14 +8,16 @@ fence: a take-over that cannot go on would otherwise end a writer that can.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import (
     BadVersion,
     ConnectionLost,
     LedgerFenced,
+    LedgerVanished,
     LogError,
     LogFenced,
     NoSuchLedger,
@@ -34,6 +36,7 @@ from triplicate.log.ownership import keep, release
 from triplicate.log.segments import create_segment, recover_segment
 from triplicate.log.store import Decision, HeadStore, Stored
 from triplicate.log.truncation import tidy
+from triplicate.metadata import Operation
 from triplicate.runtime import fault_point, sleep
 
 OWNER_RETRY_S = 1.0
@@ -114,11 +117,34 @@ async def _fence_and_list(
         return current if current.head.owner == change.head.owner else None
 
 
-class Succession:
-    """What a writer asks of its log's head."""
+class Admissions(Protocol):
+    """What publishers ask the writer of a log to list at its rolls."""
 
-    def __init__(self, name: str, client: LedgerClient, store: HeadStore, settings: LogClientSettings, head: Head) -> None:
+    async def follow(self, roll: Callable[[], Awaitable[None]], /) -> None: ...
+
+    async def admit(self, stored: Stored, first_offset: int, /) -> tuple[Sequence[Segment], Sequence[Operation]]: ...
+
+    def drop(self) -> bool: ...
+
+
+class Succession:
+    """What a writer asks of its log's head.
+
+    Args:
+        admissions: None where the writer lists nothing for publishers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: LedgerClient,
+        store: HeadStore,
+        settings: LogClientSettings,
+        head: Head,
+        admissions: Admissions | None = None,
+    ) -> None:
         self.name = name
+        self._admissions = admissions
         self.client = client
         self.log_id = head.log_id
         self._store = store
@@ -187,6 +213,8 @@ class Succession:
     async def next_segment(self, closed: Segment, epoch: int, owner: Owner) -> tuple[LedgerAppender, Segment]:
         """List a closed segment and, as the one after it, the next ledger. `have_next` came before.
 
+        What publishers asked for stands between the two, so the next segment may begin after the end of the closed one.
+
         Raises:
             LogFenced: the epoch is past.
         """
@@ -195,7 +223,7 @@ class Succession:
         ledger = spare.ledger
         opened = Segment(ledger.ledger_id, closed.end_offset, reduced=spare.reduced)
         try:
-            await self._replace_open(closed, opened, epoch, owner)
+            listed = await self._replace_open(closed, opened, epoch, owner)
         except LogError:
             await discard(self.client, self._store, self.name, ledger)
             raise
@@ -203,7 +231,8 @@ class Succession:
             # The list has it or not: the next attempt finds out, and will not use it.
             ledger.abandon()
             raise
-        return ledger, opened
+        assert listed is not None, "the change lists an open segment"
+        return ledger, listed
 
     async def begin(self, ledger: LedgerAppender, header: bytes) -> None:
         """Write the header of a segment and wait for it. A ledger that does not take it is given up."""
@@ -219,7 +248,9 @@ class Succession:
         await self.tidy()
 
     @fault_point("log.roll")
-    async def _replace_open(self, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> None:
+    async def _replace_open(self, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> Segment | None:
+        """List a closed segment, what publishers asked for, and the next segment; returns the next as it is listed."""
+
         async def decide(stored: Stored) -> Decision | None:
             head = stored.head
             if head.epoch != epoch or head.owner != owner:
@@ -231,9 +262,31 @@ class Succession:
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
                 # An earlier attempt of ours was applied after all; its segment was never used.
                 closing = await self.recover(head.open)
-            return changes.roll(head, closing, opened, self._store.token(), self._store.limits), ()
+            if opened is None:
+                return changes.roll(head, closing, None, self._store.token(), self._store.limits), ()
+            published, extra = await self._admit(stored, closing.end_offset)
+            following = replace(opened, first_offset=closing.end_offset + sum(segment.records for segment in published))
+            return changes.roll(head, closing, following, self._store.token(), self._store.limits, published), extra
 
-        await self._store.change(self.name, decide)
+        try:
+            stored = await self._store.change(self.name, decide)
+        except LedgerVanished:
+            if self._admissions is None or not self._admissions.drop():
+                raise
+            stored = await self._store.change(self.name, decide)
+        return stored.head.open
+
+    async def _admit(self, stored: Stored, first_offset: int) -> tuple[Sequence[Segment], Sequence[Operation]]:
+        return ((), ()) if self._admissions is None else await self._admissions.admit(stored, first_offset)
+
+    async def follow_requests(self, roll: Callable[[], Awaitable[None]]) -> None:
+        """Roll when publishers ask for it, for as long as the log is there.
+
+        Args:
+            roll: has the writer roll, and returns when it has.
+        """
+        if self._admissions is not None:
+            await self._admissions.follow(roll)
 
     async def raise_lost(self, segment: Segment, error: TriplicateError) -> None:
         """Raise NoSuchLedger if the ledger of a segment is gone that the log still has open; return for every other error."""

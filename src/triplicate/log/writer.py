@@ -28,7 +28,7 @@ from triplicate.errors import (
     UsageError,
     WindowFull,
 )
-from triplicate.log.batch import Batch, Item
+from triplicate.log.batch import Batch, Item, joined, renumber
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.copies import gaps
 from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns, encode_control, entry_cuts, record_cost, wall_time_after
@@ -92,12 +92,14 @@ class LogWriter:
         """How many segments this writer has opened after its first."""
         self.repairs = 0
         """How many of them because the one before broke."""
+        self.admitted = 0
+        """How many records of publishers were listed at its rolls: they lie between the records of this writer."""
 
     # What it knows.
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next record to be accepted."""
+        """Offset of the next record to be accepted, unless publishers' records come before it."""
         return self._next_offset + (len(self._batch) if self._batch is not None else 0)
 
     @property
@@ -155,10 +157,10 @@ class LogWriter:
 
     async def append_many(
         self, values: Sequence[Buffer | None], *, keys: Sequence[Buffer | None] | None = None, timestamps_us: Sequence[int] | None = None
-    ) -> range:
+    ) -> Sequence[int]:
         """Append records in order, in as many entries as they need. Returns their offsets once all are acknowledged.
 
-        They follow one another without gap unless others append to this writer at the same time.
+        They are a range unless others append to this writer, or publish to its log, at the same time: then others' records lie between.
         Raises as `append`; then a beginning of them may have been appended.
         """
         for place, value in enumerate(values):
@@ -169,8 +171,7 @@ class LogWriter:
             cut_times = timestamps_us[cut] if timestamps_us is not None else None
             columns = columns_of(values[cut], keys=cut_keys, timestamps_us=cut_times)
             futures.append(await self._send(encode_columns(columns, self._compressor)))
-        done = [await future for future in futures]
-        return range(done[0].start, done[-1].stop) if done else range(self._next_offset, self._next_offset)
+        return joined([await future for future in futures])
 
     async def append_entry(
         self,
@@ -463,6 +464,10 @@ class LogWriter:
         assert self._acknowledged == closed.end_offset, "recovery keeps what was acknowledged, and nothing nobody sent"
 
     def _adopt(self, segment: Segment) -> None:
+        # What publishers asked for is listed in between: everything that waits comes after it.
+        self.admitted += segment.first_offset - self._acknowledged
+        self._acknowledged = segment.first_offset
+        self._next_offset = renumber(self._queue, segment.first_offset)
         self._segment = segment
         self._segment_bytes = self._segment_entries = 0
         self._acknowledged_entry = self._worth_reading = self._readable = -1
@@ -474,6 +479,7 @@ class LogWriter:
         except LOST as error:
             raise self._fenced(error) from error
         self._scope.spawn(self._succession.keep_ownership(self.owner), name="owner")
+        self._scope.spawn(self._succession.follow_requests(self._rolls.roll), name="requests")
         await self._succession.tidy()
 
     @fault_point("log.segment_header")

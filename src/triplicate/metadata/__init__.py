@@ -20,6 +20,7 @@ from triplicate.metadata.sqlite import SqliteTree
 from triplicate.metadata.trash import Trash, TrashedLedger
 from triplicate.metadata.tree import ANY_VERSION, Check, Create, Delete, Operation, SetData, Stat, Tree, Watch
 from triplicate.metadata.underreplication import Mark, MarkIterator, MarkLock, PeriodicCheck, UnderReplication
+from triplicate.metadata.watching import JoinedWatch
 
 __all__ = [
     "ANY_VERSION",
@@ -40,6 +41,7 @@ __all__ = [
     "HierarchicalPaths",
     "Incarnation",
     "Incarnations",
+    "JoinedWatch",
     "LedgerIdIterator",
     "LedgerPaths",
     "LedgerStore",

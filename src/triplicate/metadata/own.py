@@ -80,6 +80,11 @@ def publisher_path(root: str, log: str, application: str) -> str:
     return f"{publishers_path(root, log)}/{encode_name(application)}"
 
 
+def requests_path(root: str, log: str) -> str:
+    """Children: what publishers ask of the writer of a log; ephemeral."""
+    return f"{log_path(root, log)}/requests"
+
+
 def snapshots_path(root: str, log: str) -> str:
     """The list of a log's snapshots."""
     return f"{log_path(root, log)}/snapshots"

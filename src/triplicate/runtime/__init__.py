@@ -22,7 +22,7 @@ from triplicate.runtime.ports import (
     Worker,
 )
 from triplicate.runtime.real import JsonLinesTrace, no_trace, real_host
-from triplicate.runtime.scope import TaskScope, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
 from triplicate.runtime.worker_pool import Lane, WorkerPool
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "first_of",
     "keep_freed_memory",
     "let_freed_memory_linger",
+    "map_bounded",
     "no_trace",
     "real_host",
     "serve_metrics",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from triplicate.errors import HandleClosed
 from triplicate.runtime.ports import Clock
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -219,6 +220,24 @@ async def shielded(coroutine: Coroutine[Any, Any, Result]) -> Result:
     if interrupted is not None:
         raise interrupted from (None if task.cancelled() else task.exception())
     return task.result()
+
+
+async def map_bounded(call: Callable[[Item], Coroutine[Any, Any, Result]], items: Sequence[Item], *, most: int, name: str) -> list[Result]:
+    """Call something for each item, at most `most` calls at a time; returns the results in the order of the items.
+
+    The first failure cancels the other calls and is raised.
+    """
+    results: dict[int, Result] = {}
+    waiting = iter(enumerate(items))
+
+    async def work() -> None:
+        for place, item in waiting:
+            results[place] = await call(item)
+
+    async with TaskScope(name) as scope:
+        for _ in range(min(most, len(items))):
+            scope.spawn(work(), name="work")
+    return [results[place] for place in range(len(items))]
 
 
 async def first_of(coroutines: Sequence[Coroutine[Any, Any, Result]], *, name: str) -> tuple[int, Result]:

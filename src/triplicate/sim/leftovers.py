@@ -26,7 +26,7 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/incarnations/bookie-\d+",
         r"/triplicate/[^/]+/nodes/[^/]+",
         r"/triplicate/[^/]+/logs/[^/]+",
-        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|snapshots)",
+        r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots)",
         r"/triplicate/[^/]+/databases/[^/]+",
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
         # What `find_unlisted` holds against the lists of logs.

@@ -12,6 +12,7 @@ from triplicate.errors import HandleClosed, NoSuchLedger, SessionExpired, Tripli
 from triplicate.ledger import Entry
 from triplicate.log import (
     Columns,
+    Joined,
     LogClientSettings,
     LogEntry,
     Logs,
@@ -132,6 +133,19 @@ class LogAccess:
     def stage(self, origin: StagingOrigin) -> Staging:
         """Begin a ledger of a task's own."""
         return Staging(self._loop, self._loop.call(self._logs.staging(origin)))
+
+    def join_staged(
+        self, log: str, ledgers: Sequence[StagedLedger], target_bytes: int, *, application: str | None, batch: int | None
+    ) -> Joined:
+        """Copy small ledgers of a batch into larger ones, unless the batch is in the log already. See `Logs.join_staged`."""
+        return self._loop.call(self._join_staged(StagingOrigin(log, application or "", batch=batch or 0), ledgers, target_bytes, batch))
+
+    async def _join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int, batch: int | None) -> Joined:
+        if batch is not None:
+            state = await self._logs.last_batch(origin.log, origin.application)
+            if state is not None and batch <= state.batch:
+                return Joined(tuple(ledgers))
+        return await self._logs.join_staged(origin, ledgers, target_bytes)
 
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> bool:
         """Make staged ledgers part of a log, all or none; False if the application's batch was published before. See `Logs.publish`."""

@@ -97,7 +97,7 @@ class _Feed:
             return
         batches = ChangeBatches(self.options.table, to_arrow_schema(self._wanted, timezone="UTC"))
         with self.logs() as logs:
-            for part in logs.entries(partition.range):
+            for part in partition.entries(logs):
                 yield from batches.add(part)
         yield from batches.finish()
 

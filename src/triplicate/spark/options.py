@@ -15,6 +15,7 @@ from triplicate.errors import ConfigError
 EARLIEST = "earliest"
 LATEST = "latest"
 RECORDS_PER_PARTITION = 250_000
+TARGET_LEDGER_BYTES = 16 * 1024 * 1024
 LEDGERS_LIMIT = 10_000
 """Most ledgers that one read may name."""
 
@@ -70,6 +71,7 @@ class WriteOptions:
     log: str
     application: str | None
     version: int | None
+    target_ledger_bytes: int = TARGET_LEDGER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ LOG_OPTIONS = (
     "failOnDataLoss",
 )
 LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
-WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "txnAppId", "txnVersion")
+WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "txnAppId", "txnVersion", "targetLedgerBytes")
 CHANGES_OPTIONS = (
     "metadataServiceUri",
     "database",
@@ -252,8 +254,14 @@ def write_options(given: Mapping[str, str], *, streaming: bool = False) -> Write
         raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")
     if not streaming and (application is None) != (version is None):
         raise ConfigError("triplicate: options 'txnAppId' and 'txnVersion' (greater for each new batch) go together in a batch write")
+    target_bytes = options.integer("targetLedgerBytes", TARGET_LEDGER_BYTES)
     return WriteOptions(
-        options.required("metadataServiceUri"), options.text("ledgerPassword") or "", options.required("log"), application, version
+        options.required("metadataServiceUri"),
+        options.text("ledgerPassword") or "",
+        options.required("log"),
+        application,
+        version,
+        target_bytes if target_bytes is not None else TARGET_LEDGER_BYTES,
     )
 
 

@@ -15,17 +15,23 @@ from triplicate.ledger import Entry
 from triplicate.log import Range
 from triplicate.spark import access
 from triplicate.spark.access import LogAccess
-from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, record_batches
+from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
 from triplicate.spark.options import EARLIEST, LedgerReadOptions, LogReadOptions, StartingPoint
+from triplicate.spark.packing import pack
 
 
 class LogPart(InputPartition):
-    """A piece of one segment of a log."""
+    """Pieces of neighbouring segments of a log, at least one."""
 
-    def __init__(self, log: str, part: Range) -> None:
-        super().__init__((log, part.first_offset, part.end_offset))
+    def __init__(self, log: str, ranges: tuple[Range, ...]) -> None:
+        super().__init__((log, ranges[0].first_offset, ranges[-1].end_offset))
         self.log = log
-        self.range = part
+        self.ranges = ranges
+
+    def entries(self, logs: LogAccess) -> Iterator[EntryRange]:
+        """Their records, entry by entry, in the order of offsets."""
+        for part in self.ranges:
+            yield from logs.entries(part)
 
 
 class LedgerPart(InputPartition):
@@ -76,7 +82,10 @@ def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str
     Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
     """
     return [
-        LogPart(log, part) for log in sorted(ends) if starts[log] < ends[log] for part in logs.plan(log, starts[log], ends[log], records)
+        LogPart(log, ranges)
+        for log in sorted(ends)
+        if starts[log] < ends[log]
+        for ranges in pack(logs.plan(log, starts[log], ends[log], records), records)
     ]
 
 
@@ -85,7 +94,7 @@ def read_log_part(read: LogReadOptions, partition: InputPartition, schema: Struc
     if not isinstance(partition, LogPart):
         return
     with access.logs(read.metadata_uri, read.ledger_password) as logs:
-        yield from record_batches(partition.log, logs.entries(partition.range), to_arrow_schema(schema, timezone="UTC"))
+        yield from record_batches(partition.log, partition.entries(logs), to_arrow_schema(schema, timezone="UTC"))
 
 
 def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from triplicate.errors import ConfigError, TriplicateError
-from triplicate.log import StagedLedger, StagingOrigin
+from triplicate.errors import ConfigError, LedgerError, TriplicateError
+from triplicate.log import Joined, StagedLedger, StagingOrigin
 from triplicate.spark import access
 from triplicate.spark.arrow import entries_of
 from triplicate.spark.options import WriteOptions
@@ -75,19 +75,35 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
 
 
 def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """What a commit does: make all that was staged part of the log, unless the application's batch is in it already."""
+    """What a commit does: make all that was staged part of the log, unless the application's batch is in it already.
+
+    Many small ledgers are joined into few before, by the driver: a task cannot know what other tasks write.
+    """
     ledgers = _ledgers(messages)
     if not ledgers and application is None:
         return
     with access.logs(write.metadata_uri, write.ledger_password) as logs:
-        if not logs.publish(write.log, ledgers, application=application, batch=batch):
-            # An earlier run of the same batch is in the log; what this run staged is not needed.
-            discard(write, messages)
+        try:
+            joined = logs.join_staged(write.log, ledgers, write.target_ledger_bytes, application=application, batch=batch)
+        except LedgerError as error:
+            _logger.warning("%d staged ledgers of log %r are published as they are: %s", len(ledgers), write.log, error)
+            joined = Joined(tuple(ledgers))
+        try:
+            is_new = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
+        except BaseException:
+            # Spark aborts with the tasks' messages, which do not name these. What the log lists after all stays.
+            _discard(write, joined.made)
+            raise
+    # An earlier run of the same batch is in the log: then nothing that this run staged is needed.
+    _discard(write, joined.replaced if is_new else [*ledgers, *joined.made])
 
 
 def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     """What an abort does: delete what was staged, unless the log lists it. What cannot be deleted now is left to the sweep of orphans."""
-    ledgers = _ledgers(messages)
+    _discard(write, _ledgers(messages))
+
+
+def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
     if not ledgers:
         return
     try:

@@ -38,6 +38,7 @@ from triplicate.log.core.head import (
     encode_publisher,
 )
 from triplicate.log.core.payload import Producer, decode_entry
+from triplicate.log.core.requests import PublishRequest, decode_request, encode_request
 
 HERE = Path(__file__).parent
 
@@ -64,6 +65,10 @@ HEAD_2 = replace(
 LOST = Segment(13, 1200, 100, 0, -1, 0, 0, SegmentState.LOST)
 HEAD_2_LOST = replace(HEAD_2, recent=(LOST, *SEGMENTS[1:]), pages=(replace(REFERENCES[0], size_bytes=123_456), REFERENCES[1]))
 FORGOTTEN = Forgotten({"0123456789abcdef": 12, "fedcba9876543210": 2**62})
+REQUEST = PublishRequest(
+    "0011", "Spark ingest", "ingest", 7, (replace(SEGMENTS[0], first_offset=0), replace(SEGMENTS[0], ledger_id=8, first_offset=0))
+)
+REQUEST_UNNAMED = replace(REQUEST, application=None, batch=None)
 PUBLISHER = PublisherState(12, 1200, 1300, 1_700_000_000_000)
 OWNER = Owner("node-1", "0123456789abcdef0123456789abcdef")
 RECORDS = {
@@ -107,6 +112,9 @@ def test_the_nodes_beside_the_head_open() -> None:
     assert decode_owner((HERE / "owner.json").read_bytes(), "l") == OWNER
     assert decode_forgotten((HERE / "forgotten.json").read_bytes(), "l") == FORGOTTEN
     assert encode_forgotten(FORGOTTEN) == (HERE / "forgotten.json").read_bytes()
+    for request, name in ((REQUEST, "request.json"), (REQUEST_UNNAMED, "request-unnamed.json")):
+        assert decode_request((HERE / name).read_bytes(), "l") == request
+        assert encode_request(request) == (HERE / name).read_bytes()
 
 
 def test_entries_of_every_codec_open() -> None:
@@ -163,6 +171,8 @@ def _samples() -> dict[str, bytes]:
         "entry-control.bin": encode_control("segment", header).payload(0, 1_700_000_000_000_000),
         "head-2.json": encode_head(HEAD_2),
         "head-2-lost.json": encode_head(HEAD_2_LOST),
+        "request.json": encode_request(REQUEST),
+        "request-unnamed.json": encode_request(REQUEST_UNNAMED),
         "forgotten.json": encode_forgotten(FORGOTTEN),
         "page-0-2.json": encode_page(Page(0, segments=(REDUCED, *SEGMENTS[1:]))),
         "publisher.json": encode_publisher(PUBLISHER),

@@ -15,7 +15,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.store import Decision, Stored
     from triplicate.log.succession import Succession
 
-    async def replace_open(self: Succession, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> None:
+    async def replace_open(self: Succession, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> Segment | None:
         async def decide(stored: Stored) -> Decision | None:
             head = stored.head
             if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
@@ -26,7 +26,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             recent = (*head.recent, closing) if head.open is not None else head.recent
             return changes.Change(replace(head, open=opened, recent=recent, token=self._store.token())), ()
 
-        await self._store.change(self.name, decide)
+        return (await self._store.change(self.name, decide)).head.open
 
     async def prepare(self: Succession, epoch: int, *, full: bool) -> None:
         await self._next.prepare(full=full)

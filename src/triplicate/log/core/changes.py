@@ -66,19 +66,38 @@ def take_over(head: Head, closed: Segment | None, opened: Segment | None, owner:
     return _spill(head, _open(changed, opened), limits)
 
 
-def roll(head: Head, closed: Segment, opened: Segment | None, token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
-    """The same writer closes its segment and opens the next, or none when it leaves. Raises as `take_over`."""
-    return _spill(head, _open(replace(_close(head, closed), token=token), opened), limits)
+def roll(
+    head: Head,
+    closed: Segment,
+    opened: Segment | None,
+    token: str,
+    limits: PageLimits = DEFAULT_LIMITS,
+    published: Sequence[Segment] = (),
+) -> Change:
+    """The same writer closes its segment and opens the next, or none when it leaves.
+
+    Args:
+        published: sealed ledgers that become segments between the two; their first offsets are assigned here, in the order given.
+
+    Raises:
+        ArgumentError: the segments do not continue the head they are made for, or one of those published is open or empty.
+    """
+    return _spill(head, _open(_append(replace(_close(head, closed), token=token), published), opened), limits)
 
 
 def publish(head: Head, segments: Sequence[Segment], token: str, limits: PageLimits = DEFAULT_LIMITS) -> Change:
-    """Sealed ledgers become segments; their first offsets are assigned here, in the order given.
+    """Sealed ledgers become segments; their first offsets are assigned here, in the order given. Without segments only the token changes.
 
     Raises:
         ArgumentError: a segment is open, in the log or among those given.
     """
-    if head.open is not None:
+    if head.open is not None and segments:
         raise ArgumentError(f"ledger {head.open.ledger_id} is open: publishing needs a log without an open segment")
+    return _spill(head, _append(replace(head, token=token), segments), limits)
+
+
+def _append(head: Head, segments: Sequence[Segment]) -> Head:
+    """Sealed ledgers become the last segments of a head that has no open one."""
     offset = head.closed_end
     added: list[Segment] = []
     for segment in segments:
@@ -88,7 +107,7 @@ def publish(head: Head, segments: Sequence[Segment], token: str, limits: PageLim
             )
         added.append(replace(segment, first_offset=offset))
         offset += segment.records
-    return _spill(head, replace(head, recent=head.recent + tuple(added), token=token), limits)
+    return replace(head, recent=head.recent + tuple(added))
 
 
 def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> Change:

@@ -21,6 +21,7 @@ class Range:
         last_entry: last entry of the ledger where known: an upper bound for the search, no part of the range's identity.
         archive: where the records are if the ledger was archived; likewise.
         log, log_id: where to look for the records if the ledger was rewritten since; likewise. Empty: nowhere.
+        size_bytes: about how many bytes of entries; likewise. None in an open segment.
     """
 
     ledger_id: int
@@ -31,6 +32,7 @@ class Range:
     archive: Archive | None = field(default=None, compare=False)
     log: str = field(default="", compare=False)
     log_id: str = field(default="", compare=False)
+    size_bytes: int | None = field(default=None, compare=False)
 
     @property
     def records(self) -> int:
@@ -125,7 +127,8 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
         while position < limit:
             cut = min(limit, position + max_records)
             last_entry = None if is_open else segment.last_entry
-            ranges.append(Range(segment.ledger_id, segment.first_offset, position, cut, last_entry, segment.archive))
+            size_bytes = None if is_open else segment.size_bytes * (cut - position) // segment.records
+            ranges.append(Range(segment.ledger_id, segment.first_offset, position, cut, last_entry, segment.archive, size_bytes=size_bytes))
             position = cut
     if position < end:
         raise OffsetGap(f"no segment holds offset {position}; records {start} to {end} were asked for")

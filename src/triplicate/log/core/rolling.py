@@ -57,6 +57,7 @@ class Rolling:
         self._hold_until: float | None = None
         """None before the segment reached its size, or once its roll has been put off."""
         self._is_put_off = False
+        self._is_asked = False
 
     def begin(self, now: float, *, reduced: bool) -> None:
         """A segment has begun; the next ledger, if there was one, is used."""
@@ -66,6 +67,11 @@ class Rolling:
         self._spare_is_full = False
         self._not_before = now
         self._hold_until, self._is_put_off = None, False
+        self._is_asked = False
+
+    def ask(self) -> None:
+        """The segment is to end as soon as the next ledger is there, whatever its size and age, and even without records."""
+        self._is_asked = True
 
     def preparing(self) -> None:
         """A preparation runs; its end is told by `prepared` or `failed`."""
@@ -104,7 +110,7 @@ class Rolling:
             return Step.PREPARE_FULL
         if now < self._not_before:
             return Step.STAY
-        if is_raised or size_bytes >= self._roll_bytes or (has_records and now >= self._age_at):
+        if is_raised or self._is_asked or size_bytes >= self._roll_bytes or (has_records and now >= self._age_at):
             is_checked = self._checked_at is not None and now - self._checked_at <= CHECKED_S
             return Step.ROLL if is_checked and self._has_spare(now) else Step.PREPARE
         is_near = size_bytes >= self._near_bytes or (has_records and now >= self._near_at)

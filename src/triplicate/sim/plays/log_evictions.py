@@ -15,6 +15,8 @@ WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.r
 """Fault points at which an owner, or who is about to become one, is struck."""
 PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 """Fault points at which a publisher is struck."""
+ASKING = ("log.request", "log.request", "log.describe_ledger")
+"""Fault points at which a publisher is struck that asks a living writer."""
 MOMENT_WAIT_S = 6.0
 """So long is a node watched for a moment; one that does not come by is struck then and there."""
 SUCCESSION_S = 8.0

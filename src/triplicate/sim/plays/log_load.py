@@ -64,6 +64,12 @@ class LogLoad:
     # Left out of the load's text, from which further draws are seeded: they stay what they were.
     publishers_kept: int = field(default=10_000, repr=False)
     """Publishers beyond this number are forgotten when they are idle."""
+    guests: int = field(default=0, repr=False)
+    """Publishers of the first log, for which writers compete: its living writer lists their batches."""
+    guest_batches: int = field(default=0, repr=False)
+    """Per guest."""
+    publish_wait_s: float = field(default=30.0, repr=False)
+    """How long a publisher waits for a living writer."""
 
 
 def draw_load(chance: random.Random) -> LogLoad:
@@ -102,7 +108,8 @@ def draw_load(chance: random.Random) -> LogLoad:
     )
     # A stream of chance of its own, so that everything above is what it was before there were sweeps of young ledgers.
     load = draw_sweeps(random.Random(repr(load)), load)
-    return draw_publishers(random.Random(f"publishers of {load!r}"), load)
+    load = draw_publishers(random.Random(f"publishers of {load!r}"), load)
+    return draw_guests(random.Random(f"guests of {load!r}"), load)
 
 
 def draw_sweeps(chance: random.Random, load: LogLoad) -> LogLoad:
@@ -117,3 +124,10 @@ def draw_publishers(chance: random.Random, load: LogLoad) -> LogLoad:
     if kept == 10_000:
         return load
     return replace(load, publishers_kept=kept, publisher_idle_s=idle_s, clocks_apart_s=apart_s)
+
+
+def draw_guests(chance: random.Random, load: LogLoad) -> LogLoad:
+    """Draw how many publishers the first log has beside its writers, and how patient publishers are."""
+    return replace(
+        load, guests=chance.choice([0, 1, 2, 2]), guest_batches=chance.randrange(3, 9), publish_wait_s=chance.choice([0.5, 3.0, 10.0])
+    )

@@ -83,7 +83,7 @@ class Driver:
             try:
                 return await self._publish(logs, batch, attempt, staged)
             except LogOwned as error:
-                # The writer of a log that changes hands may live for long.
+                # The living writer did not list it in time, and nothing of it is in the log.
                 self._scene.trouble(error)
                 self._scene.count("publish_refused")
                 await asyncio.sleep(self._chance.uniform(0.3, 2.0))
@@ -164,6 +164,7 @@ class Driver:
             await self._discard(logs, staged)
         else:
             self._scene.count("batches_published")
+            self._scene.count("batches_admitted", published.by_writer)
             self._last = (batch, attempt, staged)
             if self._chance.random() < 0.3:
                 again = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)

@@ -97,6 +97,7 @@ class Scene:
             staging_grace_s=self.load.orphan_grace_s,
             publishers_kept=self.load.publishers_kept,
             publisher_idle_s=self.load.publisher_idle_s,
+            publish_wait_s=self.load.publish_wait_s,
         )
 
     def logs(self, client: Client) -> Logs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from triplicate.client import Client
 from triplicate.errors import HandleClosed, LogFenced, WindowFull
@@ -223,11 +224,13 @@ class _Turn:
         writer = self._writer
         self._scene.add(LogOffered(self._scene.time(), writer.name, self._name, writer.epoch, records_of(values, keys)))
 
-    def _acknowledged(self, offsets: range, values: list[bytes], keys: list[bytes] | None) -> None:
+    def _acknowledged(self, offsets: Sequence[int], values: list[bytes], keys: list[bytes] | None) -> None:
         assert len(offsets) == len(values), f"{len(values)} records were appended as {offsets}"
-        writer, scene = self._writer, self._scene
+        writer, scene, records = self._writer, self._scene, records_of(values, keys)
         scene.count("acknowledged", len(values))
-        scene.add(LogAcknowledged(scene.time(), writer.name, self._name, writer.epoch, offsets.start, records_of(values, keys)))
+        # What publishers have between the entries of one call is theirs.
+        for offset, record in zip(offsets, records, strict=True):
+            scene.add(LogAcknowledged(scene.time(), writer.name, self._name, writer.epoch, offset, (record,)))
 
     def _failed(self, error: BaseException) -> None:
         self._scene.stage.note_unknown(error)

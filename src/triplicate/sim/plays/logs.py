@@ -1,4 +1,5 @@
-"""The play of logs: writers compete for one, publishers feed another, a third changes between a writer and a publisher; readers follow."""
+"""The play of logs: writers compete for one and list what guests publish, publishers feed another, a third has one writer and a publisher;
+readers follow."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from triplicate.client import Client
 from triplicate.sim.checkers.logs import LOG_CHECKERS, RetentionApplies
 from triplicate.sim.leftovers import find_unlisted
 from triplicate.sim.plays.base import Play
-from triplicate.sim.plays.log_evictions import PUBLISHING, WRITING, Evictor, Janitor, LostAnswers, take_bookies
+from triplicate.sim.plays.log_evictions import ASKING, PUBLISHING, WRITING, Evictor, Janitor, LostAnswers, take_bookies
 from triplicate.sim.plays.log_load import LogLoad, draw_load
 from triplicate.sim.plays.log_publishers import Application, Driver
 from triplicate.sim.plays.log_readers import FinalReader, Keeper, Ranger, Tailer
@@ -46,6 +47,8 @@ class LogPlay(Play):
         "repairs",
         "batches_published",
         "published_already",
+        "batches_admitted",
+        "publish_refused",
         "ranges_read",
         "truncations",
         "pages",
@@ -74,7 +77,7 @@ class LogPlay(Play):
     @classmethod
     def clients(cls, load: LogLoad) -> tuple[str, ...]:
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
-        return (*writers, *driver_names(load), CLERK, "tailer-1", "tailer-2", "ranger", "keeper")
+        return (*writers, *driver_names(load), *guest_names(load), CLERK, "tailer-1", "tailer-2", "ranger", "keeper")
 
     @classmethod
     def smaller(cls, load: LogLoad) -> Iterator[LogLoad]:
@@ -95,6 +98,8 @@ class LogPlay(Play):
                 yield less
         if load.rivals:
             yield replace(load, rivals=False)
+        if load.guests:
+            yield replace(load, guests=load.guests - 1)
         if load.applications > 1:
             yield replace(load, applications=1)
         if load.writers > 1:
@@ -121,6 +126,9 @@ class LogPlay(Play):
             stage.world.clock(name).jump(load.clocks_apart_s)
         for name, application in self._drivers():
             self._begin(self._working, name, Driver(scene, name, application, pause_mean_s=40.0 / (load.batches + 1)))
+        for name in guest_names(load):
+            guest = Application(name, WRITTEN, load.guest_batches)
+            self._begin(self._working, name, Driver(scene, name, guest, pause_mean_s=60.0 / (load.guest_batches + 1)))
         for number, log in enumerate((WRITTEN, MIXED), 1):
             self._begin(self._tailing, f"tailer-{number}", Tailer(scene, f"tailer-{number}", log, restarts=1))
         self._begin(self._endless, "ranger", Ranger(scene, "ranger"))
@@ -136,6 +144,9 @@ class LogPlay(Play):
         ):
             evictor = Evictor(scene, f"evictions of {log}", log, victims, moments)
             self._striking.append(stage.world.loop.begin(evictor.strike(times), name=f"evictions of {log}"))
+        if load.guests:
+            evictor = Evictor(scene, "evictions of guests", PUBLISHED, guest_names(load), ASKING)
+            self._striking.append(stage.world.loop.begin(evictor.strike(load.guests), name="evictions of guests"))
 
     def _drivers(self) -> Iterator[tuple[str, Application]]:
         names = iter(driver_names(self.load))
@@ -166,7 +177,8 @@ class LogPlay(Play):
     async def _audit(self, client: Client) -> None:
         """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
         applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
-        found = await find_unlisted(client, self._scene.client_settings, [*applications, GUEST])
+        applications += [GUEST, *guest_names(self.load)]
+        found = await find_unlisted(client, self._scene.client_settings, applications)
         self.stage.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
@@ -182,3 +194,8 @@ def driver_names(load: LogLoad) -> tuple[str, ...]:
     """Nodes of drivers: one or two for each application of the second log, one for the third."""
     count = load.applications * (1 + load.rivals) + 1
     return tuple(f"driver-{number}" for number in range(1, count + 1))
+
+
+def guest_names(load: LogLoad) -> tuple[str, ...]:
+    """Nodes and applications of those who publish into the first log."""
+    return tuple(f"guest-{number}" for number in range(1, load.guests + 1))

@@ -1,0 +1,19 @@
+"""A publisher that gives up leaves its request where it is, and the writer serves it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/log/test_admissions.py::test_a_writer_that_does_not_answer_is_named_after_the_wait",
+    "tests/unit/log/test_admissions.py::test_an_interrupted_publisher_leaves_no_request",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.requests import Requests
+
+    async def leave(self: Requests, token: str) -> None:
+        return
+
+    patch(Requests, "withdraw", leave)

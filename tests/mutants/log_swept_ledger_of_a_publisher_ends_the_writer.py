@@ -1,0 +1,21 @@
+"""A ledger that was swept before a roll lists it fails the roll, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_admissions.py::test_a_ledger_that_is_swept_before_the_roll_harms_neither_the_writer_nor_others"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.admissions import Admissions
+    from triplicate.log.publishing import Publication, Published
+    from triplicate.log.store import Stored
+
+    find = Publication.find
+
+    async def found(self: Publication, stored: Stored, *, asked: bool = False) -> Published | None:
+        return await find(self, stored, asked=asked) if asked or not self.segments else None
+
+    patch(Admissions, "drop", lambda self: False)
+    patch(Publication, "find", found)

@@ -1,0 +1,13 @@
+"""A publish asks for the metadata of all its ledgers at the same time, however many they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_admissions.py::test_the_metadata_of_a_batch_are_asked_for_side_by_side_but_not_all_at_once"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import publishing
+
+    patch(publishing, "READ_AT_ONCE", 10_000)

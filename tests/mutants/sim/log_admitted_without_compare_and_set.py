@@ -1,0 +1,22 @@
+"""A roll that lists what publishers asked for overwrites whatever version of the head is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.store import HeadStore, Stored
+    from triplicate.metadata import ANY_VERSION, Delete, SetData
+
+    swap = HeadStore._swap
+
+    async def overwrite(self: HeadStore, name: str, stored: Stored, head: Any, operations: Any) -> Stored:
+        if head.open is not None and any(isinstance(operation, Delete) for operation in operations):
+            operations = [SetData(operations[0].path, operations[0].data, ANY_VERSION), *operations[1:]]
+        return await swap(self, name, stored, head, operations)
+
+    patch(HeadStore, "_swap", overwrite)

@@ -1,0 +1,13 @@
+"""Entries of joined ledgers count from the beginning of the ledger that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/spark/test_writing.py::test_many_small_ledgers_are_joined_and_read_by_few_tasks"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import joining
+
+    patch(joining, "with_first_index", lambda payload, first_index: payload)

@@ -1,0 +1,63 @@
+"""Joining staging ledgers and packing ranges keep every ledger and record, once and in order, within their limits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplicate.log import Range
+from triplicate.log.core.joining import JOIN_BYTES_MAXIMUM, JOIN_LEAST, runs_to_join
+from triplicate.spark.packing import PACKED_BYTES, UNKNOWN_RECORD_BYTES, pack
+
+MIB = 1024 * 1024
+
+
+@given(
+    sizes=st.lists(st.sampled_from([1, 100, 5000, MIB, 7 * MIB, 8 * MIB, 40 * MIB]), max_size=80),
+    target=st.sampled_from([0, 1000, 16 * MIB]),
+)
+@settings(max_examples=300, deadline=None)
+def test_runs_are_of_small_neighbours_and_bounded(sizes: list[int], target: int) -> None:
+    runs = runs_to_join(sizes, target)
+    assert [run.start for run in runs] == sorted(run.start for run in runs)
+    assert all(left.stop <= right.start for left, right in pairwise(runs))
+    for run in runs:
+        inside = sizes[run.start : run.stop]
+        assert len(inside) >= JOIN_LEAST
+        assert max(inside) * 2 < target
+        assert sum(inside) <= target
+    assert sum(size for run in runs for size in sizes[run.start : run.stop]) <= JOIN_BYTES_MAXIMUM
+
+
+def test_two_hundred_tiny_ledgers_become_one() -> None:
+    assert runs_to_join([500] * 200, 16 * MIB) == [range(200)]
+    assert runs_to_join([500] * (JOIN_LEAST - 1), 16 * MIB) == []
+    # Of more than may be copied, those with the smallest ledgers.
+    assert runs_to_join([*[2 * MIB] * 80, *[10] * 50], 16 * MIB)[-1] == range(80, 130)
+
+
+@given(
+    records=st.lists(st.integers(1, 50), max_size=60),
+    sizes=st.lists(st.sampled_from([10, 1000, 5 * MIB, 17 * MIB]), min_size=60, max_size=60),
+    open_records=st.integers(0, 40),
+    most=st.integers(1, 100),
+)
+@settings(max_examples=300, deadline=None)
+def test_packed_ranges_are_all_there_in_order(records: list[int], sizes: list[int], open_records: int, most: int) -> None:
+    ranges: list[Range] = []
+    offset = 0
+    for place, count in enumerate(records):
+        ranges.append(Range(place, offset, offset, offset + count, size_bytes=sizes[place]))
+        offset += count
+    if open_records:
+        ranges.append(Range(99, offset, offset, offset + open_records))
+    groups = pack(ranges, most)
+    assert [item for group in groups for item in group] == ranges
+    for group in groups:
+        assert group
+        if len(group) > 1:
+            assert sum(item.records for item in group) <= most
+            known = [item.size_bytes if item.size_bytes is not None else item.records * UNKNOWN_RECORD_BYTES for item in group]
+            assert sum(known) <= PACKED_BYTES
