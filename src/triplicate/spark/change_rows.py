@@ -111,7 +111,7 @@ class ChangeBatches:
         era = self._lineage.at(version)
         if fold(run.table.name) != era.table:
             return sequence
-        sources = dict(zip(self._lineage.columns, era.sources, strict=True))
+        sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
         for low, high, moved in _stretches(_moves(run), run.count):
             count = high - low
             # A row's two images share its place in the order. A row that moves is deleted where it was and inserted where it is.
@@ -150,8 +150,8 @@ class ChangeBatches:
 
 
 def row_columns(names: Sequence[str]) -> list[str]:
-    """The table's own columns among those of a feed, folded."""
-    return [fold(name) for name in names if fold(name) not in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
+    """The table's own columns among those of a feed."""
+    return [name for name in names if fold(name) not in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
 
 
 def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], count: int) -> dict[str, Sequence[Any]]:

@@ -27,7 +27,7 @@ from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.feed import Followed, Wanted, check_consumer, check_history, follow, refuse_carried
+from triplicate.spark.feed import Followed, Wanted, check_consumer, check_history, check_table, follow, refuse_carried
 from triplicate.spark.history import EntriesOf, SchemaHistory
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
@@ -284,9 +284,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin, end = self._decoded(start).version, self._latest()
+        stored, end = self._decoded(start), self._latest()
+        begin = stored.version
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
+        if end <= begin:
+            check_table(stored, self._feed.options.table)
         # Spark takes an offset of another text for something to read.
         return self._offset(end) if end > begin else dict(start)
 

@@ -17,7 +17,7 @@ class Wanted:
     """A feed as a query asks for it.
 
     Args:
-        table: the name at the anchor. columns: its columns there, folded.
+        table: the name at the anchor. columns: its columns there.
         anchor: the schema version of which these are. whole: they are all there were.
     """
 
@@ -113,6 +113,19 @@ def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
             f"Table {lineage.table!r} is another one: {_origin(name)}. Use a new checkpoint for it, or the present name of the other"
         )
     return lineage.carried(held)
+
+
+def check_table(start: ChangesOffset, table: str) -> None:
+    """The same for a stream that has nothing to read, which has therefore seen every change: its table has the name that it had.
+
+    Raises:
+        SchemaChanged: its rows are another table's.
+    """
+    if start.table is not None and fold(start.table) != fold(table):
+        raise SchemaChanged(
+            f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {table!r}: "
+            "use a new checkpoint"
+        )
 
 
 def _origin(name: str | None) -> str:

@@ -183,7 +183,7 @@ class Shop:
         source = self.source(table, **given)
         reader = source.reader(schema or struct_of(source.schema()))
         parts = reader.partitions()
-        return in_order([batch for part in parts for batch in cast("Iterator[pa.RecordBatch]", reader.read(part))])
+        return in_order([batch for part in parts for batch in reader.read(part)])
 
 
 class Stream:
@@ -193,10 +193,12 @@ class Stream:
         self.shop, self.table, self.given, self.schema = shop, table, given, schema
         self.checkpoint: dict[str, Any] | None = None
         self.reader: ChangesStreamReader | None = None
+        self.ddl = ""
 
     def start(self) -> ChangesStreamReader:
         source = self.shop.source(self.table, **self.given)
-        self.reader = cast("ChangesStreamReader", source.streamReader(self.schema or struct_of(source.schema())))
+        self.ddl = source.schema() if self.schema is None else ""
+        self.reader = cast("ChangesStreamReader", source.streamReader(self.schema or struct_of(self.ddl)))
         return self.reader
 
     def trigger(self, most: int | None = None) -> list[Row]:
@@ -206,7 +208,7 @@ class Stream:
         limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
         end = _stored(reader.latestOffset(start, limit))
         parts = reader.partitions(start, end)
-        rows = in_order([batch for part in parts for batch in cast("Iterator[pa.RecordBatch]", reader.read(part))])
+        rows = in_order([batch for part in parts for batch in reader.read(part)])
         self.checkpoint = end
         return rows
 
