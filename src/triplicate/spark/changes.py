@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ConfigError, EnvironmentFault, OffsetTruncated
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, OffsetTruncated
 from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.arrow import EntryRange
@@ -117,17 +117,14 @@ class _Feed:
         """The version to begin with.
 
         Raises:
-            OffsetTruncated: it is no longer there. ConfigError: it is not there yet.
+            OffsetTruncated: it is no longer there. ArgumentError: it is not there yet.
         """
         version = self.options.starting_version
         if version is None or isinstance(version, str):
             return end if version == LATEST else first
         self.check(version, first)
         if version > end:
-            raise ConfigError(
-                f"triplicate-changes: option 'startingVersion' is {version}, and the log of database {self.options.database!r} ends before "
-                f"version {end}; startingVersion={end}, or latest, reads what comes next"
-            )
+            raise ArgumentError(f"the log of database {self.options.database!r} ends at version {end}; startingVersion says {version}")
         return version
 
     def check(self, version: int, first: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
-from triplicate.errors import ConfigError, EnvironmentFault, FormatError, OffsetTruncated, SchemaChanged
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, FormatError, OffsetTruncated, SchemaChanged
 from triplicate.spark import changes
 
 OWN = "`id` LONG, `name` STRING, _change_type STRING, _commit_version LONG, _seq INT"
@@ -285,7 +285,7 @@ def test_a_log_that_was_truncated_does_not_hold_all_rows_of_an_older_table(db: S
     assert kinds(db.batch("t", startingversion="earliest"), "id", "title") == [("insert", 2, "B")]
     with pytest.raises(SchemaChanged, match="'name' is 'title' now"):
         db.batch("t", startingversion="2")
-    with pytest.raises(ConfigError, match="startingVersion' is 99"):
+    with pytest.raises(ArgumentError, match="ends at version 6; startingVersion says 99"):
         db.batch("t", startingversion="99")
 
 
