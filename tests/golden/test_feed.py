@@ -25,7 +25,8 @@ CHANGE = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_seq
 def entries_of(name: str) -> list[EntryRange]:
     """The batches of a sample, as entries of a log that begins with them."""
     sample = json.loads((FOLDER / name).read_text())
-    found, first = [], 0
+    found: list[EntryRange] = []
+    first = 0
     for batch in sample if isinstance(sample, list) else [sample]:
         records = [bytes.fromhex(record) for record in batch["records"]]
         encoded = encode_columns(columns_of(records), Compressor("none"), preamble=bytes.fromhex(batch["preamble"]))

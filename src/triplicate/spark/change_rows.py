@@ -13,8 +13,7 @@ from triplicate.errors import ConfigError, SchemaChanged
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
 from triplicate.spark.history import batch_header, transactions
 from triplicate.spark.lineage import Carried, Lineage, Source
-from triplicate.sql import RowKind, RowRun, SchemaChange, TableShape
-from triplicate.sql.schema_changes import TableDropped, fold, table_change
+from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, TableShape, fold, table_change
 
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
 DROP_TABLE = "drop_table"

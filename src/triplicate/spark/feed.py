@@ -9,7 +9,7 @@ from triplicate.errors import ConfigError, OffsetTruncated, SchemaChanged
 from triplicate.spark.change_offsets import ChangesOffset
 from triplicate.spark.history import EntriesOf, SchemaHistory
 from triplicate.spark.lineage import Ancestry, Carried, Lineage
-from triplicate.sql.schema_changes import TableDropped, fold
+from triplicate.sql import TableDropped, fold
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from triplicate.errors import ConfigError, FormatError
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.lineage import LocatedChange
-from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction
-from triplicate.sql.schema_changes import table_change
+from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
 SCAN_RECORDS = 512
 """A stretch of the log that is no longer than this is read from end to end: one read instead of many small ones."""

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError, FormatError, SchemaChanged
-from triplicate.sql.core.columns import Value
-from triplicate.sql.schema_changes import (
+from triplicate.sql import (
     ColumnAdded,
     ColumnDropped,
     ColumnRenamed,
@@ -20,6 +19,7 @@ from triplicate.sql.schema_changes import (
     TableCreated,
     TableDropped,
     TableRenamed,
+    Value,
     fold,
 )
 
