@@ -102,6 +102,11 @@ class _Feed:
     def seen(self) -> access.Seen:
         return access.Seen(self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S)
 
+    @property
+    def named_anchor(self) -> int | None:
+        """The anchor, as far as it is known by now."""
+        return self._anchor
+
     def anchor(self, logs: access.LogAccess) -> int | None:
         """The schema version of the query's columns: that of the node that named them, otherwise the log's when it is first asked for.
 
@@ -255,8 +260,10 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, version: int) -> dict[str, Any]:
         """An end: what is delivered up to it has the columns of this query."""
         feed = self._feed
-        with feed.logs() as logs:
-            anchor = feed.anchor(logs)
+        anchor = feed.named_anchor
+        if anchor is None:
+            with feed.logs() as logs:
+                anchor = feed.anchor(logs)
         return ChangesOffset(version, None if anchor is None else feed.options.table, anchor).encode(feed.log)
 
     def _decoded(self, offset: Mapping[str, Any]) -> ChangesOffset:

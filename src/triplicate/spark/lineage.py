@@ -121,7 +121,7 @@ class Lineage:
         if what is not None:
             raise SchemaChanged(
                 f"triplicate-changes: table {self.table!r}: {what} at version {offset}. This query has the columns of before; start it "
-                "again, and it goes on with the new ones"
+                "again, and it goes on with the new ones (a table of Spark's that stores them: create it again)"
             )
 
     def _newer_column(self, change: TableChange, era: Era) -> str | None:
