@@ -79,9 +79,9 @@ def test_a_log_with_schema_changes_is_read() -> None:
 
 
 def test_a_stored_offset_is_read_and_still_written_so() -> None:
-    text = '{"logs": {"database.shop.0a": 17}, "schema": 3, "table": "orders", "v": 2}'
+    text = '{"logs": {"database.shop.0a": 17}, "named": 4, "schema": 3, "table": "orders", "v": 2}'
     offset = decode_offset(json.loads(text), "database.shop.0a", "x")
-    assert offset == ChangesOffset(17, "orders", 3)
+    assert offset == ChangesOffset(17, "orders", 4, 3)
     assert json.dumps(offset.encode("database.shop.0a")) == text
     first = decode_offset({"logs": {"database.shop.0a": 17}, "v": 1}, "database.shop.0a", "orders")
-    assert first == ChangesOffset(17, "orders", None)
+    assert first == ChangesOffset(17, "orders")

@@ -1,8 +1,8 @@
 """Offsets of a change feed's stream, as Spark keeps them in a checkpoint. Pure.
 
-``{"logs":{"LOG":1234},"schema":17,"table":"orders","v":2}``: the version after the last change delivered, and the columns with which it
-was delivered, those of `table` at schema version 17. Both are null where nothing was delivered yet. Version 1, of earlier releases, has
-`logs` alone. Spark compares offsets as text, so they are always made here, with keys in order.
+``{"logs":{"LOG":1234},"named":17,"schema":17,"table":"orders","v":2}``: the version after the last change delivered, the schema version of
+the columns in which it was delivered, and which table it is: the one that was named so at schema version `named`. Version 1, of earlier
+releases, has `logs` alone. Spark compares offsets as text, so they are always made here, with keys in order.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ class ChangesOffset:
 
     Args:
         version: the first transaction that was not delivered.
-        table: name of the table whose rows the consumer holds, at schema version `schema`; None where it holds a copy of its own.
+        table, named: the table whose rows the consumer holds, by its name at a schema version; None for that before `version`. No table:
+            it holds no rows, or nothing is known of them.
         schema: the schema version of the columns in which it holds them; None for that before `version`.
     """
 
     version: int
     table: str | None = None
+    named: int | None = None
     schema: int | None = None
 
     def encode(self, log: str) -> dict[str, Any]:
         """The form that Spark stores."""
-        return {"logs": {log: self.version}, "schema": self.schema, "table": self.table, "v": VERSION}
+        return {"logs": {log: self.version}, "named": self.named, "schema": self.schema, "table": self.table, "v": VERSION}
 
 
 def decode_offset(offset: Mapping[str, Any], log: str, table: str) -> ChangesOffset:
@@ -44,12 +46,12 @@ def decode_offset(offset: Mapping[str, Any], log: str, table: str) -> ChangesOff
     Raises:
         FormatError: of another database, of a later release, or not ours.
     """
-    logs, name, schema = offset.get("logs"), offset.get("table", table), offset.get("schema")
-    known = offset.get("v") in (1, VERSION) and isinstance(logs, dict) and isinstance(name, str | None) and isinstance(schema, int | None)
+    logs, name, versions = offset.get("logs"), offset.get("table", table), (offset.get("named"), offset.get("schema"))
+    known = offset.get("v") in (1, VERSION) and isinstance(name, str | None) and all(isinstance(one, int | None) for one in versions)
     if not known or not isinstance(logs, dict) or not all(type(position) is int for position in logs.values()):
         raise FormatError(
             f"the checkpoint holds an offset that this release cannot read: {dict(offset)!r}; versions up to {VERSION} are known"
         )
     if log not in logs:
         raise FormatError(f"the checkpoint is of another database: it holds {dict(offset)!r}, and the log is {log!r}; use a new checkpoint")
-    return ChangesOffset(logs[log], name, schema)
+    return ChangesOffset(logs[log], name, *versions)

@@ -27,7 +27,7 @@ from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.feed import Followed, Wanted, check_consumer, check_history, check_table, follow, refuse_carried
+from triplicate.spark.feed import Followed, Wanted, check_consumer, check_table, follow, refuse_carried, truncated
 from triplicate.spark.history import EntriesOf, SchemaHistory
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
@@ -167,8 +167,8 @@ class _Feed:
 
     def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
         """Raises OffsetTruncated where all of the table's changes are wanted, and the log does not hold them any more."""
-        if self.options.starting_version is None and 0 < first < end:
-            check_history(self.follow(logs, first), self.options.database)
+        if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
+            raise truncated(self.options.database, self.options.table, first)
 
     def _wanted(self, anchor: int) -> Wanted:
         columns = tuple(row_columns(self._asked.names))
@@ -259,12 +259,18 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, version: int) -> dict[str, Any]:
         """An end: what is delivered up to it has the columns of this query."""
-        feed = self._feed
-        anchor = feed.named_anchor
+        anchor = self._anchor()
+        return self._named(ChangesOffset(version, schema=anchor), anchor).encode(self._feed.log)
+
+    def _anchor(self) -> int | None:
+        anchor = self._feed.named_anchor
         if anchor is None:
-            with feed.logs() as logs:
-                anchor = feed.anchor(logs)
-        return ChangesOffset(version, None if anchor is None else feed.options.table, anchor).encode(feed.log)
+            with self._feed.logs() as logs:
+                anchor = self._feed.anchor(logs)
+        return anchor
+
+    def _named(self, offset: ChangesOffset, anchor: int | None) -> ChangesOffset:
+        return offset if anchor is None else replace(offset, table=self._feed.options.table, named=anchor)
 
     def _decoded(self, offset: Mapping[str, Any]) -> ChangesOffset:
         return decode_offset(offset, self._feed.log, self._feed.options.table)
@@ -274,13 +280,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             with feed.logs() as logs:
                 first, end = logs.bounds(feed.log)
-                version = feed.start(first, end)
-                if not feed.from_the_beginning:
-                    # The consumer holds the table as it is before this version.
-                    self._initial = ChangesOffset(version)
-                else:
-                    feed.check_begin(logs, first, end)
-                    self._initial = ChangesOffset(version, None, feed.anchor(logs))
+                feed.check_begin(logs, first, end)
+                anchor = feed.anchor(logs)
+                # Where it does not begin at the beginning, the consumer holds the table as it is before this version.
+                held = anchor if feed.from_the_beginning else None
+                self._initial = self._named(ChangesOffset(feed.start(first, end), schema=held), anchor)
         return self._initial.encode(feed.log)
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -79,18 +79,13 @@ def _check_behind(lineage: Lineage, history: SchemaHistory) -> None:
         lineage.check_newer(located.change, located.offset)
 
 
-def check_history(followed: Followed, database: str) -> None:
-    """Check that the feed holds all rows of its table.
-
-    Raises:
-        OffsetTruncated: the table is older than the log.
-    """
-    if followed.begin and not followed.created:
-        raise OffsetTruncated(
-            f"the log of database {database!r} begins at version {followed.begin}, and table {followed.lineage.table!r} is older: rows "
-            "that have not changed since are not in its feed. Begin with a copy of the table (in one transaction: SELECT position FROM "
-            "triplicate_state, and the rows) and that position as startingVersion; startingVersion=earliest reads what the log still has"
-        )
+def truncated(database: str, table: str, first: int) -> OffsetTruncated:
+    """The complaint about a log that begins after a table's creation, where the feed was to hold all of its rows."""
+    return OffsetTruncated(
+        f"the log of database {database!r} begins at version {first}, and table {table!r} is older: rows that have not changed since are "
+        "not in its feed. Begin with a copy of the table (in one transaction: SELECT position FROM triplicate_state, and the rows) and "
+        "that position as startingVersion; startingVersion=earliest reads what the log still has"
+    )
 
 
 def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
@@ -100,13 +95,15 @@ def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
         SchemaChanged: its rows are another table's, or it has seen newer columns than this query has.
     """
     lineage = followed.lineage
-    held = max(followed.schema, start.schema or 0) if start.schema is not None else followed.schema
+    # A schema change that a running query has passed was none of its table's, so what holds at an older version holds where it stands.
+    held = followed.schema if start.schema is None else max(followed.schema, start.schema)
+    named = followed.schema if start.named is None else max(followed.schema, start.named)
     if start.schema is not None and start.schema > lineage.anchor:
         raise SchemaChanged(
             f"triplicate-changes: the stream has read table {lineage.table!r} with the columns of schema version {start.schema}, and the "
             f"node that was asked for its columns knows version {lineage.anchor}: it lags; start the query again"
         )
-    name = fold(lineage.table) if held >= lineage.anchor else lineage.at(held).table
+    name = fold(lineage.table) if named >= lineage.anchor else lineage.at(named).table
     if start.table is not None and name != fold(start.table):
         raise SchemaChanged(
             f"triplicate-changes: the stream has read rows of the table that was named {start.table!r} up to version {start.version}. "

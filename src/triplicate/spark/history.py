@@ -14,7 +14,7 @@ from triplicate.spark.arrow import EntryRange
 from triplicate.spark.lineage import LocatedChange
 from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
-SCAN_RECORDS = 512
+SCAN_RECORDS = 128
 """A stretch of the log that is no longer than this is read from end to end: one read instead of many small ones."""
 
 EntriesOf = Callable[[int, int], Iterable[EntryRange]]

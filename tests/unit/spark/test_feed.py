@@ -259,7 +259,7 @@ def test_a_checkpoint_of_an_earlier_release_is_read(db: Shop) -> None:
     stream = Stream(db, "t")
     stream.checkpoint = {"logs": {"shop-log": 2}, "v": 1}
     assert kinds(stream.trigger(), "id") == [("insert", 2)]
-    assert stream.checkpoint == {"logs": {"shop-log": 3}, "schema": 1, "table": "t", "v": 2}
+    assert stream.checkpoint == {"logs": {"shop-log": 3}, "named": 1, "schema": 1, "table": "t", "v": 2}
     again = Stream(db, "t")
     again.checkpoint = {"logs": {"shop-log": 2}, "v": 1}
     db.must("drop table t", "create table t(id integer primary key)")
@@ -287,6 +287,31 @@ def test_a_log_that_was_truncated_does_not_hold_all_rows_of_an_older_table(db: S
         db.batch("t", startingversion="2")
     with pytest.raises(ArgumentError, match="ends at version 6; startingVersion says 99"):
         db.batch("t", startingversion="99")
+
+
+def test_a_log_of_which_nothing_is_left_does_not_feed_an_empty_table(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "insert into t values(1)")
+    db.first = 2
+    with pytest.raises(OffsetTruncated, match="begins at version 2, and table 't' is older"):
+        db.batch("t")
+    with pytest.raises(OffsetTruncated, match="is older"):
+        Stream(db, "t").trigger()
+
+
+def test_a_stream_that_began_with_a_copy_does_not_go_on_with_another_table(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "create table u(id integer primary key)", "insert into t values(1)")
+    stream = Stream(db, "t", startingversion="3")
+    assert stream.trigger() == []
+    db.must("insert into u values(1)")
+    stream.table = "u"
+    stream.start()
+    with pytest.raises(SchemaChanged, match=r"named 't'.*another one"):
+        stream.trigger()
+    stream.table = "t"
+    db.must("alter table t rename to v", "insert into v values(2)")
+    stream.table = "v"
+    stream.start()
+    assert kinds(stream.trigger(), "id") == [("insert", 2)]
 
 
 def test_a_stream_whose_place_is_where_the_log_begins_goes_on(db: Shop) -> None:
