@@ -232,6 +232,10 @@ class OffsetTruncated(LogError, UsageError):
     """The offset lies before the log's first offset: truncated or expired."""
 
 
+class SchemaChanged(LogError, UsageError):
+    """A table was changed, dropped or renamed so that a query cannot go on with its change feed; the message names the change."""
+
+
 class SnapshotDamaged(LogError, CorruptionError):
     """A snapshot's ledger does not hold what the list of snapshots says, or what it holds is no sound state; an older one is used."""
 

@@ -92,7 +92,8 @@ def test_every_change_is_in_the_feed_with_the_tables_own_types(shop: Shop) -> No
     first, second = shop.versions()
     assert [change[0] for change in shop.feed(startingVersion=str(second))] == ["update_postimage", "delete"]
     assert [change[0] for change in shop.feed(endingVersion=str(first))] == ["insert", "insert"]
-    assert shop.feed(startingVersion=str(second + 1_000)) == []
+    with pytest.raises(PySparkException, match=rf"ends at version \d+; startingVersion says {second + 1_000}"):
+        shop.feed(startingVersion=str(second + 1_000))
 
 
 def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
@@ -123,3 +124,57 @@ def test_an_unknown_table_or_database_is_named(shop: Shop) -> None:
         source.options(**shop.options("invoices")).load()
     with pytest.raises(PySparkException, match="nowhere"):
         source.options(**{**shop.options(), "database": "nowhere"}).load()
+
+
+def rebuilt(shop: Shop, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """The table's rows as its feed has them in the end, by the rule of `docs/spark.md`."""
+    frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options(table)).load()
+    rows: dict[int, tuple[Any, ...]] = {}
+    for row in frame.orderBy("_commit_version", "_seq").collect():
+        if row["_change_type"] == "delete":
+            del rows[row["id"]]
+        else:
+            rows[row["id"]] = tuple(row[name] for name in columns)
+    return sorted(rows.values())
+
+
+def test_the_feed_follows_a_table_through_schema_changes(shop: Shop) -> None:
+    shop.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO items VALUES (1, 'gone'), (2, 'gone')")
+    shop.execute("DROP TABLE items")
+    shop.execute("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO things VALUES (1, 'A'), (2, 'B'), (3, 'C')")
+    shop.execute("ALTER TABLE things ADD COLUMN qty INTEGER DEFAULT 7", "UPDATE things SET qty = 8 WHERE id = 2")
+    shop.execute("ALTER TABLE things RENAME COLUMN name TO title", "UPDATE things SET id = 30 WHERE id = 3")
+    shop.execute("ALTER TABLE things RENAME TO items", "INSERT INTO items VALUES (4, 'D', 9)")
+    columns = ("id", "title", "qty")
+    expected = shop.connection.execute("SELECT id, title, qty FROM items ORDER BY id").fetchall()
+    assert expected == [(1, "A", 7), (2, "B", 8), (4, "D", 9), (30, "C", 7)]
+    assert rebuilt(shop, "items", *columns) == expected
+    with pytest.raises(PySparkException, match="has no table 'things'"):
+        shop.bench.spark.read.format("triplicate-changes").options(**shop.options("things")).load()
+
+
+def test_a_stream_ends_at_a_schema_change_and_goes_on_with_its_events(shop: Shop) -> None:
+    bench = shop.bench
+    seen: list[tuple[Any, ...]] = []
+
+    def run(**options: str) -> None:
+        frame = bench.spark.readStream.format("triplicate-changes").options(**shop.options("notes"), **options).load()
+
+        columns = ("_change_type", *(name for name in ("text", "stars", "_rowid") if name in frame.columns))
+
+        def gather(part: Any, _batch: int) -> None:
+            rows = part.orderBy("_commit_version", "_seq").collect()
+            seen.extend(tuple(row[name] for name in columns) for row in rows)
+
+        writer = frame.writeStream.foreachBatch(gather).option("checkpointLocation", str(bench.folder / "notes"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    shop.execute("CREATE TABLE notes (text TEXT)", "INSERT INTO notes VALUES ('A')")
+    run()
+    assert seen == [("insert", "A", 1)]
+    shop.execute("ALTER TABLE notes ADD COLUMN stars INTEGER DEFAULT 3")
+    shop.execute("INSERT INTO notes VALUES ('B', 5)", "DELETE FROM notes WHERE text = 'A'")
+    with pytest.raises(PySparkException, match="column 'stars' was added, with 3 in all rows"):
+        run()
+    run(schemaEvents="deliver")
+    assert seen[1:] == [("add_column", None, 3, None), ("insert", "B", 5, 2), ("delete", None, None, 1)]

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 
-from triplicate.errors import ConfigError
+from triplicate.errors import ConfigError, SchemaChanged
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
-from triplicate.sql import RowKind, RowRun, TableShape, decode_header, decode_transaction
+from triplicate.spark.history import batch_header, transactions
+from triplicate.spark.lineage import Carried, Lineage, Source
+from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, TableShape, fold, table_change
 
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
+DROP_TABLE = "drop_table"
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_seq")
+OTHER_COLUMNS = ("_rowid", "_schema_change")
+"""Columns of the feed that are there only where they are needed, or asked for."""
 
 _Image = Sequence[Sequence[Any]]
+_NO_ROWS: _Image = ()
 
 
 class ChangeBatches:
     """Gathers a table's changes and hands them out in record batches.
 
     Args:
-        table: its name; SQLite compares names without regard to case.
-        schema: the columns wanted, those of the change among them. One that a change's row does not have is null: a column that was
-            added later was null then.
+        lineage: the table through its schema changes; its columns are the names of `row_columns(schema)`.
+        schema: the columns wanted, those of the change among them.
+        deliver: a drop of the table is a row of the feed, and no error.
     """
 
-    def __init__(self, table: str, schema: pa.Schema) -> None:
-        self._table = table.lower()
+    def __init__(self, lineage: Lineage, schema: pa.Schema, *, deliver: bool = False) -> None:
+        self._lineage = lineage
+        self._deliver = deliver
         self._schema = schema
         self._columns: dict[str, list[Any]] = {field.name: [] for field in schema}
         self._rows = 0
@@ -37,23 +46,29 @@ class ChangeBatches:
         """Take the transactions `low` to `high` of one entry.
 
         Raises:
-            ConfigError: no database wrote it, or a value does not fit its column's type. FormatError: of a format not known here.
+            ConfigError: no database wrote it, a value does not fit its column's type, or there is no such column.
+            SchemaChanged: the table was changed so that this query cannot go on. FormatError: of a format not known here.
         """
-        if part.view.preamble is None:
-            raise ConfigError("triplicate-changes: the log holds an entry that no database wrote")
-        tables = decode_header(bytes(part.view.preamble)).tables
-        if not any(shape.name.lower() == self._table for shape in tables):
+        header = batch_header(part)
+        version = header.schema_version_before
+        changes_schema = header.schema_version_after != version
+        table = self._lineage.at(version).table
+        if not changes_schema and not any(fold(shape.name) == table for shape in header.tables):
             return
-        time_us = part.view.header.wall_time_us
-        for slot, record in enumerate(part.view.values(part.low, part.high), start=part.low):
-            if record is None:
-                raise ConfigError("triplicate-changes: the log holds a record that no database wrote")
+        # Schema versions are counted from the entry's first transaction, whichever is the first that is wanted.
+        for slot, size, transaction in transactions(part, header, 0 if changes_schema else part.low, part.high):
+            wanted = slot >= part.low
             rows_before, sequence = self._rows, 0
-            for operation in decode_transaction(record, tables).operations:
-                if isinstance(operation, RowRun) and operation.table.name.lower() == self._table:
-                    sequence = self._take(operation, part.first_offset + slot, time_us, sequence)
+            place = part.first_offset + slot, part.view.header.wall_time_us
+            for operation in transaction.operations:
+                if isinstance(operation, SchemaChange):
+                    version += 1
+                    if wanted:
+                        sequence += self._schema_change(operation.sql, version, place, sequence)
+                elif wanted and isinstance(operation, RowRun):
+                    sequence = self._run(operation, version, place, sequence)
             if self._rows > rows_before:
-                self._size_bytes += len(record)
+                self._size_bytes += size
             if self._rows >= BATCH_ROWS or self._size_bytes >= BATCH_BYTES:
                 yield from self.finish()
 
@@ -66,38 +81,125 @@ class ChangeBatches:
         self._rows = self._size_bytes = 0
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _take(self, run: RowRun, version: int, time_us: int, sequence: int) -> int:
-        """Add a run's rows; returns the place in the transaction of the row that follows."""
-        images: list[tuple[str, _Image]] = []
-        match run.kind:
-            case RowKind.INSERT:
-                images = [(INSERT, run.new or ())]
-            case RowKind.UPDATE:
-                images = ([] if run.old is None else [(PREIMAGE, run.old)]) + [(POSTIMAGE, run.new or ())]
-            case RowKind.DELETE:
-                images = [(DELETE, run.old if run.old is not None else _key_image(run))]
-        # A row's two images share its place in the order.
-        places = range(sequence, sequence + run.count)
-        own: dict[str, Sequence[Any]] = {
-            "_commit_version": (version,) * run.count,
-            "_commit_timestamp": (time_us,) * run.count,
-            "_seq": places,
-        }
-        for kind, image in images:
-            self._append(run.table, image, {**own, "_change_type": (kind,) * run.count}, run.count)
-        return places.stop
+    def carry(self, carried: Sequence[Carried], version: int) -> None:
+        """Add a row for each thing that a consumer with older columns must do to its rows, before those of the batch at `version`."""
+        for place, one in enumerate(carried, start=-len(carried)):
+            facts = {"change": one.kind, "column": one.column, **({} if one.new_name is None else {"new_name": one.new_name})}
+            values = {fold(one.column): (one.value,)} if one.value is not None else {}
+            self._event({**values, **_own(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
 
-    def _append(self, table: TableShape, image: _Image, own: dict[str, Sequence[Any]], count: int) -> None:
-        index = {name.lower(): place for place, name in enumerate(table.columns)}
+    def _schema_change(self, sql: str, version: int, place: tuple[int, int], sequence: int) -> int:
+        """Look at a schema change that leads to a version; the number of rows added."""
+        change = table_change(sql)
+        before = self._lineage.at(version - 1).table
+        if isinstance(change, TableDropped) and fold(change.table) == before:
+            if not self._deliver:
+                raise SchemaChanged(
+                    f"triplicate-changes: table {change.table!r} was dropped at version {place[0]}, and with it all its rows, without a "
+                    f"change of each. Set option schemaEvents=deliver for a row of type {DROP_TABLE}, or read up to the version before"
+                )
+            facts = json.dumps({"change": DROP_TABLE, "table": change.table})
+            self._event({**_own(DROP_TABLE, *place, (sequence,), 1), "_schema_change": (facts,)})
+            return 1
+        if change is not None and version > self._lineage.anchor:
+            self._lineage.check_newer(change, place[0])
+        return 0
+
+    def _run(self, run: RowRun, version: int, place: tuple[int, int], sequence: int) -> int:
+        """Add a run's rows if they are the table's; returns the place in the transaction of the row that follows."""
+        era = self._lineage.at(version)
+        if fold(run.table.name) != era.table:
+            return sequence
+        sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
+        for low, high, moved in _stretches(_moves(run), run.count):
+            count = high - low
+            # A row's two images share its place in the order. A row that moves is deleted where it was and inserted where it is.
+            for step, (kind, image, rowids, whole) in enumerate(_images(run, moved)):
+                first = sequence + step if moved else sequence
+                own = _own(kind, *place, range(first, first + count), count)
+                own["_rowid"] = (None,) * count if rowids is None else rowids[low:high]
+                self._append(run.table, [column[low:high] for column in image], own, sources if whole else _stored(sources), count)
+            sequence += 2 if moved else count
+        return sequence
+
+    def _append(self, table: TableShape, image: _Image, own: dict[str, Sequence[Any]], sources: dict[str, Source], count: int) -> None:
+        index = {fold(name): place for place, name in enumerate(table.columns)}
         for name, column in self._columns.items():
-            lower = name.lower()
-            if lower in own:
-                column.extend(own[lower])
-            elif lower in index:
-                column.extend(image[index[lower]])
-            else:
+            folded = fold(name)
+            if folded in own:
+                column.extend(own[folded])
+            elif folded in (*CHANGE_COLUMNS, *OTHER_COLUMNS):
                 column.extend((None,) * count)
+            else:
+                source = sources[folded]
+                if source.column is None:
+                    column.extend((source.default,) * count)
+                    continue
+                if fold(source.column) not in index:
+                    raise ConfigError(
+                        f"triplicate-changes: table {table.name!r} has no column {name!r}; it has {', '.join(map(repr, table.columns))}"
+                    )
+                column.extend(image[index[fold(source.column)]])
         self._rows += count
+
+    def _event(self, values: dict[str, Sequence[Any]]) -> None:
+        for name, column in self._columns.items():
+            column.extend(values.get(fold(name), (None,)))
+        self._rows += 1
+
+
+def row_columns(names: Sequence[str]) -> list[str]:
+    """The table's own columns among those of a feed."""
+    return [name for name in names if fold(name) not in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
+
+
+def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], count: int) -> dict[str, Sequence[Any]]:
+    return {
+        "_change_type": (kind,) * count,
+        "_commit_version": (version,) * count,
+        "_commit_timestamp": (time_us,) * count,
+        "_seq": places,
+    }
+
+
+def _stored(sources: dict[str, Source]) -> dict[str, Source]:
+    """For images of the key alone: a column that is not logged is null, whatever its default."""
+    return {name: Source(None) if source.column is None else source for name, source in sources.items()}
+
+
+def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] | None, bool]]:
+    """What a run's rows are in the feed: kind, columns, rowids, and whether the columns are all there."""
+    old: _Image = run.old if run.old is not None else _key_image(run)
+    new = run.new or _NO_ROWS
+    whole = run.old is not None
+    match run.kind:
+        case RowKind.INSERT:
+            return [(INSERT, new, run.rowids, True)]
+        case RowKind.DELETE:
+            return [(DELETE, old, run.rowids, whole)]
+    if moved:
+        return [(DELETE, old, run.rowids, whole), (INSERT, new, run.new_rowids or run.rowids, True)]
+    return ([(PREIMAGE, old, run.rowids, True)] if whole else []) + [(POSTIMAGE, new, run.new_rowids or run.rowids, True)]
+
+
+def _moves(run: RowRun) -> list[bool]:
+    """For each row of a run whether it gets another rowid or key; empty where none does."""
+    pairs: list[tuple[Sequence[Any], Sequence[Any]]] = []
+    if run.kind is RowKind.UPDATE and run.rowids is not None and run.new_rowids is not None:
+        pairs.append((run.rowids, run.new_rowids))
+    if run.kind is RowKind.UPDATE and run.keys is not None and run.new is not None:
+        pairs += [(column, run.new[index]) for index, column in zip(run.table.key, run.keys, strict=True)]
+    moves: list[bool] = []
+    for before, after in pairs:
+        differ = [type(one) is not type(other) or one != other for one, other in zip(before, after, strict=True)]
+        moves = [one or other for one, other in zip(moves, differ, strict=True)] if moves else differ
+    return moves if any(moves) else []
+
+
+def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bool]]:
+    """Beginning and end of consecutive rows that stay where they are, together; a row that moves, alone; and whether it does."""
+    cuts = [0, *(place for place in range(1, len(moves)) if moves[place] or moves[place - 1]), count]
+    return ((low, high, bool(moves) and moves[low]) for low, high in pairwise(cuts))
 
 
 def _key_image(run: RowRun) -> _Image:

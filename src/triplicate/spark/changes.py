@@ -4,12 +4,16 @@ Every row of the feed is one row change in the order in which it happened: the t
 update_preimage where the table logs it, update_postimage, delete), `_commit_version` (the offset of the transaction's record, so
 versions grow but are not consecutive for one table), `_commit_timestamp` and `_seq` (order within the transaction). A delete carries
 the row's key, and all of the row where the table's `change_images` is full. One record is one transaction, so a batch never cuts one.
+
+The table is the one that has the name when the query begins, whatever it and its columns were called before (`lineage`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -17,12 +21,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ConfigError, FormatError, OffsetTruncated
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, OffsetTruncated
+from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
-from triplicate.spark.change_rows import CHANGE_COLUMNS, ChangeBatches
-from triplicate.spark.offsets import positions_of, stream_offset
-from triplicate.spark.options import LATEST, ChangesOptions
-from triplicate.spark.reading import LogPart, plan_log_parts
+from triplicate.spark.arrow import EntryRange
+from triplicate.spark.change_offsets import ChangesOffset, decode_offset
+from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
+from triplicate.spark.feed import Followed, Wanted, check_consumer, check_table, follow, refuse_carried, truncated
+from triplicate.spark.history import EntriesOf, SchemaHistory
+from triplicate.spark.lineage import Carried, Lineage
+from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
 
 if TYPE_CHECKING:
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
 
 RECORDS_PER_PARTITION = 2_000
 """Transactions, not rows: one may hold thousands."""
+BEHIND_S = 10.0
+"""A node may know a schema change before a reader of the log may read it; it is waited for so long."""
+_BEHIND_PAUSE_S = 0.1
 
 
 class ChangesDataSource(DataSource):
@@ -41,11 +52,11 @@ class ChangesDataSource(DataSource):
 
     def schema(self) -> str:
         read = options.changes_options(dict(self.options))
-        columns = catalogue.table_columns(read.metadata_uri, read.database, read.table)
-        reserved = [name for name, _ in columns if name.lower() in CHANGE_COLUMNS]
+        table = catalogue.table_columns(read.metadata_uri, read.database, read.table)
+        reserved = [name for name, _ in table.columns if name.lower() in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
         if reserved:
             raise ConfigError(f"triplicate-changes: table {read.table!r} has a column {reserved[0]!r}, which the feed needs for itself")
-        return schema.changes_schema(columns)
+        return schema.changes_schema(table.columns, version=table.schema_version, rowid=table.known_by_rowid, events=read.deliver_events)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return ChangesReader(_Feed(options.changes_options(dict(self.options)), schema))
@@ -54,13 +65,36 @@ class ChangesDataSource(DataSource):
         return ChangesStreamReader(_Feed(options.changes_options(dict(self.options), streaming=True), schema))
 
 
+class ChangesPart(InputPartition):
+    """Transactions of one segment of the log, and the table's history."""
+
+    def __init__(self, part: Range, lineage: Lineage) -> None:
+        super().__init__((part.first_offset, part.end_offset))
+        self.range = part
+        self.lineage = lineage
+
+
+class CarriedPart(InputPartition):
+    """What a consumer must do to the rows that it holds, before the transactions from a version on."""
+
+    def __init__(self, carried: Sequence[Carried], version: int, lineage: Lineage) -> None:
+        super().__init__((version, len(carried)))
+        self.carried = tuple(carried)
+        self.version = version
+        self.lineage = lineage
+
+
 class _Feed:
     """What batch and stream share. Plain values only: it travels."""
 
-    def __init__(self, read: ChangesOptions, wanted: StructType) -> None:
+    def __init__(self, read: ChangesOptions, asked: StructType) -> None:
         self.options = read
         self.log = catalogue.database_log(read.metadata_uri, read.database)
-        self._wanted = wanted
+        self._asked = asked
+        named = schema.schema_version(field.metadata.get("comment") for field in asked.fields if field.name == "_commit_version")
+        self._whole = named is not None
+        self._anchor = named
+        self._followed: Followed | None = None
 
     def logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(self.options.metadata_uri, self.options.ledger_password)
@@ -68,17 +102,35 @@ class _Feed:
     def seen(self) -> access.Seen:
         return access.Seen(self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S)
 
+    @property
+    def named_anchor(self) -> int | None:
+        """The anchor, as far as it is known by now."""
+        return self._anchor
+
+    def anchor(self, logs: access.LogAccess) -> int | None:
+        """The schema version of the query's columns: that of the node that named them, otherwise the log's when it is first asked for.
+
+        None where the log is empty.
+        """
+        if self._anchor is None:
+            first, end = logs.bounds(self.log)
+            if first < end:
+                self._anchor = SchemaHistory(self._entries(logs, end - 1, end), end - 1, end).version_after
+        return self._anchor
+
     def start(self, first: int, end: int) -> int:
         """The version to begin with.
 
         Raises:
-            OffsetTruncated: it is no longer there.
+            OffsetTruncated: it is no longer there. ArgumentError: it is not there yet.
         """
-        wanted = self.options.starting_version
-        if wanted is None or isinstance(wanted, str):
-            return end if wanted == LATEST else first
-        self.check(wanted, first)
-        return wanted
+        version = self.options.starting_version
+        if version is None or isinstance(version, str):
+            return end if version == LATEST else first
+        self.check(version, first)
+        if version > end:
+            raise ArgumentError(f"the log of database {self.options.database!r} ends at version {end}; startingVersion says {version}")
+        return version
 
     def check(self, version: int, first: int) -> None:
         """Raises OffsetTruncated where a version to be read is gone."""
@@ -88,22 +140,87 @@ class _Feed:
                 "begin again from the table as it is"
             )
 
-    def plan(self, logs: access.LogAccess, start: int, end: int) -> list[InputPartition]:
-        """Partitions of whole transactions."""
-        return plan_log_parts(logs, {self.log: start}, {self.log: end}, RECORDS_PER_PARTITION)
+    @property
+    def from_the_beginning(self) -> bool:
+        """The consumer holds nothing when it begins."""
+        return self.options.starting_version in (None, EARLIEST)
+
+    def follow(self, logs: access.LogAccess, begin: int) -> Followed:
+        """The table's history from a version on, which must be before the log's end. It is looked for once."""
+        if self._followed is not None and self._followed.begin <= begin:
+            return self._followed
+        deadline = time.monotonic() + BEHIND_S
+        while True:
+            first, end = logs.bounds(self.log)
+            wanted = self._wanted(self.anchor(logs) or 0)
+            found = follow(self._entries(logs, min(first, begin), end), wanted, first, begin, end)
+            if found is not None:
+                break
+            if time.monotonic() >= deadline:
+                raise EnvironmentFault(
+                    f"the log of database {self.options.database!r} cannot be read up to schema version {wanted.anchor}, which a node has "
+                    f"named, within {BEHIND_S:g} s; try again"
+                )
+            time.sleep(_BEHIND_PAUSE_S)
+        self._followed = found
+        return found
+
+    def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
+        """Raises OffsetTruncated where all of the table's changes are wanted, and the log does not hold them any more."""
+        if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
+            raise truncated(self.options.database, self.options.table, first)
+
+    def _wanted(self, anchor: int) -> Wanted:
+        columns = tuple(row_columns(self._asked.names))
+        return Wanted(self.options.database, self.options.table, columns, anchor, self._whole)
+
+    def _entries(self, logs: access.LogAccess, low: int, high: int) -> EntriesOf:
+        """How the history reads the log between two offsets, whose segments are looked up once."""
+        planned = logs.plan(self.log, low, high, high - low)
+
+        def entries(start: int, end: int) -> Iterator[EntryRange]:
+            for part in planned:
+                begin, stop = max(start, part.first_offset), min(end, part.end_offset)
+                if begin < stop:
+                    yield from logs.entries(replace(part, first_offset=begin, end_offset=stop))
+
+        return entries
+
+    def plan(self, logs: access.LogAccess, start: ChangesOffset, end: int, *, carries: bool) -> list[InputPartition]:
+        """Partitions of whole transactions, and before them what the consumer must do to its rows.
+
+        Args:
+            carries: the consumer holds rows of before.
+
+        Raises:
+            SchemaChanged: the table cannot be followed, or there is something to carry and the query does not want it.
+        """
+        if start.version >= end:
+            return []
+        followed = self.follow(logs, start.version)
+        carried = check_consumer(followed, start) if carries else []
+        if carried and not self.options.deliver_events:
+            raise refuse_carried(carried, self.options.table, start.version)
+        ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
+        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried else []
+        return parts + [ChangesPart(part, followed.lineage) for part in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, LogPart):
+        if not isinstance(partition, ChangesPart | CarriedPart):
             return
-        batches = ChangeBatches(self.options.table, to_arrow_schema(self._wanted, timezone="UTC"))
-        with self.logs() as logs:
-            for part in partition.entries(logs):
-                yield from batches.add(part)
+        columns = to_arrow_schema(self._asked, timezone="UTC")
+        batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
+        if isinstance(partition, CarriedPart):
+            batches.carry(partition.carried, partition.version)
+        else:
+            with self.logs() as logs:
+                for part in logs.entries(partition.range):
+                    yield from batches.add(part)
         yield from batches.finish()
 
 
 class ChangesReader(DataSourceReader):
-    """The changes between two versions, both included; by default all that the log still holds."""
+    """The changes between two versions, both included; by default all that there ever were."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -113,7 +230,9 @@ class ChangesReader(DataSourceReader):
         with feed.logs() as logs:
             first, end = logs.bounds(feed.log)
             last = feed.options.ending_version
-            return feed.plan(logs, feed.start(first, end), end if last is None else min(end, last + 1))
+            feed.check_begin(logs, first, end)
+            start = ChangesOffset(feed.start(first, end))
+            return feed.plan(logs, start, end if last is None else min(end, last + 1), carries=not feed.from_the_beginning)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._feed.read(partition)
@@ -124,7 +243,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
-        self._initial: int | None = None
+        self._initial: ChangesOffset | None = None
         self._frozen: int | None = None
         self._seen: access.Seen | None = None
 
@@ -139,30 +258,48 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._seen.ends(fresh=fresh)[self._feed.log]
 
     def _offset(self, version: int) -> dict[str, Any]:
-        return stream_offset({self._feed.log: version})
+        """An end: what is delivered up to it has the columns of this query."""
+        anchor = self._anchor()
+        return self._named(ChangesOffset(version, schema=anchor), anchor).encode(self._feed.log)
 
-    def _version(self, offset: Mapping[str, Any]) -> int:
-        version = positions_of(offset).get(self._feed.log)
-        if version is None:
-            database = self._feed.options.database
-            raise FormatError(f"the checkpoint is of another database than {database!r}: it holds {dict(offset)!r}; use a new checkpoint")
-        return version
+    def _anchor(self) -> int | None:
+        anchor = self._feed.named_anchor
+        if anchor is None:
+            with self._feed.logs() as logs:
+                anchor = self._feed.anchor(logs)
+        return anchor
+
+    def _named(self, offset: ChangesOffset, anchor: int | None) -> ChangesOffset:
+        return offset if anchor is None else replace(offset, table=self._feed.options.table, named=anchor)
+
+    def _decoded(self, offset: Mapping[str, Any]) -> ChangesOffset:
+        return decode_offset(offset, self._feed.log, self._feed.options.table)
 
     def initialOffset(self) -> dict[str, Any]:
+        feed = self._feed
         if self._initial is None:
-            with self._feed.logs() as logs:
-                self._initial = self._feed.start(*logs.bounds(self._feed.log))
-        return self._offset(self._initial)
+            with feed.logs() as logs:
+                first, end = logs.bounds(feed.log)
+                feed.check_begin(logs, first, end)
+                anchor = feed.anchor(logs)
+                # Where it does not begin at the beginning, the consumer holds the table as it is before this version.
+                held = anchor if feed.from_the_beginning else None
+                self._initial = self._named(ChangesOffset(feed.start(first, end), schema=held), anchor)
+        return self._initial.encode(feed.log)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         most = self._feed.options.max_versions_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin, end = self._version(start), self._latest()
+        stored, end = self._decoded(start), self._latest()
+        begin = stored.version
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
-        return self._offset(max(begin, end))
+        if end <= begin:
+            check_table(stored, self._feed.options.table)
+        # Spark takes an offset of another text for something to read.
+        return self._offset(end) if end > begin else dict(start)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         return self._offset(self._latest())
@@ -171,11 +308,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._frozen = self._latest(fresh=True)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
-        feed, begin, stop = self._feed, self._version(start), self._version(end)
+        feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)
         with feed.logs() as logs:
-            if begin < stop:
-                feed.check(begin, logs.bounds(feed.log)[0])
-            return feed.plan(logs, begin, stop)
+            if begin.version < stop.version:
+                feed.check(begin.version, logs.bounds(feed.log)[0])
+            return feed.plan(logs, begin, stop.version, carries=True)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._feed.read(partition)

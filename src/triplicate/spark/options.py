@@ -14,6 +14,8 @@ from triplicate.errors import ConfigError
 
 EARLIEST = "earliest"
 LATEST = "latest"
+FAIL, DELIVER = "fail", "deliver"
+"""What becomes of changes of a table that its feed's rows of the usual kinds cannot tell."""
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
 LEDGERS_LIMIT = 10_000
@@ -85,6 +87,8 @@ class ChangesOptions:
     starting_version: int | str | None
     ending_version: int | None
     max_versions_per_trigger: int | None
+    deliver_events: bool = False
+    """Changes of the table that no row of the usual kinds can tell are rows of their own, and no error."""
 
 
 class Options:
@@ -185,6 +189,7 @@ CHANGES_OPTIONS = (
     "startingVersion",
     "endingVersion",
     "maxVersionsPerTrigger",
+    "schemaEvents",
 )
 
 
@@ -276,6 +281,9 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     ending = options.integer("endingVersion", None)
     if streaming and ending is not None:
         raise ConfigError("triplicate-changes: option 'endingVersion' is for batch reads; a stream has no end")
+    events = (options.text("schemaEvents") or FAIL).lower()
+    if events not in (FAIL, DELIVER):
+        raise ConfigError(f"triplicate-changes: option 'schemaEvents' is {FAIL} or {DELIVER}, not {events!r}")
     return ChangesOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
@@ -284,4 +292,5 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
         starting_version=starting,
         ending_version=ending,
         max_versions_per_trigger=options.limit("maxVersionsPerTrigger"),
+        deliver_events=events == DELIVER,
     )

@@ -2,6 +2,7 @@
 
 from triplicate.config.node import NodeSettings
 from triplicate.sql.connection import connection_string
+from triplicate.sql.core.columns import Value
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -28,12 +29,26 @@ from triplicate.sql.dropping import DroppedDatabase, drop_database, dropped_data
 from triplicate.sql.hosted import HostedDatabase
 from triplicate.sql.node import DatabaseNode
 from triplicate.sql.pg import PostgresServer, ServerLimits
+from triplicate.sql.schema_changes import (
+    ColumnAdded,
+    ColumnDropped,
+    ColumnRenamed,
+    TableChange,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    fold,
+    table_change,
+)
 from triplicate.sql.session import SqlSession
 
 __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
     "BatchHeader",
+    "ColumnAdded",
+    "ColumnDropped",
+    "ColumnRenamed",
     "DatabaseInfo",
     "DatabaseNode",
     "DroppedDatabase",
@@ -48,8 +63,13 @@ __all__ = [
     "SqlDatabase",
     "SqlSession",
     "StatementResult",
+    "TableChange",
+    "TableCreated",
+    "TableDropped",
+    "TableRenamed",
     "TableShape",
     "Transaction",
+    "Value",
     "connection_string",
     "create_database",
     "database_file",
@@ -59,6 +79,8 @@ __all__ = [
     "decode_transaction",
     "drop_database",
     "dropped_databases",
+    "fold",
     "rename_database",
+    "table_change",
     "undelete_database",
 ]

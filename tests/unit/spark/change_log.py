@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from triplicate.sql import BatchHeader, RowKind, RowRun, TableShape, Transaction
+from triplicate.sql import BatchHeader, RowKind, RowRun, SchemaChange, TableShape, Transaction
 from triplicate.sql.core.records import Operation, TableDictionary, encode_header, encode_transaction
 
 PEOPLE = TableShape("people", ("id", "name", "score"), ("INTEGER", "TEXT", "REAL"), key=(0,), rowid_column=0)
@@ -32,8 +32,9 @@ def _columns(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def batch_of(*transactions: Sequence[Operation]) -> tuple[bytes, list[bytes]]:
-    """One entry of the log: its preamble and its records, each a transaction."""
+def batch_of(*transactions: Sequence[Operation], schema: int = 1) -> tuple[bytes, list[bytes]]:
+    """One entry of the log: its preamble and its records, each a transaction. `schema` is the schema's version before it."""
     dictionary = TableDictionary()
     records = [encode_transaction(Transaction(number, list(operations)), dictionary) for number, operations in enumerate(transactions, 1)]
-    return encode_header(BatchHeader(bytes(16), 1, 1, 1, 1, bytes(16), bytes(16), tuple(dictionary.shapes))), records
+    after = schema + sum(isinstance(operation, SchemaChange) for operations in transactions for operation in operations)
+    return encode_header(BatchHeader(bytes(16), 1, 1, schema, after, bytes(16), bytes(16), tuple(dictionary.shapes))), records

@@ -14,10 +14,12 @@ from triplicate.log import decode_entry
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import columns_of, encode_columns
 from triplicate.spark.arrow import BATCH_ROWS, EntryRange
-from triplicate.spark.change_rows import ChangeBatches
+from triplicate.spark.change_rows import ChangeBatches, row_columns
+from triplicate.spark.lineage import Era, Lineage, Source
 from triplicate.spark.schema import changes_schema, spark_type
 from triplicate.sql import SchemaChange, SettingChange, TableShape
 from triplicate.sql.core.records import Operation
+from triplicate.sql.schema_changes import fold
 
 CHANGE = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_seq", pa.int32())]
 OF_PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64()), *CHANGE])
@@ -29,8 +31,14 @@ def entry_of(*transactions: Sequence[Operation], first_offset: int = 50) -> Entr
     return EntryRange(decode_entry(payload), first_offset, 0, len(records), 1, 1)
 
 
+def unchanged(table: str, schema: pa.Schema) -> Lineage:
+    """A table that was never changed."""
+    columns = tuple(row_columns(schema.names))
+    return Lineage(table, columns, 100, False, (Era(-1, fold(table), tuple(map(Source, columns))),))
+
+
 def feed(table: str, schema: pa.Schema, *entries: EntryRange) -> list[dict[str, Any]]:
-    batches = ChangeBatches(table, schema)
+    batches = ChangeBatches(unchanged(table, schema), schema)
     made = [batch for entry in entries for batch in batches.add(entry)] + list(batches.finish())
     rows: list[dict[str, Any]] = pa.Table.from_batches(made, schema).to_pylist()
     return rows
@@ -82,10 +90,10 @@ def test_other_tables_and_other_transactions_are_left_out() -> None:
     assert feed("people", OF_PEOPLE, part) == []
 
 
-def test_a_column_that_was_added_later_is_null_before() -> None:
+def test_a_column_that_the_table_never_had_is_refused() -> None:
     older = TableShape("people", ("id", "name"), ("INTEGER", "TEXT"), key=(0,), rowid_column=0)
-    rows = feed("people", OF_PEOPLE, entry_of([inserted(older, (1, "Ada"), rowids=[1])]))
-    assert rows[0]["score"] is None
+    with pytest.raises(ConfigError, match="no column 'score'; it has 'id', 'name'"):
+        feed("people", OF_PEOPLE, entry_of([inserted(older, (1, "Ada"), rowids=[1])]))
 
 
 def test_only_the_columns_of_a_users_schema_are_made() -> None:
@@ -109,7 +117,7 @@ def test_a_value_that_does_not_fit_its_column_is_refused_by_name(value: object) 
 
 def test_large_transactions_are_handed_out_in_bounded_batches() -> None:
     rows = [(place, "x", 1.0) for place in range(BATCH_ROWS)]
-    batches = ChangeBatches("people", OF_PEOPLE)
+    batches = ChangeBatches(unchanged("people", OF_PEOPLE), OF_PEOPLE)
     entry = entry_of([inserted(PEOPLE, *rows, rowids=list(range(BATCH_ROWS)))], [inserted(PEOPLE, (-1, "y", 1.0), rowids=[-1])])
     assert [batch.num_rows for batch in batches.add(entry)] == [BATCH_ROWS]
     assert [batch.num_rows for batch in batches.finish()] == [1]
@@ -118,7 +126,7 @@ def test_large_transactions_are_handed_out_in_bounded_batches() -> None:
 def test_a_log_that_no_database_wrote_is_refused() -> None:
     payload = encode_columns(columns_of([b"x"]), Compressor("none")).payload(0, 1)
     with pytest.raises(ConfigError, match="no database wrote"):
-        list(ChangeBatches("people", OF_PEOPLE).add(EntryRange(decode_entry(payload), 0, 0, 1, 1, 1)))
+        list(ChangeBatches(unchanged("people", OF_PEOPLE), OF_PEOPLE).add(EntryRange(decode_entry(payload), 0, 0, 1, 1, 1)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,205 @@
+"""What a schema change's text does to the names of tables and columns: for readers of the log that do not run it.
+
+Row runs name tables and columns as they were at their time, so a reader that follows one table needs the changes of names alone, not
+the whole schema: a log that begins in the middle is enough. SQLite's grammar of ALTER TABLE is small, and the texts were run by SQLite
+before they came into the log, so nothing here decides whether a text is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from triplicate.errors import FormatError
+
+from .core.columns import Value
+from .core.scan import Token, quote, tokens
+
+_CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS"))
+"""Words with which a constraint of a column begins; what stands before the first is its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCreated:
+    table: str
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableDropped:
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRenamed:
+    table: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAdded:
+    table: str
+    column: str
+    default: Value = None
+    """What the rows that the table had then hold in the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRenamed:
+    table: str
+    column: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDropped:
+    table: str
+    column: str
+
+
+TableChange = TableCreated | TableDropped | TableRenamed | ColumnAdded | ColumnRenamed | ColumnDropped
+
+
+def fold(name: str) -> str:
+    """A name as SQLite compares it: ASCII letters without case, all others as they are."""
+    return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
+
+
+def table_change(sql: str) -> TableChange | None:
+    """The table or column that comes, goes or gets another name by a schema change of the log; None where none does.
+
+    Raises:
+        FormatError: an ALTER TABLE that this release does not know.
+    """
+    reader = _Reader(sql)
+    first = reader.word()
+    if first == "ALTER" and reader.word() == "TABLE":
+        return _altered(reader, reader.table())
+    if first not in ("CREATE", "DROP"):
+        return None
+    virtual = reader.skip("VIRTUAL")
+    if reader.word() != "TABLE":
+        return None
+    if reader.skip("IF"):
+        reader.skip("NOT")
+        reader.skip("EXISTS")
+    return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual)
+
+
+def _altered(reader: _Reader, table: str) -> TableChange | None:
+    action = reader.word()
+    if action == "RENAME" and reader.skip("TO"):
+        return TableRenamed(table, reader.name())
+    if action in ("ADD", "DROP") and reader.peek() in ("CONSTRAINT", "CHECK"):
+        return None
+    reader.skip("COLUMN")
+    match action:
+        case "RENAME":
+            column = reader.name()
+            reader.skip("TO")
+            return ColumnRenamed(table, column, reader.name())
+        case "ADD":
+            return ColumnAdded(table, reader.name(), _default(reader))
+        case "DROP":
+            return ColumnDropped(table, reader.name())
+        case "ALTER":
+            return None  # NOT NULL set or dropped: no row and no name changes.
+    raise FormatError(f"the log holds a schema change that this release does not know: {reader.sql:.200}")
+
+
+class _Reader:
+    """The tokens of one statement, one after the other."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self._tokens = list(tokens(sql))
+        self._place = 0
+
+    def rest(self) -> Sequence[Token]:
+        return self._tokens[self._place :]
+
+    def peek(self) -> str:
+        """The next token: a bare word in upper case, anything else as it is written; '' at the end."""
+        return _upper(self._tokens[self._place]) if self._place < len(self._tokens) else ""
+
+    def word(self) -> str:
+        found = self.peek()
+        self._place += 1
+        return found
+
+    def skip(self, word: str) -> bool:
+        """Go on where the next token is this word."""
+        if self.peek() != word:
+            return False
+        self._place += 1
+        return True
+
+    def table(self) -> str:
+        """A table's name, with or without its database's before it."""
+        name = self.name()
+        return self.name() if self.skip(".") else name
+
+    def name(self) -> str:
+        if self._place >= len(self._tokens):
+            raise FormatError(f"the log holds a schema change without a name: {self.sql:.200}")
+        token = self._tokens[self._place]
+        self._place += 1
+        return _unquoted(token)
+
+
+def _upper(token: Token) -> str:
+    return token.text.upper() if token.kind == "word" else token.text
+
+
+def _unquoted(token: Token) -> str:
+    text = token.text
+    if token.kind not in ("quoted", "string"):
+        return text
+    if text[0] == "[":
+        return text[1:].removesuffix("]")
+    return text[1:].removesuffix(text[0]).replace(text[0] * 2, text[0])
+
+
+def _default(reader: _Reader) -> Value:
+    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type."""
+    rest = reader.rest()
+    start = next((place for place, token in enumerate(rest) if _upper(token) in _CONSTRAINTS and not _depth(rest, place)), len(rest))
+    declared = reader.sql[rest[0].start : rest[start - 1].end] if start else ""
+    expression = None
+    for place in range(start, len(rest)):
+        # REFERENCES … ON DELETE SET DEFAULT is no value.
+        if _upper(rest[place]) == "DEFAULT" and not _depth(rest, place) and _upper(rest[place - 1]) != "SET":
+            expression = _expression(reader.sql, rest[place + 1 :])
+    if expression is None:
+        return None
+    scratch = apsw.Connection(":memory:")
+    try:
+        scratch.execute("create table z(x); insert into z values(1)")
+        scratch.execute(f"alter table z add column {quote('y')} {declared} default {expression}")
+        value: Value = scratch.execute("select y from z").fetchall()[0][0]
+    except apsw.SQLError:
+        # No constant: SQLite took it because the table had no rows, so there are none that need a value.
+        return None
+    finally:
+        scratch.close()
+    return value
+
+
+def _depth(rest: Sequence[Token], place: int) -> int:
+    """How many parentheses are open before a token."""
+    return sum((token.text == "(") - (token.text == ")") for token in rest[:place] if token.kind == "other")
+
+
+def _expression(sql: str, rest: Sequence[Token]) -> str:
+    """The text after DEFAULT: a term in parentheses, or a literal with its signs."""
+    end = 0
+    if rest[0].text == "(":
+        end = next(place for place in range(len(rest)) if not _depth(rest, place + 1))
+    else:
+        while rest[end].text in ("+", "-"):
+            end += 1
+        if _upper(rest[end]) == "X" and end + 1 < len(rest) and rest[end + 1].start == rest[end].end:
+            end += 1  # A blob's literal is two tokens here.
+    return sql[rest[0].start : rest[end].end]

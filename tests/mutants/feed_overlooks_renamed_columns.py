@@ -1,0 +1,26 @@
+"""The change feed looks for a column under its present name in rows of before it was renamed, and gives null where it is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.spark.lineage import Ancestry, LocatedChange, Source
+from triplicate.sql.schema_changes import ColumnRenamed, fold
+
+TESTS = [
+    "tests/unit/spark/test_feed.py::test_values_of_a_renamed_column_are_under_its_present_name",
+    "tests/unit/spark/test_feed.py::test_columns_that_exchange_their_names_keep_their_values",
+    "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    step = Ancestry.step
+
+    def forgetful(self: Ancestry, located: LocatedChange) -> None:
+        step(self, located)
+        if isinstance(located.change, ColumnRenamed) and fold(located.change.table) == self._name:
+            renamed = fold(located.change.column)
+            self._sources = [Source(None) if fold(one.column or "") == renamed else one for one in self._sources]
+
+    patch(Ancestry, "step", forgetful)

@@ -1,0 +1,300 @@
+"""Change feeds of a database whose log is made by the real writer, read through the source's own classes without a JVM and a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import apsw
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from triplicate.errors import ConfigError, SqlError
+from triplicate.log import Range, decode_entry
+from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encode import columns_of, encode_columns
+from triplicate.spark import access, catalogue
+from triplicate.spark.arrow import EntryRange
+from triplicate.spark.catalogue import TableColumns
+from triplicate.spark.changes import ChangesDataSource, ChangesStreamReader
+from triplicate.sql.functions import Numbers
+from triplicate.sql.gate import Gate
+from triplicate.sql.store import open_reader, open_store
+from triplicate.sql.writer import Request, Writer
+
+Row = dict[str, Any]
+_TYPES: dict[str, type[DataType]] = {
+    "LONG": LongType,
+    "STRING": StringType,
+    "DOUBLE": DoubleType,
+    "BOOLEAN": BooleanType,
+    "BINARY": BinaryType,
+    "TIMESTAMP": TimestampType,
+    "INT": IntegerType,
+}
+_COLUMN = re.compile(r"(?:`((?:[^`]|``)*)`|(\w+)) (\w+)( NOT NULL)?(?: COMMENT '([^']*)')?(?:, |$)")
+
+
+def struct_of(ddl: str) -> StructType:
+    """The columns in the DDL that a source gives to Spark, which alone can read all DDL."""
+    fields = []
+    for quoted, plain, kind, required, comment in _COLUMN.findall(ddl):
+        metadata = {"comment": comment} if comment else {}
+        fields.append(StructField(quoted.replace("``", "`") or plain, _TYPES[kind](), not required, metadata))
+    return StructType(fields)
+
+
+class Shop:
+    """A database on the leader's side, and its log; the sources find both.
+
+    Attributes:
+        entries: of the log, in order. first: the first offset that was not truncated. stale: a schema version that a lagging node has,
+            with the columns of that moment.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "leader.db")
+        open_store(self.path, b"d" * 16)
+        self.writer = Writer(self.path, Numbers(1), wall_us=lambda: 1_764_000_000_000_000)
+        self.reader = open_reader(self.path)
+        self.gate = Gate(self.reader)
+        self.entries: list[EntryRange] = []
+        self.first = 0
+        self.reads = 0
+        self.lagging: dict[str, TableColumns] = {}
+
+    def close(self) -> None:
+        self.writer.close()
+        self.reader.close(True)
+
+    @property
+    def end(self) -> int:
+        return self.writer.position
+
+    def run(self, *statements: str) -> list[SqlError | None]:
+        """Each statement a transaction of its own, all of them one entry of the log; what became of each."""
+        requests = []
+        self.reader.execute("select 1 from sqlite_schema limit 1").fetchall()  # SQLite reads a changed schema when a statement runs.
+        for statement in statements:
+            try:
+                requests.append(Request(self.gate.examine(statement), ()))
+            except SqlError as error:
+                if len(statements) == 1:
+                    return [error]
+                # It needs the statements before it, which are not there yet.
+                return [one for part in statements for one in self.run(part)]
+        pending = self.writer.run_batch(requests)
+        self._commit(pending.preamble, pending.records, pending)
+        return [answer.error for answer in pending.answers]
+
+    def must(self, *statements: str) -> None:
+        for statement in statements:
+            for error in self.run(statement):
+                if error is not None:
+                    raise error
+
+    def transaction(self, *statements: str) -> None:
+        """All statements one transaction; those that fail are left out."""
+        self.writer.begin()
+        for statement in statements:
+            try:
+                self.writer.run(self.writer.gate.examine(statement), ())
+            except SqlError:
+                continue
+        try:
+            pending = self.writer.finish((), "")
+        except SqlError:
+            self.writer.rollback()
+            return
+        self._commit(pending.preamble, pending.records, pending)
+
+    def _commit(self, preamble: bytes, records: list[bytes], pending: Any) -> None:
+        first = self.end
+        self.writer.commit(pending, first + len(records))
+        if records:
+            payload = encode_columns(columns_of(records), Compressor("none"), preamble=preamble).payload(0, 1_764_000_000_000_000)
+            self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
+
+    def tables(self) -> list[str]:
+        rows = self.reader.execute("select name from sqlite_schema where type = 'table' and name not like 'triplicate%' and sql not null")
+        return sorted(str(name) for (name,) in rows if not str(name).startswith("sqlite_"))
+
+    def columns(self, table: str) -> TableColumns:
+        """As a node answers."""
+        if table.lower() in self.lagging:
+            return self.lagging[table.lower()]
+        rows = self.reader.execute(catalogue._COLUMNS.replace("%s", "?"), (table,)).fetchall()
+        if not rows:
+            raise ConfigError(f"no table {table!r}")
+        return catalogue.read_columns(table, rows)
+
+    def rows(self, table: str, columns: Sequence[str]) -> list[Row]:
+        """What the table holds, in these columns."""
+        listed = ", ".join("rowid" if name == "_rowid" else f'"{name}"' for name in columns)
+        return [dict(zip(columns, row, strict=True)) for row in self.reader.execute(f'select {listed} from "{table}"')]
+
+    def key(self, table: str) -> list[str]:
+        """The columns by which the rows of a table's feed are known."""
+        if self.columns(table).known_by_rowid:
+            return ["_rowid"]
+        return [str(name) for (name,) in self.reader.execute("select name from pragma_table_info(?) where pk > 0 order by pk", (table,))]
+
+    # What the sources ask for.
+
+    def bounds(self, _log: str) -> tuple[int, int]:
+        return self.first, self.end
+
+    def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
+        assert self.first <= start <= end <= self.end
+        return [Range(1, 0, low, min(end, low + most), log=log) for low in range(start, end, most)]
+
+    def entries_of(self, part: Range) -> Iterator[EntryRange]:
+        self.reads += 1
+        for entry in self.entries:
+            low, high = max(part.first_offset, entry.first_offset), min(part.end_offset, entry.first_offset + entry.high)
+            if low < high:
+                yield EntryRange(entry.view, entry.first_offset, low - entry.first_offset, high - entry.first_offset, 1, entry.entry_id)
+
+    # Queries.
+
+    def source(self, table: str, **given: str) -> ChangesDataSource:
+        return ChangesDataSource({"metadataserviceuri": "memory:", "database": "shop", "table": table, **given})
+
+    def batch(self, table: str, schema: StructType | None = None, **given: str) -> list[Row]:
+        """A batch query's rows in order."""
+        source = self.source(table, **given)
+        reader = source.reader(schema or struct_of(source.schema()))
+        parts = reader.partitions()
+        return in_order([batch for part in parts for batch in reader.read(part)])
+
+
+class Stream:
+    """A streaming query: restarted with the columns there are then, from what its checkpoint holds."""
+
+    def __init__(self, shop: Shop, table: str, schema: StructType | None = None, **given: str) -> None:
+        self.shop, self.table, self.given, self.schema = shop, table, given, schema
+        self.checkpoint: dict[str, Any] | None = None
+        self.reader: ChangesStreamReader | None = None
+        self.ddl = ""
+
+    def start(self) -> ChangesStreamReader:
+        source = self.shop.source(self.table, **self.given)
+        self.ddl = source.schema() if self.schema is None else ""
+        self.reader = cast("ChangesStreamReader", source.streamReader(self.schema or struct_of(self.ddl)))
+        return self.reader
+
+    def trigger(self, most: int | None = None) -> list[Row]:
+        """One micro-batch; the checkpoint moves only when all of it was read."""
+        reader = self.reader or self.start()
+        start = _stored(self.checkpoint if self.checkpoint is not None else reader.initialOffset())
+        limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
+        end = _stored(reader.latestOffset(start, limit))
+        parts = reader.partitions(start, end)
+        rows = in_order([batch for part in parts for batch in reader.read(part)])
+        self.checkpoint = end
+        return rows
+
+
+def _stored(offset: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(offset))
+    return found
+
+
+def in_order(batches: Sequence[pa.RecordBatch]) -> list[Row]:
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row["_commit_version"], row["_seq"], row["_change_type"] != "update_preimage"))
+
+
+class Mirror:
+    """A table rebuilt from its feed by the rules of `docs/spark.md`."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def apply(self, changes: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> None:
+        """Args: columns: the table's own of the query. key: those by which a row is known."""
+        events = [change for change in changes if change["_change_type"] in ("add_column", "rename_column", "drop_column")]
+        self._carry(events)
+        for row in self.rows:
+            row.update({name: None for name in columns if name not in row})
+        for change in changes:
+            row = {name: change[name] for name in columns}
+            match change["_change_type"]:
+                case "insert":
+                    assert not self._find(row, key), f"{change} is there already"
+                    self.rows.append(row)
+                case "update_postimage":
+                    (place,) = self._find(row, key)
+                    self.rows[place] = row
+                case "delete":
+                    (place,) = self._find(row, key)
+                    del self.rows[place]
+                case "drop_table":
+                    self.rows.clear()
+                case kind:
+                    assert kind == "update_preimage" or change in events
+
+    def _carry(self, events: Sequence[Row]) -> None:
+        facts = [json.loads(event["_schema_change"]) for event in events]
+        names = {fact["column"]: fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
+        dropped = {fact["column"] for fact in facts if fact["change"] == "drop_column"}
+        self.rows = [{names.get(name, name): value for name, value in row.items() if name not in dropped} for row in self.rows]
+        for event, fact in zip(events, facts, strict=True):
+            if fact["change"] == "add_column":
+                for row in self.rows:
+                    row[fact["column"]] = event[fact["column"]]
+
+    def _find(self, row: Row, key: Sequence[str]) -> list[int]:
+        return [place for place, other in enumerate(self.rows) if all(other[name] == row[name] for name in key)]
+
+
+def same(one: Sequence[Row], other: Sequence[Row]) -> bool:
+    return sorted(map(repr, map(sorted, (row.items() for row in one)))) == sorted(map(repr, map(sorted, (row.items() for row in other))))
+
+
+@contextmanager
+def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    """A database that the sources find, whatever the URI; partitions are small."""
+    made = Shop(folder)
+
+    @contextmanager
+    def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
+        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of)
+
+    monkeypatch.setattr(access, "logs", logs)
+    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.end}))
+    monkeypatch.setattr(catalogue, "database_log", lambda *_: "shop-log")
+    monkeypatch.setattr(catalogue, "table_columns", lambda _uri, _database, table: made.columns(table))
+    monkeypatch.setattr("triplicate.spark.changes.RECORDS_PER_PARTITION", 3)
+    monkeypatch.setattr("triplicate.spark.history.SCAN_RECORDS", 4)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def own_columns(schema: StructType) -> list[str]:
+    """A table's columns in a feed's schema, the row's number among them."""
+    change = ("_change_type", "_commit_version", "_commit_timestamp", "_seq", "_schema_change")
+    return [name for name in schema.names if name not in change]
+
+
+__all__ = ["Mirror", "Row", "Shop", "Stream", "apsw", "in_order", "own_columns", "same", "shop", "struct_of"]
