@@ -232,6 +232,10 @@ class OffsetTruncated(LogError, UsageError):
     """The offset lies before the log's first offset: truncated or expired."""
 
 
+class LogReplaced(LogError, UsageError):
+    """The log of this name is not the one that was read before, or holds less of it: it was deleted and made again, or restored."""
+
+
 class SnapshotDamaged(LogError, CorruptionError):
     """A snapshot's ledger does not hold what the list of snapshots says, or what it holds is no sound state; an older one is used."""
 

@@ -153,6 +153,11 @@ class Options:
             offsets = None
         if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
             raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
+        strangers = [log for log in offsets if log not in logs]
+        if strangers:
+            raise ConfigError(
+                f"{self._source}: option {name!r} names {', '.join(strangers)}, which is not read; read are {', '.join(logs)}"
+            )
         missing = [log for log in logs if log not in offsets]
         if missing:
             raise ConfigError(f"{self._source}: option {name!r} gives no offset for {', '.join(missing)}")
@@ -201,8 +206,13 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
         raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
     ending = options.point("endingOffsets", logs)
-    if ending is not None and (streaming or ending.word == EARLIEST):
-        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON, and for batch reads only; a stream has no end")
+    if ending is not None and streaming:
+        raise ConfigError("triplicate: option 'endingOffsets' is for batch reads; a stream has no end")
+    if ending is not None and ending.word == EARLIEST:
+        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON; a read that ends at the earliest offset holds nothing")
+    starting = options.point("startingOffsets", logs)
+    if not streaming:
+        _check_batch(starting, ending)
     records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
     if records_limit is not None and bytes_limit is not None:
         raise ConfigError("triplicate: give 'maxOffsetsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time")
@@ -210,7 +220,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
         logs=logs,
-        starting=options.point("startingOffsets", logs),
+        starting=starting,
         ending=ending,
         records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
         max_offsets_per_trigger=records_limit,
@@ -219,6 +229,20 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
         include_metadata=options.boolean("includeMetadata", False),
         fail_on_data_loss=options.boolean("failOnDataLoss", True),
     )
+
+
+def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -> None:
+    """Raises ConfigError where a batch read would begin at its end, or behind it."""
+    if starting is None:
+        return
+    if starting.word == LATEST:
+        raise ConfigError(
+            "triplicate: option 'startingOffsets' is earliest or JSON in a batch read; one that begins at the end holds nothing"
+        )
+    for log, first in starting.offsets.items():
+        last = ending.offsets.get(log, first) if ending is not None else first
+        if first > last:
+            raise ConfigError(f"triplicate: log {log!r} would be read from {first} to {last}: 'startingOffsets' lies after 'endingOffsets'")
 
 
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
@@ -268,6 +292,8 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     ending = options.integer("endingVersion", None)
     if streaming and ending is not None:
         raise ConfigError("triplicate-changes: option 'endingVersion' is for batch reads; a stream has no end")
+    if isinstance(starting, int) and ending is not None and starting > ending:
+        raise ConfigError(f"triplicate-changes: 'startingVersion' {starting} lies after 'endingVersion' {ending}")
     return ChangesOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",

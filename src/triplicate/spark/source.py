@@ -22,7 +22,8 @@ from pyspark.sql.types import StructType
 from triplicate.errors import ConfigError
 from triplicate.spark import access, options, schema
 from triplicate.spark.arrow import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable
-from triplicate.spark.reading import LedgerPart, end_points, plan_log_parts, read_ledger_part, read_log_part, start_points
+from triplicate.spark.progress import ending_positions, report, starting_positions
+from triplicate.spark.reading import LedgerPart, plan_log_parts, read_ledger_part, read_log_part
 from triplicate.spark.streaming import LogStreamReader
 from triplicate.spark.writing import BatchPublisher, StreamPublisher
 
@@ -90,8 +91,12 @@ class LogBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password) as logs:
-            starts = start_points(logs, read, read.starting or options.StartingPoint(options.EARLIEST, {}))
-            return plan_log_parts(logs, starts, end_points(logs, read), read.records_per_partition)
+            point = read.starting or options.StartingPoint(options.EARLIEST, {})
+            states = {log: logs.state(log) for log in read.logs}
+            starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
+            ends, truncated = ending_positions(read, starts, states)
+            report([*losses, *truncated], read.fail_on_data_loss)
+            return plan_log_parts(logs, starts, ends, read.records_per_partition)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_log_part(self._read, partition, self._schema)
