@@ -16,6 +16,8 @@ from triplicate.log import (
     LogClientSettings,
     LogEntry,
     Logs,
+    Published,
+    PublisherState,
     Range,
     RangeReader,
     SegmentState,
@@ -193,11 +195,15 @@ class LogAccess:
         """Begin a ledger of a task's own."""
         return Staging(self._loop, self._loop.call(self._logs.staging(origin)))
 
-    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> bool:
-        """Make staged ledgers part of a log, all or none; False if the application's batch was published before. See `Logs.publish`."""
+    def check_publish(self, log: str, *, application: str | None, batch: int | None) -> PublisherState | None:
+        """Refuse now what a publish would refuse. Returns what the application published last, if this batch is there already. See
+        `Logs.check_publish`."""
+        return self._loop.call(self._logs.check_publish(log, application=application, batch=batch))
+
+    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> Published:
+        """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
         publisher = f"Spark {application}" if application is not None else "Spark"
-        publishing = self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher)
-        return not self._loop.call(publishing).already
+        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher))
 
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
         """Delete staged ledgers, except those that the log lists: they are asked for first."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError
+from triplicate.spark.tables import NO_OPTIONS
 
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -98,6 +99,8 @@ class Options:
         self._source = source
         self._given = {key.lower(): value for key, value in given.items()}
         names = {name.lower(): name for name in known}
+        if not self._given.keys() - set(_SPARKS_OWN):
+            raise ConfigError(f"{source}: {NO_OPTIONS.format(source=source)}")
         for key in self._given:
             if key == "path":
                 raise ConfigError(f"{source}: there are no paths here; say what is meant by options: {', '.join(known)}")
@@ -196,8 +199,8 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
     return any(key.lower() == "ledgers" for key in given)
 
 
-def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> LogReadOptions:
-    """Raises ConfigError."""
+def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
+    """Raises ConfigError. While Spark has not said yet whether it is a stream, `streaming` is None."""
     options = Options("triplicate", given, LOG_OPTIONS)
     if options.text("log") is not None and options.text("subscribe") is not None:
         raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
@@ -211,7 +214,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
     if ending is not None and ending.word == EARLIEST:
         raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON; a read that ends at the earliest offset holds nothing")
     starting = options.point("startingOffsets", logs)
-    if not streaming:
+    if streaming is False:
         _check_batch(starting, ending)
     records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
     if records_limit is not None and bytes_limit is not None:

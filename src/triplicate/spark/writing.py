@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from triplicate.errors import ConfigError, TriplicateError
 from triplicate.log import StagedLedger, StagingOrigin
 from triplicate.spark import access
+from triplicate.spark.admission import warn_of_discarded
 from triplicate.spark.arrow import entries_of
 from triplicate.spark.options import WriteOptions
 
@@ -80,8 +81,10 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
     if not ledgers and application is None:
         return
     with access.logs(write.metadata_uri, write.ledger_password) as logs:
-        if not logs.publish(write.log, ledgers, application=application, batch=batch):
+        published = logs.publish(write.log, ledgers, application=application, batch=batch)
+        if published.already:
             # An earlier run of the same batch is in the log; what this run staged is not needed.
+            warn_of_discarded(write.log, application, batch, published, records=sum(ledger.records for ledger in ledgers))
             discard(write, messages)
 
 
