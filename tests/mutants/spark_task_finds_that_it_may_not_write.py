@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import source
+    from triplicate.spark import admission
 
-    patch(source, "admit", lambda write: None)
+    patch(admission, "admit", lambda write: None)

@@ -1,13 +1,14 @@
 """The data source ``triplicate``: logs and ledgers, read in parallel from the bookies and written exactly once.
 
 Executors talk to bookies and metadata directly. Reader and writer objects travel between processes, so they hold plain values only and
-open their clients where they work.
+open their clients where they work. Spark starts a process for each question that it asks (which sources are there, which columns has this
+one, how is it read), so what only one of them needs is loaded there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -15,22 +16,12 @@ from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
-    InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
-from triplicate.spark import access, options, schema, tables
-from triplicate.spark.admission import DiscardedBatch, admit, warn_of_discarded
-from triplicate.spark.arrow import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable, plain
-from triplicate.spark.progress import ending_positions, report, starting_positions
-from triplicate.spark.reading import LedgerPart, plan_log_parts, read_ledger_part, read_log_part
-from triplicate.spark.streaming import LogStreamReader
-from triplicate.spark.writing import BatchPublisher, StreamPublisher
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from triplicate.spark import options, schema, tables
+from triplicate.spark.columns import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable, plain
 
 SOURCE = "triplicate"
 READ_OPTIONS = (*options.LOG_OPTIONS, *options.LEDGER_OPTIONS)
@@ -74,6 +65,8 @@ class TriplicateDataSource(DataSource):
         return schema.ddl(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from triplicate.spark.batches import LedgerReader, LogBatchReader
+
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
         if options.reads_ledgers(given):
@@ -83,6 +76,8 @@ class TriplicateDataSource(DataSource):
         return LogBatchReader(options.log_read_options(given), wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from triplicate.spark.streaming import LogStreamReader
+
         wanted = plain(schema)
         given = self._given(schema, READ_OPTIONS)
         if options.reads_ledgers(given):
@@ -93,6 +88,9 @@ class TriplicateDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         write = options.write_options(self._given(schema, options.WRITE_OPTIONS))
         self._refuse(schema, overwrite)
+        from triplicate.spark.admission import DiscardedBatch, admit, warn_of_discarded
+        from triplicate.spark.writing import BatchPublisher
+
         already = admit(write)
         if already is not None:
             warn_of_discarded(write.log, write.application, write.version, already, records=None)
@@ -102,6 +100,9 @@ class TriplicateDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
         write = options.write_options(self._given(schema, options.WRITE_OPTIONS), streaming=True)
         self._refuse(schema, overwrite)
+        from triplicate.spark.admission import admit
+        from triplicate.spark.writing import StreamPublisher
+
         if not self._travelled:
             admit(write)
         return StreamPublisher(write)
@@ -125,45 +126,3 @@ def _table_columns(given: Mapping[str, str]) -> Sequence[schema.Column]:
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
-
-
-class LogBatchReader(DataSourceReader):
-    """Reads logs from a start to an end that are fixed when the plan is made."""
-
-    def __init__(self, read: options.LogReadOptions, schema: StructType) -> None:
-        self._read = read
-        self._schema = schema
-
-    def partitions(self) -> Sequence[InputPartition]:
-        read = self._read
-        with access.logs(read.metadata_uri, read.ledger_password) as logs:
-            point = read.starting or options.StartingPoint(options.EARLIEST, {})
-            states = {log: logs.state(log) for log in read.logs}
-            starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
-            ends, truncated = ending_positions(read, starts, states)
-            report([*losses, *truncated], read.fail_on_data_loss)
-            return plan_log_parts(logs, starts, ends, read.records_per_partition)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_log_part(self._read, partition, self._schema)
-
-
-class LedgerReader(DataSourceReader):
-    """Reads closed and open ledgers up to their last add confirmed."""
-
-    def __init__(self, read: options.LedgerReadOptions, schema: StructType) -> None:
-        self._read = read
-        self._schema = schema
-
-    def partitions(self) -> Sequence[InputPartition]:
-        read = self._read
-        parts: list[InputPartition] = []
-        with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
-            for ledger_id in read.ledger_ids:
-                last = ledgers.last_add_confirmed(ledger_id)
-                step = read.entries_per_partition
-                parts += [LedgerPart(ledger_id, first, min(last, first + step - 1)) for first in range(0, last + 1, step)]
-        return parts
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ledger_part(self._read, partition, self._schema)

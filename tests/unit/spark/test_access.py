@@ -13,9 +13,9 @@ from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog
 from triplicate.log import Logs, LogSettings
 from triplicate.spark import access
 from triplicate.spark.access import LogAccess
+from triplicate.spark.batches import LogBatchReader
 from triplicate.spark.options import log_read_options
 from triplicate.spark.reading import plan_log_parts
-from triplicate.spark.source import LogBatchReader
 from triplicate.spark.streaming import LogStreamReader
 
 URI = {"metadataserviceuri": "memory:"}

@@ -16,17 +16,8 @@ from triplicate.errors import ConfigError, RecordTooLarge
 from triplicate.log import ENTRY_TARGET_BYTES, Columns, EntryView, decode_entry
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import (
-    BATCH_ROWS,
-    READABLE,
-    RECORD_LIMIT_BYTES,
-    EntryRange,
-    check_readable,
-    check_writable,
-    entries_of,
-    plain,
-    record_batches,
-)
+from triplicate.spark.arrow import BATCH_ROWS, RECORD_LIMIT_BYTES, EntryRange, entries_of, record_batches
+from triplicate.spark.columns import READABLE, check_readable, check_writable, plain
 
 UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

@@ -43,3 +43,15 @@ def test_the_path_of_the_job_stays(tmp_path: Path) -> None:
 def test_a_folder_where_nothing_can_be_executed_gets_the_bare_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert interpreter(tmp_path) == sys.executable
+
+
+def test_questions_about_columns_need_no_client() -> None:
+    """Spark starts processes that only ask which columns there are; each would pay for what it does not use."""
+    ask = (
+        "import sys, pyspark_triplicate as p; s = p.DefaultSource({'metadataserviceuri': 'u', 'log': 'l'}); s.schema(); print(*sys.modules)"
+    )
+    path = os.pathsep.join(sys.path)
+    loaded = subprocess.run([sys.executable, "-c", ask], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    ours = {name.split(".")[1] for name in loaded.stdout.split() if name.startswith("triplicate.")}
+    assert ours == {"spark", "errors"}
+    assert not {"apsw", "numpy", "pyarrow", "zstandard", "prometheus_client"} & set(loaded.stdout.split())

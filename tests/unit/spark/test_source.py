@@ -16,7 +16,8 @@ from triplicate.errors import ConfigError, EnvironmentFault, FormatError, LogOwn
 from triplicate.log import LogSettings, Purpose, PurposeKind
 from triplicate.spark import access, schema, tables
 from triplicate.spark.admission import DiscardedBatch
-from triplicate.spark.source import LogBatchReader, TriplicateDataSource
+from triplicate.spark.batches import LogBatchReader
+from triplicate.spark.source import TriplicateDataSource
 from triplicate.spark.writing import BatchPublisher, StreamPublisher
 
 VALUE = types.StructType([types.StructField("value", types.BinaryType())])
