@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types
 
@@ -107,6 +107,7 @@ def test_headers_come_back_in_order_and_are_null_without_any() -> None:
 RECORD_HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=4), st.none() | st.binary(max_size=4)), max_size=3)
 
 
+@settings(deadline=None)  # The first example loads Arrow's functions.
 @given(st.lists(RECORD_HEADERS, min_size=1, max_size=12), st.data())
 def test_any_headers_are_written_as_records_of_a_log_have_them(
     records: list[list[tuple[str, bytes | None]] | None], data: st.DataObject
