@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ArgumentError, ConfigError, FormatError, OffsetTruncated
+from triplicate.errors import ConfigError, FormatError, OffsetTruncated
 from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.change_rows import CHANGE_COLUMNS, ChangeBatches
 from triplicate.spark.offsets import positions_of, stream_offset
@@ -72,14 +72,12 @@ class _Feed:
         """The version to begin with.
 
         Raises:
-            OffsetTruncated: it is no longer there. ArgumentError: it is not there yet.
+            OffsetTruncated: it is no longer there.
         """
         wanted = self.options.starting_version
         if wanted is None or isinstance(wanted, str):
             return end if wanted == LATEST else first
         self.check(wanted, first)
-        if wanted > end:
-            raise ArgumentError(f"the log of database {self.options.database!r} ends at version {end}; startingVersion says {wanted}")
         return wanted
 
     def check(self, version: int, first: int) -> None:
