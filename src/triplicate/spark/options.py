@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError
-from triplicate.spark.tables import NO_OPTIONS
+from triplicate.spark.tables import NO_OPTIONS, NO_TABLES, is_created
 
+LOGS = "triplicate"
+"""The format's name of the source of logs and ledgers."""
 EARLIEST = "earliest"
 LATEST = "latest"
 RECORDS_PER_PARTITION = 250_000
@@ -99,8 +101,9 @@ class Options:
         self._source = source
         self._given = {key.lower(): value for key, value in given.items()}
         names = {name.lower(): name for name in known}
-        if not self._given.keys() - set(_SPARKS_OWN):
-            raise ConfigError(f"{source}: {NO_OPTIONS.format(source=source)}")
+        has_tables = source == LOGS
+        if not self._given.keys() - set(_SPARKS_OWN) or (is_created(source, given) and not has_tables):
+            raise ConfigError(f"{source}: {(NO_OPTIONS if has_tables else NO_TABLES).format(source=source)}")
         for key in self._given:
             if key == "path":
                 raise ConfigError(f"{source}: there are no paths here; say what is meant by options: {', '.join(known)}")
@@ -201,7 +204,7 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
 
 def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
     """Raises ConfigError. While Spark has not said yet whether it is a stream, `streaming` is None."""
-    options = Options("triplicate", given, LOG_OPTIONS)
+    options = Options(LOGS, given, LOG_OPTIONS)
     if options.text("log") is not None and options.text("subscribe") is not None:
         raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
     named = options.text("log") or options.text("subscribe")
@@ -250,7 +253,7 @@ def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -
 
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
     """Raises ConfigError. `ledgers` is a comma-separated list of ids and of ranges as ``3-7``, both ends included."""
-    options = Options("triplicate", given, LEDGER_OPTIONS)
+    options = Options(LOGS, given, LEDGER_OPTIONS)
     ids: dict[int, None] = {}
     for part in options.required("ledgers").split(","):
         first, dash, last = part.strip().partition("-")
@@ -273,7 +276,7 @@ def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
 
 def write_options(given: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
     """Raises ConfigError."""
-    options = Options("triplicate", given, WRITE_OPTIONS)
+    options = Options(LOGS, given, WRITE_OPTIONS)
     application, version = options.text("txnAppId"), options.integer("txnVersion", None)
     if streaming and version is not None:
         raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")

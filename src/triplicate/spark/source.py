@@ -23,7 +23,7 @@ from triplicate.errors import ConfigError
 from triplicate.spark import options, schema, tables
 from triplicate.spark.columns import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable, plain
 
-SOURCE = "triplicate"
+SOURCE = options.LOGS
 READ_OPTIONS = (*options.LOG_OPTIONS, *options.LEDGER_OPTIONS)
 
 

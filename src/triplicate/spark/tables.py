@@ -24,6 +24,10 @@ _OPTION = "option."
 _PROVIDER = "provider"
 _QUERYS_OWN = ("txnappid", "txnversion", "ledgerpassword")
 
+NO_TABLES = (
+    "there are no tables of a change feed, since Spark hands their options over only when they are created. Write CREATE TEMPORARY VIEW t "
+    "USING {source} OPTIONS (…), or name the options in .option(…) of a DataFrame's reader"
+)
 NO_OPTIONS = (
     "no options came. Spark hands the options of a table to a source in Python only if the table was created without a list of columns, "
     "and never to CREATE TABLE … AS SELECT. Write CREATE TABLE t USING {source} OPTIONS (…) and then INSERT INTO t (key, value) SELECT …; "

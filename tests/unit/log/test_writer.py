@@ -126,6 +126,7 @@ def test_headers_are_appended_to_single_records_and_to_many() -> None:
         found: list[object] = []
         while len(found) < 6:
             entry = await reader.next_entry()
+            assert entry is not None
             found += entry.headers or [None] * entry.count
         await reader.aclose()
         assert found == [(), tuple(pair), (), None, (), tuple(pair)]

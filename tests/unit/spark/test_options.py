@@ -88,6 +88,14 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
         {**URI, "database": "d", "table": "t", "startingversion": "8", "endingversion": "3"},
         "'startingVersion' 8 lies after 'endingVersion' 3",
     ),
+    (changes_options, {}, "CREATE TEMPORARY VIEW t USING triplicate-changes OPTIONS"),
+    (
+        changes_options,
+        {"provider": "triplicate-changes", "database": "d", "option.database": "d"},
+        "there are no tables of a change feed",
+    ),
+    (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
+    (write_options, {"checkpointlocation": "/c"}, "no options came"),
 ]
 
 

@@ -16,7 +16,7 @@ from triplicate.errors import ConfigError, EnvironmentFault, FormatError, LogOwn
 from triplicate.log import LogSettings, Purpose, PurposeKind
 from triplicate.spark import access, schema, tables
 from triplicate.spark.admission import DiscardedBatch
-from triplicate.spark.batches import LogBatchReader
+from triplicate.spark.batches import LedgerReader, LogBatchReader
 from triplicate.spark.source import TriplicateDataSource
 from triplicate.spark.writing import BatchPublisher, StreamPublisher
 
@@ -166,6 +166,15 @@ def test_a_table_is_read_and_written_without_options_of_the_query(cluster: Stand
     writer = bare().writer(columns, False)
     assert isinstance(writer, BatchPublisher)
     assert writer._options.log == LOG
+
+
+def test_a_table_over_ledgers_is_read() -> None:
+    given = {"metadataserviceuri": "memory:", "ledgers": "1-3"}
+    columns = bare(**TABLE, **{f"option.{key}": value for key, value in given.items()}).schema()
+    assert isinstance(columns, types.StructType)
+    reader = bare().reader(columns)
+    assert isinstance(reader, LedgerReader)
+    assert reader._read.ledger_ids == (1, 2, 3)
 
 
 def test_options_of_the_query_come_before_those_of_the_table(cluster: Stand) -> None:
