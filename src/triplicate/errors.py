@@ -212,6 +212,10 @@ class LogExists(LogError, UsageError):
     """A log of this name is already there."""
 
 
+class LogReplaced(LogError, UsageError):
+    """The log of this name is not the one that was read before, or holds less of it: it was deleted and made again, or restored."""
+
+
 class LogFenced(LogError):
     """Another writer took the log over; this writer's epoch is past."""
 

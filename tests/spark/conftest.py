@@ -66,8 +66,9 @@ def spark(place: Path, litter_before: set[Path]) -> Iterator[SparkSession]:
 class Bench:
     """What the tests do with the cluster and with Spark; each test has logs of its own."""
 
-    def __init__(self, cluster: LocalCluster, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, cluster: LocalCluster, spark: SparkSession, folder: Path, place: Path) -> None:
         self.cluster = cluster
+        self.place = place
         self.spark = spark
         self.folder = folder
         self.uri = cluster.folder.metadata_uri
@@ -99,6 +100,10 @@ class Bench:
             "CASE WHEN id % 3 = 0 THEN NULL ELSE cast(cast(id DIV 2 AS string) AS binary) END AS key",
             "timestamp_micros(id) AS timestamp",
         )
+
+    def spark_log(self) -> str:
+        """What the session has said so far."""
+        return (self.place / "spark" / "spark.log").read_text(encoding="utf-8", errors="replace")
 
     def named(self, log: str) -> dict[str, str]:
         return {"metadataServiceUri": self.uri, "log": log}
@@ -139,5 +144,5 @@ class Bench:
 
 
 @pytest.fixture
-def bench(cluster: LocalCluster, spark: SparkSession, tmp_path: Path) -> Bench:
-    return Bench(cluster, spark, tmp_path)
+def bench(cluster: LocalCluster, spark: SparkSession, tmp_path: Path, place: Path) -> Bench:
+    return Bench(cluster, spark, tmp_path, place)

@@ -46,11 +46,33 @@ def test_options_are_read_in_any_case(bench: Bench) -> None:
     assert reader.option("StartingOffsets", f'{{"{log}": 4}}').option("endingoffsets", f'{{"{log}": 7}}').load().count() == 3
 
 
-def test_a_start_after_the_end_gives_nothing(bench: Bench) -> None:
+def test_a_start_after_the_end_is_refused(bench: Bench) -> None:
     log = bench.new_log()
     bench.write(log, range(10))
-    frame = bench.reader(log, startingOffsets=f'{{"{log}": 8}}', endingOffsets=f'{{"{log}": 3}}').load()
-    assert frame.collect() == []
+    with pytest.raises(PySparkException, match="would be read from 8 to 3"):
+        bench.reader(log, startingOffsets=f'{{"{log}": 8}}', endingOffsets=f'{{"{log}": 3}}').load().collect()
+    with pytest.raises(PySparkException, match="startingOffsets says 11"):
+        bench.reader(log, startingOffsets=f'{{"{log}": 11}}').load().collect()
+
+
+def test_a_write_that_cannot_succeed_is_refused_before_its_tasks_run(bench: Bench) -> None:
+    """Whatever the tasks would do first, they do not: the input fails."""
+    from pyspark.sql.functions import lit, raise_error
+
+    frame = bench.spark.range(3).select(raise_error(lit("a task has run")).cast("string").alias("value"))
+
+    def write(log: str, **options: str) -> None:
+        frame.write.format("triplicate").mode("append").options(**bench.named(log), **options).save()
+
+    with pytest.raises(PySparkException, match=r"NoSuchLog.*nowhere"):
+        write("nowhere")
+    log = bench.new_log()
+    with pytest.raises(PySparkException, match="a task has run"):
+        write(log)
+    bench.write(log, range(10), txnAppId="ingest", txnVersion="5")
+    bench.write(log, range(10), txnAppId="ingest", txnVersion="3")
+    assert bench.values(log) == list(range(10))
+    assert "batch 3 of application 'ingest' adds nothing" in bench.spark_log()
 
 
 def test_a_schema_of_the_users_own_leaves_columns_out(bench: Bench) -> None:

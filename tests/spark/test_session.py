@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.spark.conftest import Bench, litter
 from triplicate.log import Logs, LogSettings
@@ -17,6 +19,18 @@ def test_a_job_leaves_nothing_outside_the_run_folder(bench: Bench, place: Path, 
     assert bench.values(log) == list(range(10))
     assert litter() <= litter_before
     assert any((place / "spark" / "local").iterdir())
+
+
+def test_processes_of_spark_load_pyspark_compiled(bench: Bench) -> None:
+    def where(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyspark.serializers
+
+        list(batches)
+        yield pa.record_batch({"path": [pyspark.serializers.__file__]})
+
+    (row,) = bench.spark.range(1, numPartitions=1).mapInArrow(where, "path string").collect()
+    assert ".zip" not in row["path"]
 
 
 def test_the_documents_example_runs(bench: Bench) -> None:

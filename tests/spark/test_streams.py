@@ -10,7 +10,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.spark.conftest import Bench
-from triplicate.log import Logs
+from triplicate.client import Client
+from triplicate.log import Logs, LogSettings
 
 
 def test_a_stream_delivers_every_record_once_in_batches_of_the_size_asked_for(bench: Bench) -> None:
@@ -28,7 +29,8 @@ def test_a_stream_delivers_every_record_once_in_batches_of_the_size_asked_for(be
     assert [(batch, len(offsets)) for batch, offsets in seen] == [(0, 30), (1, 30), (2, 30), (3, 10)]
     assert sorted(offset for _, offsets in seen for offset in offsets) == list(range(100))
     assert query.lastProgress is not None
-    assert json.loads(query.lastProgress["sources"][0]["endOffset"]) == {"logs": {log: 100}, "v": 1}
+    log_id = bench.run(lambda client: Logs(client).head(log)).log_id
+    assert json.loads(query.lastProgress["sources"][0]["endOffset"]) == {"ids": {log: log_id}, "logs": {log: 100}, "v": 2}
 
 
 def test_a_stream_copies_exactly_once_across_restarts(bench: Bench) -> None:
@@ -109,6 +111,50 @@ def test_a_stream_whose_records_were_truncated_fails_unless_loss_is_allowed(benc
     shutil.copytree(bench.folder / "checkpoint", bench.folder / "again")
     bench.copy(source, target, "again", failOnDataLoss="false").awaitTermination()
     assert bench.values(target) == [*range(10), *range(20, 30)]
+
+
+def test_a_stream_whose_log_was_made_again_fails_unless_loss_is_allowed(bench: Bench) -> None:
+    source, target = bench.new_log(), bench.new_log()
+    bench.write(source, range(10))
+    bench.copy(source, target, "checkpoint").awaitTermination()
+
+    async def make_again(client: Client) -> None:
+        await Logs(client).delete(source)
+        await Logs(client).create(source, LogSettings())
+
+    bench.run(make_again)
+    bench.write(source, range(10, 25))
+    with pytest.raises(StreamingQueryException, match="was deleted and made again"):
+        bench.copy(source, target, "checkpoint").awaitTermination()
+    bench.copy(source, target, "checkpoint", failOnDataLoss="false").awaitTermination()
+    bench.copy(source, target, "checkpoint").awaitTermination()
+    assert bench.values(target) == list(range(25))
+
+
+def test_a_checkpoint_without_ids_is_read(bench: Bench) -> None:
+    source, target = bench.new_log(), bench.new_log()
+    bench.write(source, range(10))
+    bench.copy(source, target, "checkpoint").awaitTermination()
+    for written in (bench.folder / "checkpoint" / "offsets").glob("[0-9]*"):
+        *head, last = written.read_text().splitlines()
+        assert json.loads(last)["v"] == 2
+        written.write_text("\n".join([*head, json.dumps({"logs": json.loads(last)["logs"], "v": 1})]))
+        written.with_name(f".{written.name}.crc").unlink(missing_ok=True)
+    bench.write(source, range(10, 15))
+    bench.copy(source, target, "checkpoint").awaitTermination()
+    assert bench.values(target) == list(range(15))
+
+
+def test_a_stream_from_the_latest_offset_begins_with_an_empty_batch(bench: Bench) -> None:
+    """So that the checkpoint knows the beginning before any record is delivered."""
+    source, target = bench.new_log(), bench.new_log()
+    bench.write(source, range(10))
+    bench.copy(source, target, "checkpoint", startingOffsets="latest").awaitTermination()
+    first = (bench.folder / "checkpoint" / "offsets" / "0").read_text().splitlines()[-1]
+    assert json.loads(first)["logs"] == {source: 10}
+    bench.write(source, range(10, 15))
+    bench.copy(source, target, "checkpoint", startingOffsets="latest").awaitTermination()
+    assert bench.values(target) == list(range(10, 15))
 
 
 def test_a_running_stream_follows_its_log(bench: Bench) -> None:

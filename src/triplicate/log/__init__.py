@@ -5,7 +5,7 @@ from triplicate.log.core.changes import PageLimits
 from triplicate.log.core.encode import Columns
 from triplicate.log.core.head import USER, Copies, Head, Owner, PublisherState, Purpose, PurposeKind, Segment, SegmentState
 from triplicate.log.core.locate import Range
-from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, EntryView, Producer, decode_entry
+from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, HEADER_KEY_LIMIT_BYTES, EntryView, Producer, decode_entry
 from triplicate.log.core.snapshot_entries import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshots import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.entries import LogEntry
@@ -26,6 +26,7 @@ __all__ = [
     "CHUNK_BYTES",
     "ENTRY_LIMIT_BYTES",
     "ENTRY_TARGET_BYTES",
+    "HEADER_KEY_LIMIT_BYTES",
     "USER",
     "Chore",
     "Columns",

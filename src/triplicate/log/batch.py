@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns
+from triplicate.log.core.encode import EncodedEntry, add_headers, columns_of, encode_columns
 from triplicate.log.core.payload import Buffer
 
 
@@ -22,15 +22,17 @@ class Batch:
         self._values: list[Buffer | None] = []
         self._keys: list[Buffer | None] = []
         self._timestamps_us: list[int | None] = []
+        self._headers: list[bytes | None] = []
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def add(self, value: Buffer | None, key: Buffer | None, timestamp_us: int | None, cost: int) -> int:
-        """Add a record and return its slot."""
+    def add(self, value: Buffer | None, key: Buffer | None, timestamp_us: int | None, headers: bytes | None, cost: int) -> int:
+        """Add a record and return its slot. Its headers are encoded."""
         self._values.append(value)
         self._keys.append(key)
         self._timestamps_us.append(timestamp_us)
+        self._headers.append(headers)
         self.size_bytes += cost
         return len(self._values) - 1
 
@@ -40,7 +42,10 @@ class Batch:
         times = None
         if any(time is not None for time in self._timestamps_us):
             times = [wall_time_us if time is None else time for time in self._timestamps_us]
-        return encode_columns(columns_of(self._values, keys=keys, timestamps_us=times), compressor)
+        columns = columns_of(self._values, keys=keys, timestamps_us=times)
+        if any(headers is not None for headers in self._headers):
+            add_headers(columns, self._headers)
+        return encode_columns(columns, compressor)
 
 
 @dataclass(slots=True, eq=False)

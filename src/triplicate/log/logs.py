@@ -6,18 +6,19 @@ import copy
 from collections.abc import Sequence
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import CorruptionError, FormatError, LedgerError, TriplicateError
+from triplicate.errors import CorruptionError, FormatError, LedgerError, NotEnoughBookies, TriplicateError
 from triplicate.ledger import check_quorums
 from triplicate.log import joining, orphans, publishers, publishing, ranges, repair, truncation
 from triplicate.log.admissions import Admissions
 from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
+from triplicate.log.core.copies import copies_with
 from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
 from triplicate.log.core.locate import Range
 from triplicate.log.core.purposes import check_purpose, check_retention
 from triplicate.log.joining import Joined
 from triplicate.log.ledgers import LedgerClient
 from triplicate.log.metrics import LogMetrics
-from triplicate.log.ownership import claim, live_owner, release
+from triplicate.log.ownership import await_no_owner, claim, live_owner, release
 from triplicate.log.publishing import Published
 from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader, head_for, readable_end
@@ -261,6 +262,30 @@ class Logs:
             LogMetrics(self._metrics, name).published.inc(len(ledgers))
             await self._tidy(name, max(TIDIED_LEAST, 2 * len(ledgers)))
         return published
+
+    async def check_publish(self, name: str, *, application: str | None = None, batch: int | None = None) -> PublisherState | None:
+        """Find out what would be refused now, before anything is staged: `publish` has the last word.
+
+        Returns:
+            what the application published last, where that batch is not less than this one, so that a publish would add nothing.
+
+        Raises:
+            NoSuchLog, LogReserved. LogOwned: a writer is alive that lists nothing for publishers. PublisherForgotten. NotEnoughBookies: no
+            ledger could be staged.
+        """
+        head = await self._admit(name)
+        if head.open is not None and not publishing.serves_publishers(head):
+            await await_no_owner(self._store, name)
+        writable = await self.client.metadata.bookies.writable()
+        if copies_with(head.settings, len(writable)) is None:
+            there = f"there are {len(writable)} ({', '.join(writable) or 'none'})"
+            raise NotEnoughBookies(f"log {name!r} needs {head.settings.ack_quorum} writable bookies, {there}; start more bookies")
+        if application is None or batch is None:
+            return None
+        state, _ = await publishers.read_publisher(self._store, name, application)
+        if state is None:
+            await publishers.check_not_forgotten(self._store, name, application, batch)
+        return state if publishing.is_old_batch(state, batch) else None
 
     async def _tidy(self, name: str, most: int) -> None:
         """Apply retention where there is no writer whose rolls do it. What is too much, or fails, is left to the janitor."""

@@ -11,8 +11,8 @@ from types import TracebackType
 from triplicate.config.log import LogClientSettings
 from triplicate.errors import HandleClosed, TriplicateError
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import Columns, EncodedEntry, columns_of, encode_columns, record_cost, wall_time_after
-from triplicate.log.core.payload import Buffer, Producer
+from triplicate.log.core.encode import Columns, EncodedEntry, columns_cut, encode_columns, wall_time_after
+from triplicate.log.core.payload import Buffer, Producer, RecordHeaders
 from triplicate.log.ledgers import LedgerAppender, LedgerClient
 from triplicate.log.marks import COMPONENT, PROMISE, PROMISED
 
@@ -87,38 +87,15 @@ class StagingWriter:
         *,
         keys: Sequence[Buffer | None] | None = None,
         timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None,
+        headers: Sequence[RecordHeaders] | None = None,
     ) -> None:
         """Append records in order, in as many entries as they need. Returns when they are on their way; `seal` waits for them.
 
         Raises:
             RecordTooLarge: a record exceeds 4 MiB.
         """
-        start = size = 0
-        for place, value in enumerate(values):
-            cost = record_cost(value, keys[place] if keys is not None else None)
-            if place > start and size + cost > self._settings.entry_target_bytes:
-                await self._append_slice(values, keys, timestamps_us, headers, slice(start, place))
-                start, size = place, 0
-            size += cost
-        if start < len(values):
-            await self._append_slice(values, keys, timestamps_us, headers, slice(start, len(values)))
-
-    async def _append_slice(
-        self,
-        values: Sequence[Buffer | None],
-        keys: Sequence[Buffer | None] | None,
-        timestamps_us: Sequence[int] | None,
-        headers: Sequence[Sequence[tuple[str, bytes | None]]] | None,
-        cut: slice,
-    ) -> None:
-        columns = columns_of(
-            values[cut],
-            keys=None if keys is None else keys[cut],
-            timestamps_us=None if timestamps_us is None else timestamps_us[cut],
-            headers=None if headers is None else headers[cut],
-        )
-        await self.append_columns(columns)
+        for columns in columns_cut(values, keys, timestamps_us, headers, self._settings.entry_target_bytes):
+            await self.append_columns(columns)
 
     async def append_columns(self, columns: Columns, *, preamble: Buffer | None = None, producer: Producer | None = None) -> None:
         """Append one entry of columns, for example an Arrow batch's own buffers. Returns when it is on its way.

@@ -23,7 +23,6 @@ from triplicate.errors import (
     NoSuchLedger,
     NoSuchLog,
     OutcomeUnknown,
-    RecordTooLarge,
     TriplicateError,
     UsageError,
     WindowFull,
@@ -31,9 +30,9 @@ from triplicate.errors import (
 from triplicate.log.batch import Batch, Item, joined, renumber
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.copies import gaps
-from triplicate.log.core.encode import EncodedEntry, columns_of, encode_columns, encode_control, entry_cuts, record_cost, wall_time_after
+from triplicate.log.core.encode import EncodedEntry, checked_cost, columns_cut, columns_of, encode_columns, encode_control, wall_time_after
 from triplicate.log.core.head import Head, Owner, Segment, closed_segment
-from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, Buffer, Producer
+from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.ledgers import LedgerAppender
 from triplicate.log.metrics import LogMetrics
 from triplicate.log.rolls import Rolls
@@ -124,16 +123,18 @@ class LogWriter:
 
     # Appending.
 
-    async def append(self, value: Buffer | None, *, key: Buffer | None = None, timestamp_us: int | None = None) -> int:
+    async def append(
+        self, value: Buffer | None, *, key: Buffer | None = None, timestamp_us: int | None = None, headers: RecordHeaders | None = None
+    ) -> int:
         """Append one record; records that are appended at about the same time share an entry. Returns its offset once acknowledged.
 
         Cancelling the wait does not take back a record already numbered.
 
         Raises:
-            RecordTooLarge: over 4 MiB with its key; nothing was sent. LogFenced, HandleClosed: see the class.
+            RecordTooLarge: over 4 MiB with its key and headers; nothing was sent. LogFenced, HandleClosed: see the class.
         """
-        cost = record_cost(value, key)
-        self._check_size(cost)
+        encoded_headers = None if headers is None else encode_record_headers(headers)
+        cost = checked_cost(value, key, encoded_headers)
         self._check()
         await self._window.take(0, cost)
         try:
@@ -147,7 +148,7 @@ class LogWriter:
         if self._batch is None:
             self._batch = Batch()
         batch = self._batch
-        slot = batch.add(value, key, timestamp_us, cost)
+        slot = batch.add(value, key, timestamp_us, encoded_headers, cost)
         if batch.size_bytes >= self._settings.entry_target_bytes:
             self._flush()
         elif self._flush_timer is None:
@@ -156,21 +157,20 @@ class LogWriter:
         return offsets[slot]
 
     async def append_many(
-        self, values: Sequence[Buffer | None], *, keys: Sequence[Buffer | None] | None = None, timestamps_us: Sequence[int] | None = None
+        self,
+        values: Sequence[Buffer | None],
+        *,
+        keys: Sequence[Buffer | None] | None = None,
+        timestamps_us: Sequence[int] | None = None,
+        headers: Sequence[RecordHeaders] | None = None,
     ) -> Sequence[int]:
         """Append records in order, in as many entries as they need. Returns their offsets once all are acknowledged.
 
         They are a range unless others append to this writer, or publish to its log, at the same time: then others' records lie between.
-        Raises as `append`; then a beginning of them may have been appended.
+        Raises as `append`; then a beginning of them may have been appended. ArgumentError: lists of different lengths.
         """
-        for place, value in enumerate(values):
-            self._check_size(record_cost(value, keys[place] if keys is not None else None))
-        futures: list[asyncio.Future[range]] = []
-        for cut in entry_cuts(values, keys, self._settings.entry_target_bytes):
-            cut_keys = keys[cut] if keys is not None else None
-            cut_times = timestamps_us[cut] if timestamps_us is not None else None
-            columns = columns_of(values[cut], keys=cut_keys, timestamps_us=cut_times)
-            futures.append(await self._send(encode_columns(columns, self._compressor)))
+        entries = columns_cut(values, keys, timestamps_us, headers, self._settings.entry_target_bytes)
+        futures = [await self._send(encode_columns(columns, self._compressor)) for columns in entries]
         return joined([await future for future in futures])
 
     async def append_entry(
@@ -180,7 +180,7 @@ class LogWriter:
         preamble: Buffer | None = None,
         keys: Sequence[Buffer | None] | None = None,
         timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None,
+        headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
         producer: Producer | None = None,
     ) -> range:
@@ -199,7 +199,7 @@ class LogWriter:
         preamble: Buffer | None = None,
         keys: Sequence[Buffer | None] | None = None,
         timestamps_us: Sequence[int] | None = None,
-        headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None,
+        headers: Sequence[RecordHeaders] | None = None,
         transaction_ids: Sequence[int] | None = None,
         producer: Producer | None = None,
     ) -> asyncio.Future[range]:
@@ -238,10 +238,6 @@ class LogWriter:
             self._window.give_back(1, encoded.size_bytes)
             raise
         return self._enqueue(encoded, matters=matters)
-
-    def _check_size(self, cost: int) -> None:
-        if cost + 256 > ENTRY_LIMIT_BYTES:
-            raise RecordTooLarge(f"a record of {cost} bytes exceeds the limit of {ENTRY_LIMIT_BYTES}: nothing was sent")
 
     def _check(self) -> None:
         if self._failure is not None:

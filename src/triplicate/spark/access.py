@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import TypeVar
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
-from triplicate.errors import HandleClosed, NoSuchLedger, SessionExpired, TriplicateError
+from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, SessionExpired, TriplicateError
 from triplicate.ledger import Entry
 from triplicate.log import (
     Columns,
@@ -16,6 +17,8 @@ from triplicate.log import (
     LogClientSettings,
     LogEntry,
     Logs,
+    Published,
+    PublisherState,
     Range,
     RangeReader,
     SegmentState,
@@ -24,10 +27,16 @@ from triplicate.log import (
     StagingWriter,
     decode_entry,
 )
+from triplicate.runtime import sleep
 from triplicate.spark import connections
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.offsets import Span, limited_by_bytes
+from triplicate.spark.progress import LogState, Loss
 
+Decided = TypeVar("Decided")
+
+STATE_ATTEMPTS = 20
+BEHIND_PAUSE_S = 0.1
 TAKE_ENTRIES = 64
 TAKE_BYTES = 2 * 1024 * 1024
 """Entries cross from the client's thread at most so many, or so many bytes, at a time."""
@@ -74,12 +83,65 @@ class LogAccess:
         Raises:
             NoSuchLog.
         """
-        return self._loop.call(self._bounds(log))
+        state = self.state(log)
+        return state.first, state.end
 
-    async def _bounds(self, log: str) -> tuple[int, int]:
-        end = await self._logs.end_offset(log)
-        first = (await self._logs.head(log)).first_offset
-        return first, max(first, end)
+    def state(self, log: str) -> LogState:
+        """The log as it is now, perhaps as a metadata server sees it that is a moment behind. Raises NoSuchLog."""
+        return self._loop.call(self._state(log))
+
+    async def _state(self, log: str) -> LogState:
+        for _ in range(STATE_ATTEMPTS):
+            head = await self._logs.head(log)
+            if head.open is None:
+                return LogState(head.log_id, head.first_offset, head.closed_end)
+            end = await self._logs.end_offset(log)
+            again = await self._logs.head(log)
+            # The end is of the log whose id is told beside it.
+            if again.log_id == head.log_id:
+                return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
+        raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")
+
+    def settled_state(self, log: str, reached: int) -> LogState:
+        """The log after every change of the metadata made before this call. An end below `reached` is believed of a closed segment; of
+        an open one only after bookies have had the time of `log.behind_timeout_s` to learn what was confirmed.
+
+        Raises:
+            NoSuchLog.
+        """
+        return self._loop.call(self._settled_state(log, reached))
+
+    async def _settled_state(self, log: str, reached: int) -> LogState:
+        clock = self._logs.client.host.clock
+        deadline = clock.monotonic() + self._logs.settings.behind_timeout_s
+        while True:
+            head = (await self._logs.store.read(log, synced=True)).head
+            state = await self._state(log)
+            if state.end >= reached or head.open is None or clock.monotonic() >= deadline:
+                return state
+            await sleep(clock, BEHIND_PAUSE_S)
+
+    def states(self, names: Iterable[str]) -> dict[str, LogState]:
+        """State of each log that exists."""
+        states: dict[str, LogState] = {}
+        for name in names:
+            with suppress(NoSuchLog):
+                states[name] = self.state(name)
+        return states
+
+    def believed(
+        self, states: dict[str, LogState], decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[Loss]]]
+    ) -> tuple[Decided, list[Loss], dict[str, LogState]]:
+        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt."""
+        decided, losses = decide(states)
+        doubtful = {loss.log: loss.reached for loss in losses if not loss.certain}
+        if not doubtful:
+            return decided, losses, states
+        states = {log: state for log, state in states.items() if log not in doubtful}
+        for log, reached in doubtful.items():
+            with suppress(NoSuchLog):
+                states[log] = self.settled_state(log, reached)
+        return *decide(states), states
 
     def plan(self, log: str, start: int, end: int, max_records: int) -> list[Range]:
         """Ranges for parallel readers. See `Logs.plan`."""
@@ -147,11 +209,15 @@ class LogAccess:
                 return Joined(tuple(ledgers))
         return await self._logs.join_staged(origin, ledgers, target_bytes)
 
-    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> bool:
-        """Make staged ledgers part of a log, all or none; False if the application's batch was published before. See `Logs.publish`."""
+    def check_publish(self, log: str, *, application: str | None, batch: int | None) -> PublisherState | None:
+        """Refuse now what a publish would refuse. Returns what the application published last, if this batch is there already. See
+        `Logs.check_publish`."""
+        return self._loop.call(self._logs.check_publish(log, application=application, batch=batch))
+
+    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> Published:
+        """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
         publisher = f"Spark {application}" if application is not None else "Spark"
-        publishing = self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher)
-        return not self._loop.call(publishing).already
+        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher))
 
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
         """Delete staged ledgers, except those that the log lists: they are asked for first."""
@@ -227,20 +293,24 @@ class Seen:
         self._names = tuple(names)
         self._interval_s = interval_s
         self._asked_at = 0.0
-        self._ends: dict[str, int] | None = None
+        self._states: dict[str, LogState] | None = None
 
     def ends(self, *, fresh: bool = False) -> dict[str, int]:
-        """The offset after each log's last readable record.
+        """The offset after each log's last readable record. As `states`."""
+        return {name: state.end for name, state in self.states(fresh=fresh).items()}
+
+    def states(self, *, fresh: bool = False) -> dict[str, LogState]:
+        """Each log as it is, or was less than an interval ago.
 
         Args:
             fresh: ask now, however new the last answer is.
         """
         now = time.monotonic()
-        if self._ends is None or fresh or now - self._asked_at >= self._interval_s:
+        if self._states is None or fresh or now - self._asked_at >= self._interval_s:
             with logs(self._metadata_uri, self._ledger_password) as access:
-                self._ends = {name: access.bounds(name)[1] for name in self._names}
+                self._states = {name: access.state(name) for name in self._names}
             self._asked_at = now
-        return dict(self._ends)
+        return dict(self._states)
 
 
 async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | None]:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from triplicate.errors import ConfigError, RecordTooLarge
-from triplicate.log import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, Columns, EntryView
+from triplicate.log import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, HEADER_KEY_LIMIT_BYTES, Columns, EntryView
+from triplicate.spark.columns import PLACES
 
 BATCH_ROWS = 8_192
 BATCH_BYTES = 4 * 1024 * 1024
@@ -57,38 +58,11 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-READABLE = {
-    "log": ("string",),
-    "offset": ("bigint",),
-    "timestamp": ("timestamp",),
-    "key": ("binary", "string"),
-    "value": ("binary", "string"),
-    "headers": ("array<struct<key:string,value:binary>>",),
-    "_ledger_id": ("bigint",),
-    "_entry_id": ("bigint",),
-}
-READABLE_OF_LEDGERS = {"ledger_id": ("bigint",), "entry_id": ("bigint",), "value": ("binary", "string"), "length": ("bigint",)}
-"""Columns that a schema of the user's own may ask for, and their types."""
-
-
-def check_readable(columns: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]]) -> None:
-    """Args: columns: (name, Spark's simple type) that a reader shall deliver. known: `READABLE` or `READABLE_OF_LEDGERS`.
-
-    Raises:
-        ConfigError: a column is unknown or of another type.
-    """
-    for name, kind in columns:
-        if name not in known:
-            raise ConfigError(f"triplicate: there is no column {name!r}; there are {', '.join(known)}")
-        if kind not in known[name]:
-            raise ConfigError(f"triplicate: column {name!r} is {' or '.join(known[name])}, not {kind}; cast it after reading")
-
-
 def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Schema) -> pa.RecordBatch:
     view, count = part.view, high - low
     columns: list[pa.Array] = []
     for field in schema:
-        match field.name:
+        match field.name.lower():
             case "log":
                 columns.append(pa.repeat(pa.scalar(log, pa.string()), count))
             case "offset":
@@ -144,29 +118,12 @@ def _headers(view: EntryView, low: int, high: int) -> pa.Array:
 
 # Writing.
 
-_WRITABLE = {"value": ("binary", "string"), "key": ("binary", "string"), "timestamp": ("timestamp", "timestamp_ntz")}
-_RECORD_COST_BYTES = 17
-"""What a record costs beside its bytes, at most: offsets of value and key, a time, bits that say they are there."""
+_RECORD_COST_BYTES = 21
+"""What a record costs beside its bytes, at most: offsets of value, key and headers, a time, bits that say they are there."""
 _ENTRY_COST_BYTES = 256
 """Header and padding of an entry, at most."""
-
-
-def check_writable(columns: Sequence[tuple[str, str]]) -> None:
-    """Args: columns: (name, Spark's simple type) of what is to be written.
-
-    Raises:
-        ConfigError: a column is missing, unknown, there twice, or of a type that cannot be stored.
-    """
-    names = [name for name, _ in columns]
-    if "value" not in names:
-        raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names) or 'none'}")
-    for name, kind in columns:
-        if name not in _WRITABLE:
-            raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}")
-        if kind not in _WRITABLE[name]:
-            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(_WRITABLE[name])}, not {kind}")
-        if names.count(name) > 1:
-            raise ConfigError(f"triplicate: there are several columns {name!r}")
+RECORD_LIMIT_BYTES = ENTRY_LIMIT_BYTES - _ENTRY_COST_BYTES - _RECORD_COST_BYTES
+"""Most bytes of a record: value and key, and of each header its key, its value and 6 bytes."""
 
 
 def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
@@ -177,28 +134,87 @@ def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
 
     Raises:
         RecordTooLarge: a single record exceeds the limit of an entry; it is named by its row.
+        ConfigError: a column that the log fills is not null, or a header has no key.
     """
     if batch.num_rows == 0:
         return
-    value = _BinaryColumn(batch.column("value"))
-    key = _BinaryColumn(batch.column("key")) if "key" in batch.schema.names else None
-    times = _microseconds(batch.column("timestamp"), now_us) if "timestamp" in batch.schema.names else None
-    ends = value.ends + (0 if key is None else key.ends) + np.arange(1, batch.num_rows + 1) * _RECORD_COST_BYTES
+    found = {name.lower(): batch.column(place) for place, name in enumerate(batch.schema.names)}
+    _check_places(found, batch.num_rows)
+    value = _BinaryColumn(found["value"])
+    key = _BinaryColumn(found["key"]) if "key" in found else None
+    headers = _encoded_headers(found["headers"]) if "headers" in found else None
+    times = _microseconds(found["timestamp"], now_us) if "timestamp" in found else None
+    ends = np.arange(1, batch.num_rows + 1) * _RECORD_COST_BYTES + sum(part.ends for part in (value, key, headers) if part is not None)
     low = 0
     while low < batch.num_rows:
         base = int(ends[low - 1]) if low else 0
         high = max(low + 1, int(np.searchsorted(ends, base + ENTRY_TARGET_BYTES, side="right")))
-        if int(ends[low]) - base + _ENTRY_COST_BYTES > ENTRY_LIMIT_BYTES:
-            size = int(ends[low]) - base - _RECORD_COST_BYTES
-            raise RecordTooLarge(f"triplicate: the record in row {low} of a batch has {size} bytes; an entry holds {ENTRY_LIMIT_BYTES}")
+        size = int(ends[low]) - base - _RECORD_COST_BYTES
+        if size > RECORD_LIMIT_BYTES:
+            raise RecordTooLarge(
+                f"triplicate: the record in row {low} of a batch has {size} bytes; value, key and headers of a record have at most "
+                f"{RECORD_LIMIT_BYTES} together"
+            )
         columns = Columns(high - low, *value.cut(low, high), value_validity=value.validity(low, high))
         if key is not None:
             columns.key_offsets, columns.key_data = key.cut(low, high)
             columns.key_validity = key.validity(low, high)
+        if headers is not None:
+            columns.header_offsets, columns.header_data = headers.cut(low, high)
         if times is not None:
             columns.timestamps_us = times[low:high].astype("<i8").tobytes()
         yield columns
         low = high
+
+
+def _check_places(found: Mapping[str, pa.Array], rows: int) -> None:
+    """Refuse rows that say where in the log they stand, as all do that were read from one: they may have come with the options of the
+    table that they were read from, and would go back there. A row of an outer join, all nulls, says as little for itself."""
+    if PLACES.keys().isdisjoint(found):
+        return
+    for name in PLACES.keys() & found.keys():
+        if found[name].null_count < rows:
+            raise ConfigError(
+                f"triplicate: column {name!r} is filled by the log and cannot be written: name the columns of a record, as in "
+                "INSERT INTO t (key, value) SELECT key, value FROM …"
+            )
+    empty = np.ones(rows, dtype=bool)
+    for column in found.values():
+        empty &= np.asarray(column.is_null())
+    if empty.any():
+        raise ConfigError(
+            "triplicate: a row has neither key nor value; name the columns that are written, as in INSERT INTO t (key, value) …"
+        )
+
+
+def _encoded_headers(column: pa.Array) -> _BinaryColumn | None:
+    """The headers of each record as an entry stores them, made for all records at once; None where no record has any."""
+    if column.null_count == len(column):
+        return None
+    from pyarrow import compute as pc  # Takes longer to load than all of Arrow else, and few jobs write headers.
+
+    flat = column.flatten()
+    keys, values = (part.cast(pa.binary()) for part in flat.flatten())
+    if flat.null_count or keys.null_count:
+        raise ConfigError("triplicate: a header in column 'headers' has no key; its value may be null, its key may not")
+    key_lengths, value_lengths = (np.asarray(pc.binary_length(part).fill_null(-1)) for part in (keys, values))
+    if key_lengths.max(initial=0) > HEADER_KEY_LIMIT_BYTES:
+        raise RecordTooLarge(
+            f"triplicate: the key of a header has {key_lengths.max()} bytes; at most {HEADER_KEY_LIMIT_BYTES} are possible"
+        )
+    none = pa.scalar(b"", pa.binary())
+    parts = (_words(key_lengths.astype("<u2")), keys, _words(value_lengths.astype("<i4")), values.fill_null(none))
+    encoded = pc.binary_join_element_wise(*parts, none)
+    counts = np.asarray(pc.list_value_length(column).fill_null(0))
+    lists = pa.ListArray.from_arrays(pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32()), encoded)
+    return _BinaryColumn(pc.binary_join(lists, none))
+
+
+def _words(numbers: Any) -> pa.Array:
+    """Each number as its bytes."""
+    width = numbers.dtype.itemsize
+    places = np.arange(len(numbers) + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(places), pa.py_buffer(numbers.tobytes())])
 
 
 def _microseconds(column: pa.Array, now_us: int) -> Any:

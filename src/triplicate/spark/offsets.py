@@ -1,18 +1,20 @@
-"""Stream offsets as Spark keeps them in a checkpoint: ``{"logs":{"flights":1234},"v":1}``. Pure.
+"""Stream offsets as Spark keeps them in a checkpoint: ``{"ids":{"flights":"5f0c…"},"logs":{"flights":1234},"v":2}``. Pure.
 
 Spark compares offsets as text, so they are always made here, with keys in order. An offset is exclusive at the end of a batch and
-inclusive at its start: the number of records before it.
+inclusive at its start: the number of records before it. The ids say which log it was: a log that is deleted and made again has another.
+Version 1 holds no ids; it is read, and the change feed still writes it, since the log of a database has a name of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
 
 from triplicate.errors import FormatError
 
-VERSION = 1
+VERSION = 2
+_VERSION_WITHOUT_IDS = 1
 
 StreamOffset = dict[str, Any]
 
@@ -26,21 +28,76 @@ class Span:
     size_bytes: int
 
 
-def stream_offset(positions: Mapping[str, int]) -> StreamOffset:
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in one log: the number of records before it, and the log's id, None where an earlier release wrote the checkpoint."""
+
+    offset: int
+    log_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where a stream stands.
+
+    Args:
+        logs: position in each log that is read.
+        left: positions in logs that were read once and are not read now; they go on from there when they are read again.
+    """
+
+    logs: Mapping[str, Position]
+    left: Mapping[str, Position] = field(default_factory=dict)
+
+    def get(self, log: str) -> Position | None:
+        """The position in a log, read now or not."""
+        return self.logs.get(log) or self.left.get(log)
+
+
+def encode_positions(positions: Positions) -> StreamOffset:
     """The form that Spark stores."""
-    return {"logs": {log: positions[log] for log in sorted(positions)}, "v": VERSION}
+    every = {**positions.left, **positions.logs}
+    offset: StreamOffset = {"ids": {log: every[log].log_id for log in sorted(every) if every[log].log_id is not None}}
+    if positions.left:
+        offset["left"] = _numbers(positions.left)
+    return {**offset, "logs": _numbers(positions.logs), "v": VERSION}
 
 
-def positions_of(offset: Mapping[str, Any]) -> dict[str, int]:
-    """Offset of each log.
+def _numbers(positions: Mapping[str, Position]) -> dict[str, int]:
+    return {log: positions[log].offset for log in sorted(positions)}
+
+
+def decode_positions(offset: Mapping[str, Any]) -> Positions:
+    """Undo `encode_positions`; also of version 1.
 
     Raises:
         FormatError: written by a release with another version, or not ours.
     """
-    logs = offset.get("logs")
-    if offset.get("v") != VERSION or not isinstance(logs, dict) or not all(type(position) is int for position in logs.values()):
-        raise FormatError(f"the checkpoint holds an offset that this release cannot read: {dict(offset)!r}; version {VERSION} is known")
-    return {str(log): position for log, position in logs.items()}
+    version = offset.get("v")
+    logs, left, ids = offset.get("logs"), offset.get("left", {}), offset.get("ids") if version == VERSION else {}
+    if version not in (VERSION, _VERSION_WITHOUT_IDS) or not (_holds(logs, int) and _holds(left, int) and _holds(ids, str)):
+        raise FormatError(
+            f"the checkpoint holds an offset that this release cannot read: {dict(offset)!r}; "
+            f"versions {_VERSION_WITHOUT_IDS} and {VERSION} are known"
+        )
+    return Positions(_positions(logs, ids), _positions(left, ids))
+
+
+def _positions(numbers: Mapping[str, int], ids: Mapping[str, str]) -> dict[str, Position]:
+    return {log: Position(number, ids.get(log)) for log, number in numbers.items()}
+
+
+def _holds(part: Any, kind: type) -> TypeGuard[dict[str, Any]]:
+    return isinstance(part, dict) and all(type(value) is kind for value in part.values())
+
+
+def stream_offset(positions: Mapping[str, int]) -> StreamOffset:
+    """An offset of version 1, for a stream whose logs cannot be made again under their names."""
+    return {"logs": {log: positions[log] for log in sorted(positions)}, "v": _VERSION_WITHOUT_IDS}
+
+
+def positions_of(offset: Mapping[str, Any]) -> dict[str, int]:
+    """Offset of each log that is read. Raises as `decode_positions`."""
+    return {log: position.offset for log, position in decode_positions(offset).logs.items()}
 
 
 def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) -> dict[str, int]:

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import ConfigError
+from triplicate.spark.tables import NO_OPTIONS, NO_TABLES, is_created
 
+LOGS = "triplicate"
+"""The format's name of the source of logs and ledgers."""
 EARLIEST = "earliest"
 LATEST = "latest"
 FAIL, DELIVER = "fail", "deliver"
@@ -104,6 +107,9 @@ class Options:
         self._source = source
         self._given = {key.lower(): value for key, value in given.items()}
         names = {name.lower(): name for name in known}
+        has_tables = source == LOGS
+        if not self._given.keys() - set(_SPARKS_OWN) or (is_created(source, given) and not has_tables):
+            raise ConfigError(f"{source}: {(NO_OPTIONS if has_tables else NO_TABLES).format(source=source)}")
         for key in self._given:
             if key == "path":
                 raise ConfigError(f"{source}: there are no paths here; say what is meant by options: {', '.join(known)}")
@@ -159,6 +165,11 @@ class Options:
             offsets = None
         if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
             raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
+        strangers = [log for log in offsets if log not in logs]
+        if strangers:
+            raise ConfigError(
+                f"{self._source}: option {name!r} names {', '.join(strangers)}, which is not read; read are {', '.join(logs)}"
+            )
         missing = [log for log in logs if log not in offsets]
         if missing:
             raise ConfigError(f"{self._source}: option {name!r} gives no offset for {', '.join(missing)}")
@@ -198,9 +209,9 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
     return any(key.lower() == "ledgers" for key in given)
 
 
-def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> LogReadOptions:
-    """Raises ConfigError."""
-    options = Options("triplicate", given, LOG_OPTIONS)
+def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
+    """Raises ConfigError. While Spark has not said yet whether it is a stream, `streaming` is None."""
+    options = Options(LOGS, given, LOG_OPTIONS)
     if options.text("log") is not None and options.text("subscribe") is not None:
         raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
     named = options.text("log") or options.text("subscribe")
@@ -208,8 +219,13 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
         raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
     ending = options.point("endingOffsets", logs)
-    if ending is not None and (streaming or ending.word == EARLIEST):
-        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON, and for batch reads only; a stream has no end")
+    if ending is not None and streaming:
+        raise ConfigError("triplicate: option 'endingOffsets' is for batch reads; a stream has no end")
+    if ending is not None and ending.word == EARLIEST:
+        raise ConfigError("triplicate: option 'endingOffsets' is latest or JSON; a read that ends at the earliest offset holds nothing")
+    starting = options.point("startingOffsets", logs)
+    if streaming is False:
+        _check_batch(starting, ending)
     records_limit, bytes_limit = options.limit("maxOffsetsPerTrigger"), options.limit("maxBytesPerTrigger")
     if records_limit is not None and bytes_limit is not None:
         raise ConfigError("triplicate: give 'maxOffsetsPerTrigger' or 'maxBytesPerTrigger', not both: Spark knows one limit at a time")
@@ -217,7 +233,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
         logs=logs,
-        starting=options.point("startingOffsets", logs),
+        starting=starting,
         ending=ending,
         records_per_partition=options.limit("recordsPerPartition") or RECORDS_PER_PARTITION,
         max_offsets_per_trigger=records_limit,
@@ -228,9 +244,23 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool = False) -> Lo
     )
 
 
+def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -> None:
+    """Raises ConfigError where a batch read would begin at its end, or behind it."""
+    if starting is None:
+        return
+    if starting.word == LATEST:
+        raise ConfigError(
+            "triplicate: option 'startingOffsets' is earliest or JSON in a batch read; one that begins at the end holds nothing"
+        )
+    for log, first in starting.offsets.items():
+        last = ending.offsets.get(log, first) if ending is not None else first
+        if first > last:
+            raise ConfigError(f"triplicate: log {log!r} would be read from {first} to {last}: 'startingOffsets' lies after 'endingOffsets'")
+
+
 def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
     """Raises ConfigError. `ledgers` is a comma-separated list of ids and of ranges as ``3-7``, both ends included."""
-    options = Options("triplicate", given, LEDGER_OPTIONS)
+    options = Options(LOGS, given, LEDGER_OPTIONS)
     ids: dict[int, None] = {}
     for part in options.required("ledgers").split(","):
         first, dash, last = part.strip().partition("-")
@@ -253,7 +283,7 @@ def ledger_read_options(given: Mapping[str, str]) -> LedgerReadOptions:
 
 def write_options(given: Mapping[str, str], *, streaming: bool = False) -> WriteOptions:
     """Raises ConfigError."""
-    options = Options("triplicate", given, WRITE_OPTIONS)
+    options = Options(LOGS, given, WRITE_OPTIONS)
     application, version = options.text("txnAppId"), options.integer("txnVersion", None)
     if streaming and version is not None:
         raise ConfigError("triplicate: a stream numbers its batches itself; drop option 'txnVersion'")
@@ -284,6 +314,8 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     events = (options.text("schemaEvents") or FAIL).lower()
     if events not in (FAIL, DELIVER):
         raise ConfigError(f"triplicate-changes: option 'schemaEvents' is {FAIL} or {DELIVER}, not {events!r}")
+    if isinstance(starting, int) and ending is not None and starting > ending:
+        raise ConfigError(f"triplicate-changes: 'startingVersion' {starting} lies after 'endingVersion' {ending}")
     return ChangesOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",

@@ -10,13 +10,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ConfigError, OffsetTruncated
+from triplicate.errors import ConfigError
 from triplicate.ledger import Entry
 from triplicate.log import Range
 from triplicate.spark import access
 from triplicate.spark.access import LogAccess
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
-from triplicate.spark.options import EARLIEST, LedgerReadOptions, LogReadOptions, StartingPoint
+from triplicate.spark.options import LedgerReadOptions, LogReadOptions
 from triplicate.spark.packing import pack
 
 
@@ -42,38 +42,6 @@ class LedgerPart(InputPartition):
         self.ledger_id = ledger_id
         self.first_entry = first_entry
         self.last_entry = last_entry
-
-
-def start_points(logs: LogAccess, read: LogReadOptions, point: StartingPoint) -> dict[str, int]:
-    """Offset at which each log is read from.
-
-    Raises:
-        OffsetTruncated: an offset asked for is no longer there and `failOnDataLoss` is true.
-        NoSuchLog: a log does not exist.
-    """
-    starts: dict[str, int] = {}
-    for log in read.logs:
-        first, end = logs.bounds(log)
-        if point.word is not None:
-            starts[log] = first if point.word == EARLIEST else end
-            continue
-        wanted = point.offsets[log]
-        if wanted < first and read.fail_on_data_loss:
-            raise OffsetTruncated(
-                f"log {log!r} begins at offset {first}; {wanted} was truncated. Set failOnDataLoss=false to begin at {first}"
-            )
-        starts[log] = max(first, wanted)
-    return starts
-
-
-def end_points(logs: LogAccess, read: LogReadOptions) -> dict[str, int]:
-    """Offset, exclusive, to which each log is read: what is readable now, or what was asked for."""
-    ends = {log: logs.bounds(log)[1] for log in read.logs}
-    point = read.ending
-    if point is not None and point.word is None:
-        # An end beyond the log's is no error: it is what there is now.
-        ends = {log: min(ends[log], point.offsets[log]) for log in ends}
-    return ends
 
 
 def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int) -> list[InputPartition]:

@@ -1,13 +1,31 @@
-"""The columns of the sources, as Spark's DDL. Pure."""
+"""The columns of the sources. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-LOG_COLUMNS = "log STRING NOT NULL, offset LONG NOT NULL, timestamp TIMESTAMP, key BINARY, value BINARY"
-HEADERS_COLUMN = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-METADATA_COLUMNS = "_ledger_id LONG, _entry_id LONG"
-LEDGER_COLUMNS = "ledger_id LONG NOT NULL, entry_id LONG NOT NULL, value BINARY, length LONG NOT NULL"
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Column = tuple[str, str, bool]
+"""Name, type in Spark's DDL, and whether it may be null."""
+
+LOG_COLUMNS: tuple[Column, ...] = (
+    ("log", "STRING", False),
+    ("offset", "LONG", False),
+    ("timestamp", "TIMESTAMP", True),
+    ("key", "BINARY", True),
+    ("value", "BINARY", True),
+)
+HEADERS_COLUMN: Column = ("headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>", True)
+METADATA_COLUMNS: tuple[Column, ...] = (("_ledger_id", "LONG", True), ("_entry_id", "LONG", True))
+LEDGER_COLUMNS: tuple[Column, ...] = (
+    ("ledger_id", "LONG", False),
+    ("entry_id", "LONG", False),
+    ("value", "BINARY", True),
+    ("length", "LONG", False),
+)
 CHANGE_COLUMNS = "_change_type STRING NOT NULL, _commit_version LONG NOT NULL, _commit_timestamp TIMESTAMP, _seq INT NOT NULL"
 VERSIONED = "_commit_version LONG NOT NULL"
 VERSION_COMMENT = "columns as of schema version "
@@ -24,14 +42,29 @@ _DECLARED = (
 )
 
 
-def log_schema(*, include_headers: bool, include_metadata: bool) -> str:
+def log_columns(*, include_headers: bool, include_metadata: bool) -> tuple[Column, ...]:
     """Columns of a read of logs."""
-    parts = [LOG_COLUMNS]
-    if include_headers:
-        parts.append(HEADERS_COLUMN)
-    if include_metadata:
-        parts.append(METADATA_COLUMNS)
-    return ", ".join(parts)
+    return (*LOG_COLUMNS, *((HEADERS_COLUMN,) if include_headers else ()), *(METADATA_COLUMNS if include_metadata else ()))
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Columns as Spark parses them."""
+    return ", ".join(f"{name} {kind}" if nullable else f"{name} {kind} NOT NULL" for name, kind, nullable in columns)
+
+
+def struct(columns: Sequence[Column]) -> StructType:
+    """Columns as a value of Spark's, which needs no session."""
+    from pyspark.sql import types
+
+    header = types.StructType([types.StructField("key", types.StringType()), types.StructField("value", types.BinaryType())])
+    kinds: dict[str, types.DataType] = {
+        "STRING": types.StringType(),
+        "LONG": types.LongType(),
+        "TIMESTAMP": types.TimestampType(),
+        "BINARY": types.BinaryType(),
+        HEADERS_COLUMN[1]: types.ArrayType(header),
+    }
+    return types.StructType([types.StructField(name, kinds[kind], nullable) for name, kind, nullable in columns])
 
 
 def spark_type(declared: str) -> str:

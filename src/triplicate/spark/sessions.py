@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import logging
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -82,7 +84,7 @@ def session(
         path.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
     # Workers would be whatever python3 is on the PATH.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = interpreter(folder)
     builder = SparkSession.builder.appName(application)
     for key, value in {**settings_for(folder, sockets, cores or os.cpu_count() or 2), **(extra or {})}.items():
         builder = builder.config(key, value)
@@ -95,6 +97,30 @@ def session(
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     register(spark)
     return spark
+
+
+def interpreter(folder: Path) -> str:
+    """The command that Spark shall start its processes in Python with: this interpreter, with the PySpark that is installed.
+
+    Spark puts an archive of PySpark's sources first on their path, and what comes out of an archive is compiled each time: more than half
+    of a process's start. Spark gives up on the process of a stream that has not started within ten seconds.
+
+    Args:
+        folder: where the command is kept; where nothing there can be executed, the bare interpreter is given.
+    """
+    packages, command = folder / "packages", folder / "python"
+    packages.mkdir(parents=True, exist_ok=True)
+    for name in ("pyspark", "py4j"):
+        found = importlib.util.find_spec(name)
+        assert found is not None, "a session needs PySpark"
+        assert found.origin is not None, "a package has a file"
+        link = packages / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path(found.origin).parent)
+    path = f"PYTHONPATH={shlex.quote(str(packages))}${{PYTHONPATH:+:$PYTHONPATH}}"
+    command.write_text(f'#!/bin/sh\n{path} exec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return str(command) if os.access(command, os.X_OK) else sys.executable
 
 
 def register(spark: SparkSession) -> None:

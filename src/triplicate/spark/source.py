@@ -1,13 +1,14 @@
 """The data source ``triplicate``: logs and ledgers, read in parallel from the bookies and written exactly once.
 
 Executors talk to bookies and metadata directly. Reader and writer objects travel between processes, so they hold plain values only and
-open their clients where they work.
+open their clients where they work. Spark starts a process for each question that it asks (which sources are there, which columns has this
+one, how is it read), so what only one of them needs is loaded there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -15,104 +16,113 @@ from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
-    InputPartition,
 )
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
-from triplicate.spark import access, options, schema
-from triplicate.spark.arrow import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable
-from triplicate.spark.reading import LedgerPart, end_points, plan_log_parts, read_ledger_part, read_log_part, start_points
-from triplicate.spark.streaming import LogStreamReader
-from triplicate.spark.writing import BatchPublisher, StreamPublisher
+from triplicate.spark import options, schema, tables
+from triplicate.spark.columns import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable, plain
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+SOURCE = options.LOGS
+READ_OPTIONS = (*options.LOG_OPTIONS, *options.LEDGER_OPTIONS)
 
 
 class TriplicateDataSource(DataSource):
     """``spark.read.format("triplicate")``; see `docs/spark.md` for its options and columns."""
 
+    _travelled = False
+    """Whether it came from another process, as it does for the commit or the abort of a stream's batch. Those must not be refused anything:
+    what the tasks have staged is published or deleted there. In the process that plans the tasks the source is made."""
+
     @classmethod
     def name(cls) -> str:
-        return "triplicate"
+        return SOURCE
 
-    def _given(self) -> Mapping[str, str]:
-        return dict(self.options)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _travelled=True)
 
-    def schema(self) -> str:
-        given = self._given()
-        if options.reads_ledgers(given):
-            return schema.LEDGER_COLUMNS
-        read = options.log_read_options(given)
-        return schema.log_schema(include_headers=read.include_headers, include_metadata=read.include_metadata)
+    def _created(self) -> Mapping[str, str]:
+        """The options, also where Spark creates a table and hands over its properties with them."""
+        given = dict(self.options)
+        return tables.options_of_created(SOURCE, given) if tables.is_created(SOURCE, given) else given
+
+    def _given(self, wanted: StructType, known: Sequence[str]) -> Mapping[str, str]:
+        """The options of a query, with those of its table.
+
+        Args:
+            wanted: the columns that Spark asks for, or writes.
+        """
+        table = tables.options_in([(field.name, field.metadata) for field in wanted.fields])
+        if table is not None and [field.name for field in wanted.fields] != [name for name, _, _ in _table_columns(table)]:
+            table = None
+        return tables.effective(self.options, table, known)
+
+    def schema(self) -> str | StructType:
+        given = self._created()
+        columns = _table_columns(given)
+        if tables.is_created(SOURCE, dict(self.options)):
+            return tables.marked(schema.struct(columns), given)
+        return schema.ddl(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        given = self._given()
+        from triplicate.spark.batches import LedgerReader, LogBatchReader
+
+        wanted = plain(schema)
+        given = self._given(schema, READ_OPTIONS)
         if options.reads_ledgers(given):
-            check_readable(_columns(schema), READABLE_OF_LEDGERS)
-            return LedgerReader(options.ledger_read_options(given), schema)
-        check_readable(_columns(schema), READABLE)
-        return LogBatchReader(options.log_read_options(given), schema)
+            check_readable(_columns(wanted), READABLE_OF_LEDGERS)
+            return LedgerReader(options.ledger_read_options(given), wanted)
+        check_readable(_columns(wanted), READABLE)
+        return LogBatchReader(options.log_read_options(given), wanted)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        given = self._given()
+        from triplicate.spark.streaming import LogStreamReader
+
+        wanted = plain(schema)
+        given = self._given(schema, READ_OPTIONS)
         if options.reads_ledgers(given):
             raise ConfigError("triplicate: ledgers are read in batches; a stream needs the option 'log'")
-        check_readable(_columns(schema), READABLE)
-        return LogStreamReader(options.log_read_options(given, streaming=True), schema)
+        check_readable(_columns(wanted), READABLE)
+        return LogStreamReader(options.log_read_options(given, streaming=True), wanted)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        write = options.write_options(self._given(schema, options.WRITE_OPTIONS))
         self._refuse(schema, overwrite)
-        return BatchPublisher(options.write_options(self._given()))
+        from triplicate.spark.admission import DiscardedBatch, admit, warn_of_discarded
+        from triplicate.spark.writing import BatchPublisher
+
+        already = admit(write)
+        if already is not None:
+            warn_of_discarded(write.log, write.application, write.version, already, records=None)
+            return DiscardedBatch()
+        return BatchPublisher(write)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        write = options.write_options(self._given(schema, options.WRITE_OPTIONS), streaming=True)
         self._refuse(schema, overwrite)
-        return StreamPublisher(options.write_options(self._given(), streaming=True))
+        from triplicate.spark.admission import admit
+        from triplicate.spark.writing import StreamPublisher
+
+        if not self._travelled:
+            admit(write)
+        return StreamPublisher(write)
 
     def _refuse(self, schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
-        check_writable(_columns(schema))
+        # Options of the query's own say that it is no INSERT into a table of ours, whose columns the log fills.
+        into_table = "metadataserviceuri" not in {key.lower() for key in self.options}
+        check_writable(_columns(schema), into_table=into_table)
+
+
+def _table_columns(given: Mapping[str, str]) -> Sequence[schema.Column]:
+    """The columns that these options make."""
+    if options.reads_ledgers(given):
+        options.ledger_read_options(given)
+        return schema.LEDGER_COLUMNS
+    read = options.log_read_options(given, streaming=None)
+    return schema.log_columns(include_headers=read.include_headers, include_metadata=read.include_metadata)
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
-
-
-class LogBatchReader(DataSourceReader):
-    """Reads logs from a start to an end that are fixed when the plan is made."""
-
-    def __init__(self, read: options.LogReadOptions, schema: StructType) -> None:
-        self._read = read
-        self._schema = schema
-
-    def partitions(self) -> Sequence[InputPartition]:
-        read = self._read
-        with access.logs(read.metadata_uri, read.ledger_password) as logs:
-            starts = start_points(logs, read, read.starting or options.StartingPoint(options.EARLIEST, {}))
-            return plan_log_parts(logs, starts, end_points(logs, read), read.records_per_partition)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_log_part(self._read, partition, self._schema)
-
-
-class LedgerReader(DataSourceReader):
-    """Reads closed and open ledgers up to their last add confirmed."""
-
-    def __init__(self, read: options.LedgerReadOptions, schema: StructType) -> None:
-        self._read = read
-        self._schema = schema
-
-    def partitions(self) -> Sequence[InputPartition]:
-        read = self._read
-        parts: list[InputPartition] = []
-        with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
-            for ledger_id in read.ledger_ids:
-                last = ledgers.last_add_confirmed(ledger_id)
-                step = read.entries_per_partition
-                parts += [LedgerPart(ledger_id, first, min(last, first + step - 1)) for first in range(0, last + 1, step)]
-        return parts
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_ledger_part(self._read, partition, self._schema)

@@ -10,11 +10,12 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from triplicate.errors import OffsetTruncated
+from triplicate.errors import LogReplaced
 from triplicate.spark import access
-from triplicate.spark.offsets import limited, positions_of, stream_offset
+from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
 from triplicate.spark.options import LATEST, LogReadOptions, StartingPoint
-from triplicate.spark.reading import plan_log_parts, read_log_part, start_points
+from triplicate.spark.progress import LogState, batch_begins, not_read, report, resume, starting_positions
+from triplicate.spark.reading import plan_log_parts, read_log_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +33,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, read: LogReadOptions, schema: StructType) -> None:
         self._read = read
         self._schema = schema
-        self._initial: dict[str, int] | None = None
-        self._frozen: dict[str, int] | None = None
+        self._initial: Positions | None = None
+        self._begins_empty = False
+        self._frozen: dict[str, LogState] | None = None
         self._seen: access.Seen | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,25 +44,25 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(self._read.metadata_uri, self._read.ledger_password)
 
-    def _latest(self, *, fresh: bool = False) -> dict[str, int]:
+    def _latest(self, *, fresh: bool = False) -> dict[str, LogState]:
         if self._frozen is not None:
             return dict(self._frozen)
         if self._seen is None:
             self._seen = access.Seen(self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S)
-        return self._seen.ends(fresh=fresh)
-
-    def _begins(self, logs: access.LogAccess, start: Mapping[str, Any], ends: Mapping[str, int]) -> dict[str, int]:
-        """Where each log of an end begins. A log that joined a running stream is read from its first record, as Kafka's source does."""
-        begins = positions_of(start)
-        return {log: begins[log] if log in begins else logs.bounds(log)[0] for log in ends}
+        return self._seen.states(fresh=fresh)
 
     def initialOffset(self) -> dict[str, Any]:
         # Spark asks again after a restart before the first batch was committed, and the start of that batch is not logged.
         if self._initial is None:
             point = self._read.starting or StartingPoint(LATEST, {})
             with self._logs() as logs:
-                self._initial = start_points(logs, self._read, point)
-        return stream_offset(self._initial)
+                states = {log: logs.state(log) for log in self._read.logs}
+                starts, losses, states = logs.believed(states, lambda states: starting_positions(self._read, point, states))
+            report(losses, self._read.fail_on_data_loss)
+            self._initial = Positions({log: Position(starts[log], states[log].log_id) for log in starts})
+            # A first batch that holds nothing brings this beginning into the checkpoint, which a later `latest` would not find again.
+            self._begins_empty = point.word == LATEST
+        return encode_positions(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._read.max_offsets_per_trigger is not None:
@@ -70,37 +72,41 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        ends = self._latest()
+        stands = decode_positions(start)
+        if self._begins_empty and stands == self._initial:
+            self._begins_empty = False
+            return encode_positions(stands)
         with self._logs() as logs:
-            begins = self._begins(logs, start, ends)
+            resumed, losses, states = logs.believed(self._latest(), lambda states: resume(stands, states))
+            report(losses, self._read.fail_on_data_loss)
+            begins = {log: position.offset for log, position in resumed.logs.items()}
+            ends = {log: state.end for log, state in states.items()}
             if isinstance(limit, ReadMaxRows):
                 ends = limited(begins, ends, limit.max_rows)
             elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
-        # A log whose end went back (deleted and created again) must not move the stream back.
-        return stream_offset({log: max(end, begins[log]) for log, end in ends.items()})
+        return encode_positions(Positions({log: Position(end, states[log].log_id) for log, end in ends.items()}, resumed.left))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return stream_offset(self._latest())
+        states = self._latest()
+        return encode_positions(Positions({log: Position(state.end, state.log_id) for log, state in states.items()}))
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._frozen = self._latest(fresh=True)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
-        ends = positions_of(end)
+        stands, stops = decode_positions(start), decode_positions(end)
+        report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
-            begins = self._begins(logs, start, ends)
-            for log, begin in begins.items():
-                if begin >= ends[log]:
-                    continue
-                first = logs.bounds(log)[0]
-                if begin < first and self._read.fail_on_data_loss:
-                    raise OffsetTruncated(
-                        f"log {log!r} begins at offset {first}, the stream stands at {begin}: records were truncated before they were "
-                        "read. Set failOnDataLoss=false to go on without them"
-                    )
-                begins[log] = max(begin, first)
-            return plan_log_parts(logs, begins, ends, self._read.records_per_partition)
+            begins, losses, states = logs.believed(logs.states(stops.logs), lambda states: batch_begins(stands, stops, states))
+            report(losses, self._read.fail_on_data_loss)
+            ends = {log: stops.logs[log].offset for log in begins}
+            parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition)
+            # Two looks that see one log have seen the log of which the plan is.
+            for log in begins:
+                if logs.state(log).log_id != states[log].log_id:
+                    raise LogReplaced(f"log {log!r} was deleted and made again while a batch of it was planned: start the query again")
+        return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_log_part(self._read, partition, self._schema)

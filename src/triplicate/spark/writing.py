@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from triplicate.errors import ConfigError, LedgerError, TriplicateError
 from triplicate.log import Joined, StagedLedger, StagingOrigin
 from triplicate.spark import access
+from triplicate.spark.admission import warn_of_discarded
 from triplicate.spark.arrow import entries_of
 from triplicate.spark.options import WriteOptions
 
@@ -89,13 +90,17 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
             _logger.warning("%d staged ledgers of log %r are published as they are: %s", len(ledgers), write.log, error)
             joined = Joined(tuple(ledgers))
         try:
-            is_new = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
+            published = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
         except BaseException:
             # Spark aborts with the tasks' messages, which do not name these. What the log lists after all stays.
             _discard(write, joined.made)
             raise
-    # An earlier run of the same batch is in the log: then nothing that this run staged is needed.
-    _discard(write, joined.replaced if is_new else [*ledgers, *joined.made])
+    if published.already:
+        # An earlier run of the same batch is in the log: nothing that this run staged is needed.
+        warn_of_discarded(write.log, application, batch, published, records=sum(ledger.records for ledger in ledgers))
+        _discard(write, [*ledgers, *joined.made])
+    else:
+        _discard(write, joined.replaced)
 
 
 def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -91,6 +91,62 @@ def test_a_record_over_the_limit_is_refused_and_nothing_is_written() -> None:
     play(scene)
 
 
+def test_the_largest_record_is_told_and_can_be_written() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", LogSettings(compression="none"))
+        async with await logs.writer("l", owner="w") as writer:
+            big = bytes(4 * 1024 * 1024)
+            with pytest.raises(RecordTooLarge) as alone:
+                await writer.append(big)
+            with pytest.raises(RecordTooLarge) as beside:
+                await writer.append(big, key=b"key", headers=[("name", b"value")])
+            limits = [int(str(refused.value).split("have at most ")[1].split(" ")[0]) for refused in (alone, beside)]
+            assert await writer.append(bytes(limits[0])) == 0
+            rest = limits[1] - len(b"key") - len(b"name") - len(b"value") - 6
+            assert await writer.append_many([bytes(rest)], keys=[b"key"], headers=[[("name", b"value")]]) == range(1, 2)
+            with pytest.raises(RecordTooLarge):
+                await writer.append(bytes(rest + 1), key=b"key", headers=[("name", b"value")])
+
+    play(scene)
+
+
+def test_headers_are_appended_to_single_records_and_to_many() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            pair = [("a", b"1"), ("a", None)]
+            await asyncio.gather(writer.append(b"0"), writer.append(b"1", headers=pair), writer.append(b"2", headers=[]))
+            await writer.append(b"3")
+            await writer.append_many([b"4", b"5"], keys=[None, b"k"], headers=[[], pair])
+            with pytest.raises(ArgumentError, match="headers has 1 items for 2 records"):
+                await writer.append_many([b"4", b"5"], headers=[[]])
+        reader = await logs.reader("l")
+        found: list[object] = []
+        while len(found) < 6:
+            entry = await reader.next_entry()
+            assert entry is not None
+            found += entry.headers or [None] * entry.count
+        await reader.aclose()
+        assert found == [(), tuple(pair), (), None, (), tuple(pair)]
+
+    play(scene)
+
+
+def test_many_headers_are_cut_into_entries_of_the_target_size() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(entry_target_bytes=1024))
+        await logs.create("l", LogSettings(compression="none"))
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append_many([b""] * 50, headers=[[("name", b"x" * 100)]] * 50)
+            sizes = [len(entry.payload) for entry in stage.bookies.ledger(writer.ledger_id).entries]
+        assert len(sizes) > 5
+        assert max(sizes) < 1300
+
+    play(scene)
+
+
 def test_append_entry_nowait_refuses_when_the_window_is_full() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs(LogClientSettings(window_entries=2))

@@ -30,11 +30,23 @@ class Stand:
         self.access = LogAccess(loop, self.logs)
         loop.call(self.logs.create(LOG, LogSettings()))
 
-    def write(self, *values: bytes | None) -> None:
+    def make_again(self, log: str = LOG) -> None:
+        """Delete a log and make another of its name."""
+
+        async def body() -> None:
+            await self.logs.delete(log)
+            await self.logs.create(log, LogSettings())
+
+        self.loop.call(body())
+
+    def log_id(self, log: str = LOG) -> str:
+        return self.access.state(log).log_id
+
+    def write(self, *values: bytes | None, log: str = LOG) -> None:
         """Write through a log writer, one entry for each value, and close."""
 
         async def body() -> None:
-            writer = await self.logs.writer(LOG, owner="test")
+            writer = await self.logs.writer(log, owner="test")
             for value in values:
                 await writer.append_entry([value])
             await writer.close()

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from tests.unit.spark.stand import LOG, Stand, stand
-from triplicate.errors import OffsetGap, OffsetTruncated
+from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated
+from triplicate.log import Logs, LogSettings
 from triplicate.spark import access
-from triplicate.spark.options import StartingPoint, log_read_options
-from triplicate.spark.reading import end_points, plan_log_parts, start_points
+from triplicate.spark.access import LogAccess
+from triplicate.spark.batches import LogBatchReader
+from triplicate.spark.options import log_read_options
+from triplicate.spark.reading import plan_log_parts
 from triplicate.spark.streaming import LogStreamReader
 
 URI = {"metadataserviceuri": "memory:"}
@@ -50,14 +53,52 @@ def test_a_closed_ledger_that_ends_too_early_is_an_error_at_once(cluster: Stand)
         next(delivered)
 
 
-def test_points_are_words_or_offsets_within_the_log(cluster: Stand) -> None:
+def offset(position: int, log_id: str | None = None, **others: int) -> dict[str, Any]:
+    """A stream's offset, of version 1 where no id is given."""
+    logs = {LOG: position, **others}
+    return {"v": 1, "logs": logs} if log_id is None else {"v": 2, "ids": {LOG: log_id}, "logs": logs}
+
+
+def latest(reader: LogStreamReader, start: dict[str, Any]) -> dict[str, Any]:
+    return reader.latestOffset(start, reader.getDefaultReadLimit())
+
+
+def ranges(parts: Any) -> list[tuple[int, int]]:
+    return [part.value[1:] for part in parts]
+
+
+def batch(**given: str) -> list[tuple[int, int]]:
+    """What a batch job plans to read."""
+    return ranges(LogBatchReader(read_options(**given), None).partitions())  # type: ignore[arg-type]
+
+
+def test_a_batch_reads_between_words_or_offsets_within_the_log(cluster: Stand) -> None:
     cluster.write(b"a", b"b", b"c")
-    logs = cluster.access
-    read = read_options(endingoffsets=f'{{"{LOG}": 2}}')
-    assert start_points(logs, read, StartingPoint("earliest", {})) == {LOG: 0}
-    assert start_points(logs, read, StartingPoint("latest", {})) == {LOG: 3}
-    assert end_points(logs, read) == {LOG: 2}
-    assert end_points(logs, read_options(endingoffsets=f'{{"{LOG}": 9}}')) == {LOG: 3}
+    assert batch() == batch(startingoffsets="earliest", endingoffsets="latest") == [(0, 3)]
+    assert batch(startingoffsets=f'{{"{LOG}": 1}}', endingoffsets=f'{{"{LOG}": 2}}') == [(1, 2)]
+    assert batch(endingoffsets=f'{{"{LOG}": 9}}') == [(0, 3)]
+    assert batch(startingoffsets=f'{{"{LOG}": 3}}') == []
+
+
+def test_a_start_beyond_the_end_is_refused_unless_loss_is_allowed(cluster: Stand) -> None:
+    cluster.write(b"a", b"b", b"c")
+    beyond = f'{{"{LOG}": 4}}'
+    with pytest.raises(ArgumentError, match=r"ends at offset 3; startingOffsets says 4\. Set failOnDataLoss=false"):
+        batch(startingoffsets=beyond)
+    assert batch(startingoffsets=beyond, failondataloss="false") == []
+    with pytest.raises(ArgumentError, match="startingOffsets says 4"):
+        stream(startingoffsets=beyond).initialOffset()
+    allowed = stream(startingoffsets=beyond, failondataloss="false")
+    assert allowed.initialOffset() == offset(3, cluster.log_id())
+
+
+def test_an_end_before_what_is_left_of_the_log_is_refused_unless_loss_is_allowed(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    cluster.write(b"c")
+    cluster.loop.call(cluster.logs.truncate(LOG, 2))
+    with pytest.raises(OffsetTruncated, match="all up to 1 was truncated"):
+        batch(endingoffsets=f'{{"{LOG}": 1}}')
+    assert batch(endingoffsets=f'{{"{LOG}": 1}}', failondataloss="false") == []
 
 
 def test_a_start_after_the_end_plans_nothing(cluster: Stand) -> None:
@@ -70,10 +111,10 @@ def test_truncated_records_are_an_error_unless_loss_is_allowed(cluster: Stand) -
     cluster.write(b"a", b"b")
     cluster.write(b"c")
     cluster.loop.call(cluster.logs.truncate(LOG, 2))
-    at_zero = StartingPoint(None, {LOG: 0})
+    at_zero = f'{{"{LOG}": 0}}'
     with pytest.raises(OffsetTruncated, match="failOnDataLoss=false"):
-        start_points(cluster.access, read_options(), at_zero)
-    assert start_points(cluster.access, read_options(failondataloss="false"), at_zero) == {LOG: 2}
+        batch(startingoffsets=at_zero)
+    assert batch(startingoffsets=at_zero, failondataloss="false") == [(2, 3)]
     start, end = {"v": 1, "logs": {LOG: 1}}, {"v": 1, "logs": {LOG: 3}}
     with pytest.raises(OffsetTruncated, match="failOnDataLoss=false"):
         stream().partitions(start, end)
@@ -84,9 +125,21 @@ def test_truncated_records_are_an_error_unless_loss_is_allowed(cluster: Stand) -
 def test_the_first_offset_of_a_stream_stays_what_it_was(cluster: Stand) -> None:
     cluster.write(b"a")
     reader = stream()
-    assert reader.initialOffset() == {"logs": {LOG: 1}, "v": 1}
+    assert reader.initialOffset() == offset(1, cluster.log_id())
     cluster.write(b"b")
-    assert reader.initialOffset() == {"logs": {LOG: 1}, "v": 1}
+    assert reader.initialOffset() == offset(1, cluster.log_id())
+
+
+def test_a_stream_that_begins_at_the_latest_offset_keeps_that_beginning(cluster: Stand) -> None:
+    """Spark keeps no start of a first batch: were there records in it, a restart before its commit would begin behind them."""
+    cluster.write(b"a")
+    reader = stream()
+    initial = reader.initialOffset()
+    cluster.write(b"b", b"c")
+    assert latest(reader, initial) == initial, "the first batch is empty and brings the beginning into the checkpoint"
+    again = stream()
+    assert ranges(again.partitions(again.initialOffset(), initial)) == []
+    assert ranges(again.partitions(initial, latest(again, initial))) == [(1, 3)]
 
 
 def test_a_trigger_takes_as_much_as_is_allowed(cluster: Stand) -> None:
@@ -122,12 +175,172 @@ def test_an_available_now_stream_does_not_look_beyond_its_beginning(cluster: Sta
     assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
 
 
-def test_a_stream_never_goes_back_and_reads_a_log_that_joins_from_its_first_record(cluster: Stand) -> None:
+def test_a_log_that_joins_a_stream_is_read_from_its_first_record(cluster: Stand) -> None:
     cluster.write(b"a", b"b")
     reader = stream()
-    assert reader.latestOffset({"v": 1, "logs": {LOG: 7}}, reader.getDefaultReadLimit())["logs"] == {LOG: 7}
-    (part,) = reader.partitions({"v": 1, "logs": {}}, {"v": 1, "logs": {LOG: 2}})
-    assert part.value[1] == 0
+    assert latest(reader, {"v": 1, "logs": {}}) == offset(2, cluster.log_id())
+    assert ranges(reader.partitions({"v": 1, "logs": {}}, {"v": 1, "logs": {LOG: 2}})) == [(0, 2)]
+
+
+def test_the_offset_of_an_older_release_is_read_and_gets_the_logs_id(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    reader = stream()
+    assert latest(reader, offset(1)) == offset(2, cluster.log_id())
+    assert ranges(reader.partitions(offset(1), offset(2, cluster.log_id()))) == [(1, 2)]
+    assert ranges(reader.partitions(offset(0), offset(1))) == [(0, 1)], "a batch that the older release had planned"
+
+
+@pytest.mark.parametrize("records", [1, 3, 5])
+def test_a_log_that_is_made_again_ends_the_stream_however_long_it_is(cluster: Stand, records: int) -> None:
+    cluster.write(b"a", b"b", b"c")
+    stands = offset(3, cluster.log_id())
+    cluster.make_again()
+    cluster.write(*([b"x"] * records))
+    with pytest.raises(LogReplaced, match=r"deleted and made again: the checkpoint stands at offset 3 .*failOnDataLoss=false"):
+        latest(stream(), stands)
+
+
+@pytest.mark.parametrize("records", [1, 3, 5])
+def test_a_log_that_is_made_again_is_read_from_its_beginning_where_loss_is_allowed(
+    cluster: Stand, records: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.write(b"a", b"b", b"c")
+    stands = offset(3, cluster.log_id())
+    cluster.make_again()
+    cluster.write(*([b"x"] * records))
+    reader = stream(failondataloss="false")
+    end = latest(reader, stands)
+    assert end == offset(records, cluster.log_id())
+    assert "was deleted and made again" in caplog.text
+    assert ranges(reader.partitions(stands, end)) == [(0, records)]
+    assert ranges(stream().partitions(stands, end)) == [(0, records)], "what was decided is planned again as it was"
+
+
+def test_a_log_that_ends_before_the_offset_of_an_older_release_ends_the_stream(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 7"):
+        latest(stream(), offset(7))
+    reader = stream(failondataloss="false")
+    end = latest(reader, offset(7))
+    assert end == offset(2, cluster.log_id())
+    assert ranges(reader.partitions(offset(7), end)) == [(0, 2)]
+
+
+def test_a_log_that_has_lost_its_last_records_ends_the_stream(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    stands = offset(7, cluster.log_id())
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 7"):
+        latest(stream(), stands)
+    reader = stream(failondataloss="false")
+    end = latest(reader, stands)
+    assert end == offset(2, cluster.log_id()), "the log is the same: what it holds was read"
+    assert reader.partitions(stands, end) == []
+
+
+def test_a_batch_that_was_planned_on_another_log_is_not_read_from_the_new_one(cluster: Stand, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.write(b"a", b"b", b"c")
+    start, end = offset(1, cluster.log_id()), offset(3, cluster.log_id())
+    cluster.make_again()
+    cluster.write(*([b"x"] * 4))
+    with pytest.raises(LogReplaced, match="deleted and made again"):
+        stream().partitions(start, end)
+    reader = stream(failondataloss="false")
+    assert reader.partitions(start, end) == []
+    assert "deleted and made again" in caplog.text
+    assert ranges(reader.partitions(end, latest(reader, end))) == [(0, 4)]
+
+
+def test_a_batch_of_a_log_that_is_gone_is_lost(cluster: Stand) -> None:
+    cluster.write(b"a")
+    start, end = offset(0, cluster.log_id()), offset(1, cluster.log_id())
+    cluster.loop.call(cluster.logs.delete(LOG))
+    with pytest.raises(LogReplaced, match="there is none of this name now"):
+        stream().partitions(start, end)
+    reader = stream(failondataloss="false")
+    assert reader.partitions(start, end) == []
+    with pytest.raises(NoSuchLog, match=LOG):
+        latest(reader, end)
+
+
+def test_a_log_that_is_made_again_while_it_is_planned_is_noticed(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.write(b"a", b"b")
+    start, end = offset(0, cluster.log_id()), offset(2, cluster.log_id())
+    plan = LogAccess.plan
+
+    def plan_another(self: LogAccess, *args: Any) -> Any:
+        cluster.make_again()
+        cluster.write(b"x", b"y")
+        return plan(self, *args)
+
+    monkeypatch.setattr(LogAccess, "plan", plan_another)
+    with pytest.raises(LogReplaced, match="while a batch of it was planned"):
+        stream().partitions(start, end)
+
+
+def test_a_server_that_is_behind_does_not_end_a_stream(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.write(b"a", b"b")
+    stale, state = cluster.access.state(LOG), LogAccess.state
+    cluster.make_again()
+    cluster.write(*([b"x"] * 3))
+    now = offset(3, cluster.log_id())
+    monkeypatch.setattr(LogAccess, "state", lambda self, log: stale)
+    assert latest(stream(), now) == now
+    monkeypatch.setattr(LogAccess, "state", state)
+
+
+def test_bookies_that_know_less_are_given_time_to_learn_what_was_confirmed(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = cluster.loop.call(cluster.logs.writer(LOG, owner="w"))
+    for value in (b"a", b"b", b"c"):
+        cluster.loop.call(writer.append_entry([value]))
+    cluster.loop.call(writer.noop())
+    stands, end_offset, asked = offset(3, cluster.log_id()), Logs.end_offset, []
+
+    async def end_that_lags(self: Logs, name: str) -> int:
+        asked.append(name)
+        return 1 if len(asked) < 4 else await end_offset(self, name)
+
+    monkeypatch.setattr(Logs, "end_offset", end_that_lags)
+    assert latest(stream(), stands) == stands
+    cluster.loop.call(writer.close())
+
+
+def test_a_log_that_is_taken_out_of_the_subscription_is_refused_and_its_position_kept(
+    cluster: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.loop.call(cluster.logs.create("other", LogSettings()))
+    cluster.write(b"a", b"b")
+    cluster.write(*([b"o"] * 5), log="other")
+    ids = {LOG: cluster.log_id(), "other": cluster.log_id("other")}
+    stands = {"v": 2, "ids": ids, "logs": {LOG: 1, "other": 3}}
+    with pytest.raises(ConfigError, match=r"log 'other' at offset 3, and the options do not name it"):
+        latest(stream(), stands)
+    end = latest(stream(failondataloss="false"), stands)
+    assert end == {"v": 2, "ids": ids, "left": {"other": 3}, "logs": {LOG: 2}}
+    assert "do not name it" in caplog.text
+    assert ranges(stream().partitions(stands, end)) == [(1, 2)]
+    assert latest(stream(), end) == end, "it was said once"
+
+    both = LogStreamReader(log_read_options({**URI, "subscribe": f"{LOG},other"}), None)  # type: ignore[arg-type]
+    back = latest(both, end)
+    assert back == {"v": 2, "ids": ids, "logs": {LOG: 2, "other": 5}}
+    assert ranges(both.partitions(end, back)) == [(3, 5)], "it goes on where it was"
+
+
+def test_another_log_with_the_same_checkpoint_is_refused(cluster: Stand) -> None:
+    cluster.loop.call(cluster.logs.create("other", LogSettings()))
+    cluster.write(b"a", b"b")
+    stands = {"v": 2, "ids": {"other": cluster.log_id("other")}, "logs": {"other": 0}}
+    with pytest.raises(ConfigError, match="log 'other' at offset 0, and the options do not name it"):
+        latest(stream(), stands)
+
+
+def test_a_planned_batch_of_a_log_that_is_not_named_any_more_is_refused_or_read_as_planned(cluster: Stand) -> None:
+    cluster.loop.call(cluster.logs.create("other", LogSettings()))
+    cluster.write(*([b"o"] * 5), log="other")
+    start, end = {"v": 1, "logs": {LOG: 0, "other": 1}}, {"v": 1, "logs": {LOG: 0, "other": 4}}
+    with pytest.raises(ConfigError, match="do not name it"):
+        stream().partitions(start, end)
+    assert ranges(stream(failondataloss="false").partitions(start, end)) == [(1, 4)]
 
 
 def test_ends_are_asked_once_in_an_interval(cluster: Stand) -> None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import types
 
 from triplicate.errors import ConfigError, RecordTooLarge
 from triplicate.log import ENTRY_TARGET_BYTES, Columns, EntryView, decode_entry
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import BATCH_ROWS, READABLE, EntryRange, check_readable, check_writable, entries_of, record_batches
+from triplicate.spark.arrow import BATCH_ROWS, RECORD_LIMIT_BYTES, EntryRange, entries_of, record_batches
+from triplicate.spark.columns import READABLE, check_readable, check_writable, plain
 
 UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [pa.field("log", pa.string(), nullable=False), ("offset", pa.int64()), ("timestamp", UTC), ("key", pa.binary()), ("value", pa.binary())]
 )
+HEADERS_KIND = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 HEADERS = pa.schema([("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))])
 NOW_US = 1_700_000_000_000_000
 
@@ -100,6 +104,80 @@ def test_headers_come_back_in_order_and_are_null_without_any() -> None:
     assert batch["headers"].to_pylist() == [[{"key": "a", "value": b"1"}, {"key": "a", "value": None}], [], None]
 
 
+RECORD_HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=4), st.none() | st.binary(max_size=4)), max_size=3)
+
+
+@settings(deadline=None)  # The first example loads Arrow's functions.
+@given(st.lists(RECORD_HEADERS, min_size=1, max_size=12), st.data())
+def test_any_headers_are_written_as_records_of_a_log_have_them(
+    records: list[list[tuple[str, bytes | None]] | None], data: st.DataObject
+) -> None:
+    low = data.draw(st.integers(0, len(records) - 1))
+    high = data.draw(st.integers(low + 1, len(records)))
+    column = pa.array([None if item is None else [{"key": k, "value": v} for k, v in item] for item in records], HEADERS_KIND)
+    values = pa.array([b"v"] * len(records), pa.binary())
+    (columns,) = entries_of(pa.record_batch({"value": values, "Headers": column}).slice(low, high - low), NOW_US)
+    view, cut = view_of(columns), records[low:high]
+    if all(item is None for item in cut):
+        assert view.headers() is None
+    else:
+        expected = columns_of([b"v"] * len(cut), headers=[item or [] for item in cut])
+        assert (columns.header_offsets, columns.header_data) == (expected.header_offsets, expected.header_data)
+        assert view.headers() == [tuple(item or ()) for item in cut]
+
+
+def test_a_header_without_a_key_or_with_too_long_a_key_is_refused() -> None:
+    def write(headers: object) -> None:
+        list(entries_of(pa.record_batch({"value": pa.array([b"v"], pa.binary()), "headers": pa.array([headers], HEADERS_KIND)}), NOW_US))
+
+    write([{"key": "k" * 0xFFFF, "value": None}])
+    with pytest.raises(ConfigError, match="has no key"):
+        write([{"key": None, "value": b"1"}])
+    with pytest.raises(ConfigError, match="has no key"):
+        write([None])
+    with pytest.raises(RecordTooLarge, match="at most 65535"):
+        write([{"key": "k" * 0x10000, "value": None}])
+
+
+def test_the_limit_of_a_record_is_what_can_be_written() -> None:
+    def write(size: int, headers: object = None) -> list[Columns]:
+        columns = {"value": pa.array([bytes(size)], pa.binary()), "key": pa.array([b"key"]), "headers": pa.array([headers], HEADERS_KIND)}
+        return list(entries_of(pa.record_batch(columns), NOW_US))
+
+    header = [{"key": "name", "value": b"value"}]
+    rest = RECORD_LIMIT_BYTES - len(b"key") - len(b"name") - len(b"value") - 6
+    (columns,) = write(rest, header)
+    assert view_of(columns).count == 1
+    with pytest.raises(RecordTooLarge, match=f"at most {RECORD_LIMIT_BYTES} together"):
+        write(rest + 1, header)
+    assert len(write(RECORD_LIMIT_BYTES - len(b"key"))) == 1
+
+
+def test_the_documentation_tells_the_limit_of_a_record() -> None:
+    assert f"{RECORD_LIMIT_BYTES:,} bytes" in (Path(__file__).parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+def test_columns_are_written_and_read_whatever_the_case_of_their_names() -> None:
+    batch = pa.record_batch({"VALUE": pa.array([b"v"], pa.binary()), "Key": pa.array([b"k"], pa.binary())})
+    (columns,) = entries_of(batch, NOW_US)
+    (read,) = record_batches("events", [range_of(view_of(columns))], pa.schema([("OFFSET", pa.int64()), ("Value", pa.binary())]))
+    assert read.to_pylist() == [{"OFFSET": 100, "Value": b"v"}]
+
+
+def test_what_the_log_fills_is_not_written_from_a_table() -> None:
+    def write(**columns: list[object]) -> list[Columns]:
+        kinds = {"log": pa.string(), "offset": pa.int64(), "key": pa.binary(), "value": pa.binary()}
+        return list(entries_of(pa.record_batch({name: pa.array(columns[name], kinds[name]) for name in columns}), NOW_US))
+
+    assert len(write(log=[None], offset=[None], key=[None], value=[b"v"])) == 1
+    with pytest.raises(ConfigError, match=r"column 'log' is filled by the log .*INSERT INTO t \(key, value\)"):
+        write(log=[None, "events"], offset=[None, None], key=[None, None], value=[b"v", b"v"])
+    with pytest.raises(ConfigError, match="column 'offset' is filled by the log"):
+        write(log=[None], offset=[7], key=[None], value=[b"v"])
+    with pytest.raises(ConfigError, match="neither key nor value"):
+        write(log=[None, None], offset=[None, None], key=[None, None], value=[b"v", None])
+
+
 def test_only_the_columns_asked_for_are_made() -> None:
     schema = pa.schema([("_entry_id", pa.int64()), ("value", pa.string()), ("_ledger_id", pa.int64())])
     (batch,) = record_batches("events", [range_of(view_of(columns_of(["ä".encode()])))], schema)
@@ -148,9 +226,13 @@ def test_an_empty_batch_makes_no_entry() -> None:
         ([], "'value' .* is needed to write; there are none"),
         ([("key", "binary")], "there are key"),
         ([("value", "int")], "must be binary or string, not int"),
-        ([("value", "binary"), ("topic", "string")], "columns of a record are value, key, timestamp"),
+        ([("value", "binary"), ("topic", "string")], "columns of a record are value, key, timestamp, headers"),
         ([("value", "binary"), ("timestamp", "bigint")], "timestamp or timestamp_ntz"),
         ([("value", "binary"), ("value", "string")], "several columns"),
+        ([("value", "binary"), ("VALUE", "binary")], "several columns 'value'"),
+        ([("value", "binary"), ("headers", "map<string,string>")], "must be array<struct<key:string,value:binary>>"),
+        ([("value", "binary"), ("log", "string")], "option 'log' says which log it is"),
+        ([("value", "binary"), ("offset", "bigint")], "column 'offset' cannot be written"),
     ],
 )
 def test_columns_that_cannot_be_written_are_refused(columns: list[tuple[str, str]], complaint: str) -> None:
@@ -158,7 +240,18 @@ def test_columns_that_cannot_be_written_are_refused(columns: list[tuple[str, str
         check_writable(columns)
 
 
-@pytest.mark.parametrize("columns", [[("payload", "binary")], [("offset", "int")]])
+def test_columns_are_known_in_any_case_and_texts_of_any_kind() -> None:
+    check_writable([("Value", "varchar(10)"), ("KEY", "char(3)"), ("Headers", "array<struct<key:string,value:binary>>")])
+    check_writable([("log", "string"), ("offset", "bigint"), ("value", "string collate UNICODE")], into_table=True)
+    check_readable([("OFFSET", "bigint"), ("value", "varchar(10)")], READABLE)
+    wanted = types.StructType(
+        [types.StructField("Value", types.VarcharType(10), metadata={"a": "b"}), types.StructField("k", types.CharType(2))]
+    )
+    assert plain(wanted) == types.StructType([types.StructField("Value", types.StringType()), types.StructField("k", types.StringType())])
+    assert all(not field.metadata for field in plain(wanted).fields)
+
+
+@pytest.mark.parametrize("columns", [[("payload", "binary")], [("offset", "int")], [("offset", "bigint"), ("OFFSET", "bigint")]])
 def test_a_schema_that_cannot_be_read_is_refused(columns: list[Any]) -> None:
     with pytest.raises(ConfigError, match=columns[0][0]):
         check_readable(columns, READABLE)

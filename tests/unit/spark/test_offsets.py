@@ -9,21 +9,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import FormatError
-from triplicate.spark.offsets import Span, limited, limited_by_bytes, positions_of, stream_offset
+from triplicate.spark.offsets import (
+    Position,
+    Positions,
+    Span,
+    decode_positions,
+    encode_positions,
+    limited,
+    limited_by_bytes,
+    positions_of,
+    stream_offset,
+)
 
 POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.tuples(st.integers(0, 2**62), st.integers(0, 10_000)), min_size=1)
 
 
 def test_an_offset_is_always_the_same_text() -> None:
+    a, b, c = Position(1, "id-a"), Position(2, "id-b"), Position(7, "id-c")
+    text = json.dumps(encode_positions(Positions({"b": b, "a": a}, {"c": c})))
+    assert text == json.dumps(encode_positions(Positions({"a": a, "b": b}, {"c": c})))
+    assert text == '{"ids": {"a": "id-a", "b": "id-b", "c": "id-c"}, "left": {"c": 7}, "logs": {"a": 1, "b": 2}, "v": 2}'
+    assert decode_positions(json.loads(text)) == Positions({"a": a, "b": b}, {"c": c})
+    assert json.dumps(encode_positions(Positions({"a": a}))) == '{"ids": {"a": "id-a"}, "logs": {"a": 1}, "v": 2}'
+
+
+def test_an_offset_without_ids_is_still_read_and_written_for_change_feeds() -> None:
     text = json.dumps(stream_offset({"b": 2, "a": 1}))
-    assert text == json.dumps(stream_offset({"a": 1, "b": 2})) == '{"logs": {"a": 1, "b": 2}, "v": 1}'
+    assert text == '{"logs": {"a": 1, "b": 2}, "v": 1}'
     assert positions_of(json.loads(text)) == {"a": 1, "b": 2}
+    assert decode_positions(json.loads(text)) == Positions({"a": Position(1, None), "b": Position(2, None)})
 
 
-@pytest.mark.parametrize("offset", [{}, {"v": 2, "logs": {}}, {"v": 1, "logs": [1]}, {"v": 1, "logs": {"a": "1"}}])
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {},
+        {"v": 3, "logs": {}},
+        {"v": 1, "logs": [1]},
+        {"v": 1, "logs": {"a": "1"}},
+        {"v": 2, "logs": {"a": 1}},
+        {"v": 2, "logs": {"a": 1}, "ids": {"a": 7}},
+        {"v": 2, "logs": {}, "ids": {}, "left": [1]},
+    ],
+)
 def test_an_offset_of_another_kind_is_refused(offset: dict[str, object]) -> None:
-    with pytest.raises(FormatError, match="version 1 is known"):
-        positions_of(offset)
+    with pytest.raises(FormatError, match="versions 1 and 2 are known"):
+        decode_positions(offset)
 
 
 @given(POSITIONS, st.integers(1, 20_000))

@@ -29,7 +29,7 @@ def test_several_logs_are_subscribed_to_once_each() -> None:
 
 
 def test_starting_offsets_are_words_or_an_offset_for_each_log() -> None:
-    assert log_read_options({**URI, "log": "a", "startingoffsets": "Latest"}).starting.word == "latest"  # type: ignore[union-attr]
+    assert log_read_options({**URI, "log": "a", "startingoffsets": "Latest"}, streaming=True).starting.word == "latest"  # type: ignore[union-attr]
     starting = log_read_options({**URI, "subscribe": "a,b", "startingoffsets": '{"a": 3, "b": 4611686018427387904}'}).starting
     assert starting is not None
     assert (starting.word, starting.offsets) == (None, {"a": 3, "b": 2**62})
@@ -75,6 +75,27 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (write_options, {**URI, "log": "a", "txnappid": "x"}, "go together"),
     (changes_options, {**URI, "table": "t"}, "'database' is missing"),
     (changes_options, {**URI, "database": "d", "table": "t", "startingversion": "soon"}, "must be an integer"),
+    (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": 1, "b": 2}'}, "names b, which is not read; read are a"),
+    (log_read_options, {**URI, "log": "a", "endingoffsets": '{"a": 1, "b": 2}'}, "names b, which is not read"),
+    (log_read_options, {**URI, "log": "a", "startingoffsets": "latest"}, "'startingOffsets' is earliest or JSON in a batch"),
+    (
+        log_read_options,
+        {**URI, "log": "a", "startingoffsets": '{"a": 8}', "endingoffsets": '{"a": 3}'},
+        "log 'a' would be read from 8 to 3",
+    ),
+    (
+        changes_options,
+        {**URI, "database": "d", "table": "t", "startingversion": "8", "endingversion": "3"},
+        "'startingVersion' 8 lies after 'endingVersion' 3",
+    ),
+    (changes_options, {}, "CREATE TEMPORARY VIEW t USING triplicate-changes OPTIONS"),
+    (
+        changes_options,
+        {"provider": "triplicate-changes", "database": "d", "option.database": "d"},
+        "there are no tables of a change feed",
+    ),
+    (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
+    (write_options, {"checkpointlocation": "/c"}, "no options came"),
 ]
 
 

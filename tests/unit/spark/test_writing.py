@@ -50,11 +50,14 @@ def test_committed_records_are_in_the_log_in_the_order_of_partitions(cluster: St
     assert cluster.values() == [b"a", b"b", b"c"]
 
 
-def test_a_version_that_runs_again_adds_nothing_and_leaves_nothing(cluster: Stand) -> None:
+def test_a_version_that_runs_again_adds_nothing_and_leaves_nothing(cluster: Stand, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
+        assert "adds nothing" not in caplog.text
         publisher = BatchPublisher(write_options("ingest", 1))
         messages = stage_all(publisher, (b"a",), (b"b",))
         publisher.commit([*messages])
+    said = "batch 1 of application 'ingest' adds nothing to log 'events': its batch 1, which ends at offset 2, is there"
+    assert f"{said}. 2 records were discarded" in caplog.text
     assert cluster.values() == [b"a", b"b"]
     assert ledgers_of(cluster, ids_of(messages)) == []
 

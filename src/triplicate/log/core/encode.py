@@ -32,11 +32,14 @@ from triplicate.log.core.payload import (
     VERSION,
     Buffer,
     Producer,
+    RecordHeaders,
     encode_record_headers,
 )
 
 _PADDING = (b"", b"\0" * 7, b"\0" * 6, b"\0" * 5, b"\0" * 4, b"\0" * 3, b"\0" * 2, b"\0")
 _NO_BYTES = b""
+ENTRY_COST_BYTES = 256
+"""What an entry takes beside its records, at most: header, padding, bits that say which values are there."""
 
 
 @dataclass(slots=True)
@@ -70,7 +73,7 @@ def columns_of(
     *,
     keys: Sequence[Buffer | None] | None = None,
     timestamps_us: Sequence[int] | None = None,
-    headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None,
+    headers: Sequence[RecordHeaders] | None = None,
     transaction_ids: Sequence[int] | None = None,
 ) -> Columns:
     """Lay out Python values as columns. Every sequence given has one item per record.
@@ -238,22 +241,79 @@ def _check_producer(producer: Producer) -> None:
         raise ArgumentError(f"a producer has an id of 16 bytes, an epoch of 32 bits and a sequence number of 64 bits: {producer}")
 
 
-def record_cost(value: Buffer | None, key: Buffer | None = None) -> int:
+def add_headers(columns: Columns, encoded: Sequence[bytes | None]) -> None:
+    """Give each record of some columns its headers, as `encode_record_headers` made them; None for a record without."""
+    columns.header_offsets, columns.header_data, _ = _binary_column([item or _NO_BYTES for item in encoded])
+
+
+def record_cost(value: Buffer | None, key: Buffer | None = None, headers: bytes | None = None) -> int:
     """Bytes that a record adds to a raw body, at most: data, offsets and a timestamp."""
-    return 16 + (len(value) if value is not None else 0) + (8 + len(key) if key is not None else 0)
+    cost = 16 + (len(value) if value is not None else 0) + (8 + len(key) if key is not None else 0)
+    return cost if headers is None else cost + 4 + len(headers)
 
 
-def entry_cuts(values: Sequence[Buffer | None], keys: Sequence[Buffer | None] | None, target_bytes: int) -> Iterator[slice]:
-    """Cut records into entries of about a size."""
+def checked_cost(value: Buffer | None, key: Buffer | None, headers: bytes | None) -> int:
+    """As `record_cost`.
+
+    Raises:
+        RecordTooLarge: no entry holds it.
+    """
+    cost = record_cost(value, key, headers)
+    if cost + ENTRY_COST_BYTES > ENTRY_LIMIT_BYTES:
+        size = sum(len(part) for part in (value, key, headers) if part is not None)
+        limit = ENTRY_LIMIT_BYTES - ENTRY_COST_BYTES - (cost - size)
+        raise RecordTooLarge(
+            f"a record has {size} bytes; value, key and headers have at most {limit} together (a header 6 beside its own): nothing was sent"
+        )
+    return cost
+
+
+def entry_cuts(
+    values: Sequence[Buffer | None], keys: Sequence[Buffer | None] | None, target_bytes: int, headers: Sequence[bytes] | None = None
+) -> Iterator[slice]:
+    """Cut records into entries of about a size.
+
+    Raises:
+        RecordTooLarge: no entry holds one of them.
+    """
     start = size = 0
     for place, value in enumerate(values):
-        cost = record_cost(value, keys[place] if keys is not None else None)
+        cost = checked_cost(value, keys[place] if keys is not None else None, headers[place] if headers is not None else None)
         if place > start and size + cost > target_bytes:
             yield slice(start, place)
             start, size = place, 0
         size += cost
     if start < len(values):
         yield slice(start, len(values))
+
+
+def columns_cut(
+    values: Sequence[Buffer | None],
+    keys: Sequence[Buffer | None] | None,
+    timestamps_us: Sequence[int] | None,
+    headers: Sequence[RecordHeaders] | None,
+    target_bytes: int,
+) -> Iterator[Columns]:
+    """Records in as many entries of about a size as they need; each is made when it is asked for.
+
+    Raises, at the call:
+        RecordTooLarge: no entry holds one of them. ArgumentError: sequences of different lengths.
+    """
+    for name, column in (("keys", keys), ("timestamps_us", timestamps_us), ("headers", headers)):
+        if column is not None and len(column) != len(values):
+            raise ArgumentError(f"{name} has {len(column)} items for {len(values)} records")
+    encoded = None if headers is None else [encode_record_headers(item) for item in headers]
+    # A record that is too large is found before anything is sent.
+    cuts = list(entry_cuts(values, keys, target_bytes, encoded))
+
+    def made(cut: slice) -> Columns:
+        cut_times = None if timestamps_us is None else timestamps_us[cut]
+        columns = columns_of(values[cut], keys=None if keys is None else keys[cut], timestamps_us=cut_times)
+        if encoded is not None:
+            add_headers(columns, encoded[cut])
+        return columns
+
+    return map(made, cuts)
 
 
 def wall_time_after(previous_us: int, clock_us: int) -> int:

@@ -34,7 +34,8 @@ CODEC_SHIFT = 1
 CODEC_MASK = 0b111 << CODEC_SHIFT
 CONTROL_KINDS = ("segment", "noop", "abort")
 NULL_LENGTH = 0xFFFFFFFF
-NAME_LIMIT_BYTES = 0xFFFF
+HEADER_KEY_LIMIT_BYTES = 0xFFFF
+"""Longest key of a record's header."""
 
 # Bits of the flags word beside the codec's three. Plain numbers: an IntFlag's operators cost a microsecond each, on every entry.
 CONTROL, PREAMBLE, TIMESTAMPS, TRANSACTION_IDS = 1 << 0, 1 << 4, 1 << 5, 1 << 6
@@ -42,6 +43,8 @@ KEYS, HEADERS, HAS_PRODUCER, VALUE_VALIDITY, KEY_VALIDITY = 1 << 7, 1 << 8, 1 <<
 KNOWN_FLAGS = CODEC_MASK | CONTROL | PREAMBLE | TIMESTAMPS | TRANSACTION_IDS | KEYS | HEADERS | HAS_PRODUCER | VALUE_VALIDITY | KEY_VALIDITY
 
 Headers = tuple[tuple[str, bytes | None], ...]
+RecordHeaders = Sequence[tuple[str, bytes | None]]
+"""The headers of one record, in order: key and value of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +273,7 @@ def _decode_control(body: memoryview) -> Mapping[str, Any]:
     return fields
 
 
-def encode_record_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+def encode_record_headers(headers: RecordHeaders) -> bytes:
     """The headers of one record as stored: name and value of each, in order.
 
     Raises:
@@ -279,8 +282,8 @@ def encode_record_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     parts: list[bytes] = []
     for name, value in headers:
         text = name.encode()
-        if len(text) > NAME_LIMIT_BYTES:
-            raise ArgumentError(f"the name of a record's header has {len(text)} bytes; at most {NAME_LIMIT_BYTES} are possible")
+        if len(text) > HEADER_KEY_LIMIT_BYTES:
+            raise ArgumentError(f"the name of a record's header has {len(text)} bytes; at most {HEADER_KEY_LIMIT_BYTES} are possible")
         parts += (len(text).to_bytes(2, "little"), text, (NULL_LENGTH if value is None else len(value)).to_bytes(4, "little"), value or b"")
     return b"".join(parts)
 

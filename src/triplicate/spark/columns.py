@@ -1,0 +1,96 @@
+"""Which columns the sources read and write, and their types. Pure, and loaded quickly: planning needs no more of us."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from triplicate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+READABLE = {
+    "log": ("string",),
+    "offset": ("bigint",),
+    "timestamp": ("timestamp",),
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "_ledger_id": ("bigint",),
+    "_entry_id": ("bigint",),
+}
+READABLE_OF_LEDGERS = {"ledger_id": ("bigint",), "entry_id": ("bigint",), "value": ("binary", "string"), "length": ("bigint",)}
+"""Columns that a schema of the user's own may ask for, and their types."""
+_WRITABLE = {
+    "value": ("binary", "string"),
+    "key": ("binary", "string"),
+    "timestamp": ("timestamp", "timestamp_ntz"),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+PLACES = {"log": ("string",), "offset": ("bigint",), "_ledger_id": ("bigint",), "_entry_id": ("bigint",)}
+"""Columns of a table of ours that the log fills; an INSERT leaves them out, and Spark writes nulls for them."""
+
+
+def plain(schema: StructType) -> StructType:
+    """A schema without metadata, in which char and varchar are strings: what Arrow knows."""
+    from pyspark.sql import types
+
+    fields = [
+        types.StructField(field.name, types.StringType() if _is_text(field.dataType.simpleString()) else field.dataType, field.nullable)
+        for field in schema.fields
+    ]
+    return types.StructType(fields)
+
+
+def _is_text(kind: str) -> bool:
+    return kind.startswith(("string", "char(", "varchar("))
+
+
+def _known_as(kind: str) -> str:
+    """The type as it is looked up: texts of any length and collation are strings."""
+    return "string" if _is_text(kind) else kind
+
+
+def check_readable(columns: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]]) -> None:
+    """Args: columns: (name, Spark's simple type) that a reader shall deliver; names count without case. known: `READABLE` or
+    `READABLE_OF_LEDGERS`.
+
+    Raises:
+        ConfigError: a column is unknown, there twice, or of another type.
+    """
+    _check_unique([name for name, _ in columns])
+    for name, kind in columns:
+        kinds = known.get(name.lower())
+        if kinds is None:
+            raise ConfigError(f"triplicate: there is no column {name!r}; there are {', '.join(known)}")
+        if _known_as(kind) not in kinds:
+            raise ConfigError(f"triplicate: column {name!r} is {' or '.join(kinds)}, not {kind}; cast it after reading")
+
+
+def _check_unique(names: Sequence[str]) -> None:
+    lower = [name.lower() for name in names]
+    for name in names:
+        if lower.count(name.lower()) > 1:
+            raise ConfigError(f"triplicate: there are several columns {name!r}; names of columns count without case")
+
+
+def check_writable(columns: Sequence[tuple[str, str]], *, into_table: bool = False) -> None:
+    """Args: columns: (name, Spark's simple type) of what is to be written; names count without case. into_table: what is to be written has
+    all columns of a table, also those that the log fills.
+
+    Raises:
+        ConfigError: a column is missing, unknown, there twice, or of a type that cannot be stored.
+    """
+    names = [name for name, _ in columns]
+    known = {**_WRITABLE, **PLACES} if into_table else _WRITABLE
+    if "value" not in (name.lower() for name in names):
+        raise ConfigError(f"triplicate: a column 'value' (binary or string) is needed to write; there are {', '.join(names) or 'none'}")
+    for name, kind in columns:
+        kinds = known.get(name.lower())
+        if kinds is None:
+            hint = "; the option 'log' says which log it is, one for all records" if name.lower() in ("log", "topic") else ""
+            raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}{hint}")
+        if _known_as(kind) not in kinds:
+            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(kinds)}, not {kind}")
+    _check_unique(names)

@@ -1,0 +1,101 @@
+"""Tables of Spark SQL: how a source learns the options of a table, which Spark keeps and does not hand over. Pure.
+
+Spark hands the options of ``CREATE TABLE … USING … OPTIONS (…)`` to a source in Python once, when it asks for the table's columns. When the
+table is read or written, only what stands behind ``WITH`` comes, and the columns. So the columns carry the options, in their metadata.
+Columns keep their metadata on the way through a query too, also into another table. Therefore they count only where all columns of a
+table are there, as they were made: a projection, or what is written into a table with a list of columns, never has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from triplicate.errors import ConfigError, FormatError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+MARK = "triplicate"
+"""The key in a column's metadata."""
+VERSION = 1
+_OPTION = "option."
+_PROVIDER = "provider"
+_QUERYS_OWN = ("txnappid", "txnversion", "ledgerpassword")
+
+NO_TABLES = (
+    "there are no tables of a change feed, since Spark hands their options over only when they are created. Write CREATE TEMPORARY VIEW t "
+    "USING {source} OPTIONS (…), or name the options in .option(…) of a DataFrame's reader"
+)
+NO_OPTIONS = (
+    "no options came. Spark hands the options of a table to a source in Python only if the table was created without a list of columns, "
+    "and never to CREATE TABLE … AS SELECT. Write CREATE TABLE t USING {source} OPTIONS (…) and then INSERT INTO t (key, value) SELECT …; "
+    "or name the options in the query: … t WITH (metadataServiceUri '…', log '…'); or in .option(…) of a DataFrame's reader or writer; or "
+    "use CREATE TEMPORARY VIEW t USING {source} OPTIONS (…)"
+)
+
+
+def is_created(source: str, given: Mapping[str, str]) -> bool:
+    """Whether these options come from CREATE TABLE: with the properties of the table, and each option twice."""
+    return any(key.lower() == _PROVIDER and value.lower() == source for key, value in given.items())
+
+
+def options_of_created(source: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of a table that is created, without its properties.
+
+    Raises:
+        ConfigError: one of them belongs to a query, not to a table.
+    """
+    lower = {key.lower(): value for key, value in given.items()}
+    own = {key.removeprefix(_OPTION): value for key, value in lower.items() if key.startswith(_OPTION)}
+    for key in own:
+        if key in _QUERYS_OWN:
+            reason = "would be kept in the catalogue" if key == "ledgerpassword" else "is for one INSERT"
+            raise ConfigError(f"{source}: option {key!r} {reason}: give it in the query, as in INSERT INTO t WITH ({key} '…') …")
+    if "path" in lower:
+        raise ConfigError(f"{source}: a table has no LOCATION here; its OPTIONS say where its records are")
+    return own
+
+
+def marked(schema: StructType, table: Mapping[str, str]) -> StructType:
+    """The columns of a table with its options in each, and nullable, so that an INSERT need not name those that the log gives."""
+    mark = json.dumps({"options": dict(sorted(table.items())), "v": VERSION}, sort_keys=True)
+    described = schema.jsonValue()
+    for column in described["fields"]:
+        column["nullable"] = True
+        column["metadata"] = {**column["metadata"], MARK: mark}
+    return schema.fromJson(described)
+
+
+def options_in(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str] | None:
+    """The options that all of some columns carry; None where they do not agree, or carry none.
+
+    Args:
+        columns: (name, metadata).
+
+    Raises:
+        FormatError: a later release wrote them.
+    """
+    marks = {metadata.get(MARK) for _, metadata in columns}
+    mark = marks.pop() if len(marks) == 1 else None
+    if mark is None:
+        return None
+    kept = json.loads(mark)
+    if kept.get("v") != VERSION:
+        raise FormatError(f"the table was created by another release: its options have version {kept.get('v')}, known is {VERSION}")
+    return {str(key): str(value) for key, value in kept["options"].items()}
+
+
+def effective(given: Mapping[str, str], table: Mapping[str, str] | None, known: Sequence[str]) -> dict[str, str]:
+    """The options of a query on a table: its own, and for the rest the table's. A query that says where the cluster is says all.
+
+    Args:
+        table: the table's options, None where they are not known.
+        known: the options of this query's kind; the table's other ones are for queries of other kinds.
+    """
+    own = {key.lower(): value for key, value in given.items()}
+    if table is None or "metadataserviceuri" in own:
+        return own
+    names = {name.lower() for name in known}
+    return {**{key: value for key, value in table.items() if key in names}, **own}

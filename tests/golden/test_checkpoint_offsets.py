@@ -1,0 +1,29 @@
+"""Offsets in Spark's checkpoints, as each version wrote them: all are read, and the newest is written as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from triplicate.spark.offsets import VERSION, Position, Positions, decode_positions, encode_positions
+
+SAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "spark" / "checkpoint_offsets.json").read_text())
+
+
+def positions(numbers: dict[str, list[Any]]) -> dict[str, Position]:
+    return {log: Position(*position) for log, position in numbers.items()}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"version {sample['offset']['v']}")
+def test_the_offset_of_every_version_is_read(sample: dict[str, Any]) -> None:
+    assert decode_positions(sample["offset"]) == Positions(positions(sample["logs"]), positions(sample["left"]))
+
+
+def test_the_newest_version_is_written_as_it_was() -> None:
+    newest = SAMPLES[-1]
+    assert newest["offset"]["v"] == VERSION
+    written = encode_positions(Positions(positions(newest["logs"]), positions(newest["left"])))
+    assert json.dumps(written) == json.dumps(newest["offset"])

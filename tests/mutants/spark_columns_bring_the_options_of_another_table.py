@@ -1,0 +1,18 @@
+"""Some columns of a table are enough to bring its options, so that an INSERT into another table writes into the first one's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/spark/test_source.py::test_columns_of_a_table_that_come_to_another_do_not_bring_its_options"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.spark import tables
+    from triplicate.spark.source import TriplicateDataSource
+
+    def given(self: TriplicateDataSource, wanted: object, known: object) -> object:
+        columns = [(field.name, field.metadata) for field in wanted.fields]  # type: ignore[attr-defined]
+        return tables.effective(self.options, tables.options_in(columns), known)  # type: ignore[arg-type]
+
+    patch(TriplicateDataSource, "_given", given)

@@ -1,0 +1,17 @@
+"""A batch that is discarded because the application's last one has no smaller number says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/spark/test_source.py::test_a_batch_that_is_there_already_is_neither_read_nor_written",
+    "tests/unit/spark/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.spark import admission, writing
+
+    for room in (admission, writing):
+        patch(room, "warn_of_discarded", lambda *facts, records: None)

@@ -1,0 +1,16 @@
+"""The cluster is not asked before a job begins, so that its tasks find out, one by one, that nothing can be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/spark/test_source.py::test_a_write_into_a_log_that_is_not_there_is_refused",
+    "tests/unit/spark/test_source.py::test_a_batch_that_is_there_already_is_neither_read_nor_written",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.spark import admission
+
+    patch(admission, "admit", lambda write: None)

@@ -1,0 +1,16 @@
+"""A log that is taken out of a subscription leaves the checkpoint without a word, and is read from its first record when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/spark/test_access.py::test_a_log_that_is_taken_out_of_the_subscription_is_refused_and_its_position_kept",
+    "tests/unit/spark/test_access.py::test_another_log_with_the_same_checkpoint_is_refused",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.spark import progress
+
+    patch(progress, "unread", lambda positions, logs: {})

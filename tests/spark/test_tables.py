@@ -1,0 +1,135 @@
+"""Tables of Spark SQL over logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+
+from tests.spark.conftest import Bench
+from triplicate.log import Logs
+
+
+class Shop:
+    """Tables over logs, dropped at the end: the catalogue is the session's."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.names: list[str] = []
+
+    def options(self, log: str, *more: str) -> str:
+        given = (f"metadataServiceUri '{self.bench.uri}'", f"log '{log}'", *more)
+        return f"OPTIONS ({', '.join(given)})"
+
+    def create(self, name: str, *more: str, columns: str = "") -> str:
+        log = self.bench.new_log()
+        self.names.append(name)
+        self.sql(f"CREATE TABLE {name} {columns} USING triplicate {self.options(log, *more)} COMMENT 'a log' TBLPROPERTIES ('a.b' = 'c')")
+        return log
+
+    def sql(self, statement: str) -> list[Any]:
+        return self.bench.spark.sql(statement).collect()
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.sql(query)]
+
+
+@pytest.fixture
+def shop(bench: Bench) -> Iterator[Shop]:
+    made = Shop(bench)
+    yield made
+    for name in made.names:
+        bench.spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_a_table_over_a_log_is_created_read_written_and_described(shop: Shop) -> None:
+    log = shop.create("flights", "includeHeaders 'true'")
+    shop.sql("INSERT INTO flights (key, value) VALUES (X'61', X'31'), (NULL, X'32')")
+    shop.sql("INSERT INTO flights (value, headers) SELECT X'33', array(named_struct('key', 'from', 'value', X'7A'))")
+    assert shop.rows("SELECT log, offset, key, value, headers FROM flights ORDER BY offset") == [
+        (log, 0, b"a", b"1", None),
+        (log, 1, None, b"2", None),
+        (log, 2, None, b"3", [("from", b"z")]),
+    ]
+    assert shop.rows(f"SELECT value FROM flights WITH (startingOffsets '{{\"{log}\": 2}}')") == [(b"3",)]
+    described = {row[0]: row[1] for row in shop.rows("DESCRIBE TABLE flights")}
+    assert described["offset"] == "bigint"
+    assert shop.rows("SELECT count(*), min(timestamp) IS NOT NULL FROM flights") == [(3, True)]
+    for _ in range(2):
+        shop.sql("INSERT INTO flights WITH (txnAppId 'once', txnVersion '1') (value) VALUES (X'34')")
+    assert shop.rows("SELECT count(*) FROM flights") == [(4,)]
+
+
+def test_rows_go_from_table_to_table_and_never_back(shop: Shop) -> None:
+    first, second = shop.create("first"), shop.create("second")
+    shop.bench.write(first, range(10))
+    shop.sql("INSERT INTO second (key, value, timestamp) SELECT key, value, timestamp FROM first ORDER BY offset")
+    assert shop.bench.values(second) == list(range(10))
+    with pytest.raises(PySparkException, match=r"is filled by the log.*INSERT INTO t \(key, value\)"):
+        shop.sql("INSERT INTO second SELECT * FROM first")
+    assert (len(shop.bench.values(first)), len(shop.bench.values(second))) == (10, 10)
+
+
+def test_a_table_with_a_list_of_columns_says_what_to_write_instead(shop: Shop) -> None:
+    log = shop.create("pairs", columns="(key BINARY, value VARCHAR(10))")
+    for statement in ("SELECT * FROM pairs", "INSERT INTO pairs VALUES (X'61', '1')"):
+        with pytest.raises(PySparkException, match=r"no options came.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
+            shop.sql(statement)
+    named = f"WITH (metadataServiceUri '{shop.bench.uri}', log '{log}')"
+    shop.sql(f"INSERT INTO pairs {named} VALUES (X'61', '1')")
+    assert shop.rows(f"SELECT * FROM pairs {named}") == [(b"a", "1")]
+
+
+def test_create_table_as_select_says_what_to_write_instead(shop: Shop) -> None:
+    log = shop.bench.new_log()
+    with pytest.raises(PySparkException, match="never to CREATE TABLE … AS SELECT"):
+        shop.sql(f"CREATE TABLE made USING triplicate {shop.options(log)} AS SELECT X'31' AS value")
+    assert not shop.bench.spark.catalog.tableExists("made")
+
+
+def test_a_temporary_view_is_read_and_written(shop: Shop) -> None:
+    log = shop.bench.new_log()
+    shop.sql(f"CREATE OR REPLACE TEMPORARY VIEW passing (key BINARY, value STRING) USING triplicate {shop.options(log)}")
+    shop.sql("INSERT INTO passing VALUES (X'61', 'one'), (NULL, 'two')")
+    assert shop.rows("SELECT value FROM passing ORDER BY value") == [("one",), ("two",)]
+
+
+def test_frames_are_saved_as_tables_and_streams_go_into_them(shop: Shop, tmp_path: Path) -> None:
+    bench = shop.bench
+    source, target = bench.new_log(), shop.create("target")
+    bench.write(source, range(10))
+    shop.names.append("saved")
+    bench.numbers(range(5)).write.format("triplicate").mode("append").options(**bench.named(bench.new_log())).saveAsTable("saved")
+    writer = bench.stream(source).select("key", "value").writeStream.options(**bench.named(target)).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "into")).toTable("target").awaitTermination()
+    assert bench.values(target) == list(range(10))
+    query = bench.spark.readStream.option("startingOffsets", "earliest").table("target").writeStream.format("memory").queryName("seen")
+    query.option("checkpointLocation", str(tmp_path / "out")).trigger(availableNow=True).start().awaitTermination()
+    assert shop.rows("SELECT count(*) FROM seen") == [(10,)]
+
+
+def test_a_typo_and_an_overwrite_are_refused(shop: Shop) -> None:
+    with pytest.raises(PySparkException, match="did you mean 'startingOffsets'"):
+        shop.create("wrong", "startingOfsets 'earliest'")
+    shop.create("right")
+    with pytest.raises((PySparkException, AnalysisException), match="only appended to"):
+        shop.sql("INSERT OVERWRITE right (value) VALUES (X'31')")
+
+
+def test_a_log_is_copied_with_keys_times_and_headers(shop: Shop) -> None:
+    bench = shop.bench
+    source, target = bench.new_log(), bench.new_log()
+
+    async def write(client: Any) -> None:
+        async with await Logs(client).writer(source, owner="test") as writer:
+            await writer.append_many([b"a", None], keys=[b"k", b"l"], timestamps_us=[5, 6], headers=[[("x", b"1"), ("x", None)], []])
+
+    bench.run(write)
+    records = bench.reader(source, includeHeaders="true").load().selectExpr("KEY", "value", "timestamp", "headers AS Headers")
+    records.write.format("triplicate").mode("append").options(**bench.named(target)).save()
+    kept = [bench.reader(log, includeHeaders="true").load().drop("log").orderBy("offset").collect() for log in (source, target)]
+    assert kept[0] == kept[1]
+    assert [row["headers"] for row in kept[1]] == [[("x", b"1"), ("x", None)], []]

@@ -1,0 +1,89 @@
+"""What a stream reads of a log that is appended to, truncated, and deleted and made again, while the stream is killed and restarted."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions
+from triplicate.spark.progress import LogState, Loss, batch_begins, resume
+
+LOG = "events"
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 5)),
+        st.tuples(st.just("truncate"), st.integers(0, 5)),
+        st.tuples(st.just("make again"), st.just(0)),
+        st.tuples(st.sampled_from(["batch", "killed before its commit", "killed after its commit"]), st.integers(1, 6)),
+    ),
+    max_size=30,
+)
+
+
+class Model:
+    """One log of many lives, and one stream with its checkpoint; a record is (life, offset)."""
+
+    def __init__(self) -> None:
+        self.life = 0
+        self.first = self.end = 0
+        self.committed = Positions({LOG: Position(0, "life 0")})
+        self.planned: Positions | None = None
+        self.delivered: list[tuple[int, int]] = []
+        self.batches: dict[str, list[tuple[int, int]]] = {}
+        """What the sink has of each batch; a batch that comes again adds nothing."""
+
+    def state(self) -> dict[str, LogState]:
+        return {LOG: LogState(f"life {self.life}", self.first, self.end)}
+
+    def change(self, what: str, count: int) -> None:
+        if what == "append":
+            self.end += count
+        elif what == "truncate":
+            self.first = min(self.end, self.first + count)
+        else:
+            self.life, self.first, self.end = self.life + 1, 0, 0
+
+    def batch(self, outcome: str, most: int) -> list[Loss]:
+        """Run one batch; those that a killed stream had planned come first, as they were planned."""
+        losses: list[Loss] = []
+        if self.planned is None:
+            resumed, losses = resume(self.committed, self.state())
+            begin = resumed.logs[LOG]
+            end = Position(min(self.end, begin.offset + most), begin.log_id)
+            self.planned = decode_positions(encode_positions(Positions({LOG: end}, resumed.left)))
+        begins, more = batch_begins(self.committed, self.planned, self.state())
+        stop = self.planned.logs[LOG]
+        records = [(self.life, offset) for offset in range(begins[LOG], stop.offset)] if LOG in begins else []
+        if outcome != "killed before its commit":
+            self.batches.setdefault(str((self.committed, self.planned)), records)
+        if outcome == "batch":
+            self.delivered += self.batches[str((self.committed, self.planned))]
+            self.committed, self.planned = self.planned, None
+        return losses + more
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_without_a_loss_told_every_record_is_delivered_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+    model = Model()
+    for what, count in [*steps, ("batch", 1), ("batch", 1000)]:
+        if what in ("append", "truncate", "make again"):
+            model.change(what, count)
+        elif model.batch(what, count):
+            return  # The query ends with what happened.
+    assert model.life == 0, "a stream knows when the log is another"
+    assert model.delivered == [(0, offset) for offset in range(model.end)]
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_where_loss_is_allowed_nothing_is_delivered_twice_and_what_is_there_is_delivered(steps: list[tuple[str, int]]) -> None:
+    model = Model()
+    for what, count in [*steps, ("batch", 1), ("batch", 1000)]:
+        if what in ("append", "truncate", "make again"):
+            model.change(what, count)
+        else:
+            model.batch(what, count)
+    assert model.delivered == sorted(set(model.delivered))
+    assert model.committed.logs[LOG] == Position(model.end, f"life {model.life}")
+    assert {(model.life, offset) for offset in range(model.first, model.end)} <= set(model.delivered)
