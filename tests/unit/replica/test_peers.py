@@ -374,7 +374,8 @@ def test_of_two_that_find_a_leader_silent_at_once_one_leads() -> None:
 
         loop = asyncio.get_running_loop()
         runs = [
-            loop.create_task(election(stage.host, tree, f"m{number}", gone=gone).elected(lambda: 10)) for number, tree in enumerate(others, 1)
+            loop.create_task(election(stage.host, tree, f"m{number}", gone=gone).elected(lambda: 10))
+            for number, tree in enumerate(others, 1)
         ]
         done, waiting = await asyncio.wait(runs, timeout=A_WHILE_S)
         assert len(done) == len(waiting) == 1
