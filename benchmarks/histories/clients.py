@@ -216,9 +216,7 @@ class Client(threading.Thread):
         key, value = self._shared.key("register", self._chance), self._shared.number()
 
         def write(connection: psycopg.Connection[Any]) -> None:
-            connection.execute(
-                "insert into registers values(%s, %s) on conflict(name) do update set value = excluded.value", (key, value)
-            )
+            connection.execute("insert into registers values(%s, %s) on conflict(name) do update set value = excluded.value", (key, value))
 
         self._on_key(key, "write", (value,), write)
         self._values[key] = value

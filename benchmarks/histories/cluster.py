@@ -54,6 +54,8 @@ class LocalCluster:
         line = self._up.stdout.readline()
         if not line:
             self._up.wait(STOP_LIMIT_S)
+            self._up.stdout.close()
+            self._errors.close()
             raise RunFailed(f"the cluster did not start: see {self._errors.name}")
         facts = json.loads(line)
         self.uri: str = facts["metadata"]
@@ -73,6 +75,8 @@ class LocalCluster:
         except subprocess.TimeoutExpired:
             self._up.kill()  # The others end with the pipe to it.
             self._up.wait()
+        if self._up.stdout is not None:
+            self._up.stdout.close()
         self._errors.close()
 
     def processes(self) -> dict[str, int]:

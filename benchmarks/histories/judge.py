@@ -110,7 +110,7 @@ def judge_lists(operations: Mapping[str, Sequence[Operation]], final: Mapping[st
         appends = [operation for operation in of_key if operation.kind == "append"]
         if not appends:
             continue
-        held = Counter(final.get(key, ()))
+        held: Counter[object] = Counter(final.get(key, ()))
         asked = {operation.arguments[0] for operation in appends}
         lost = [operation.arguments[0] for operation in appends if operation.returned_s is not None and not held[operation.arguments[0]]]
         doubled = [item for item, times in held.items() if times > 1]
@@ -139,7 +139,9 @@ def judge_transfers(seen: Seen, noted: Sequence[Noted], initial: Mapping[str, in
         else:
             later = [where for _, where in begun[bisect_left(begun, (statement.returned_s, -1)) :] if where <= statement.transfers]
             if later:
-                report.violations.append(f"a statement that ended at {statement.returned_s:.6f} shows transfers that began later: {later[:SHOWN]}")
+                report.violations.append(
+                    f"a statement that ended at {statement.returned_s:.6f} shows transfers that began later: {later[:SHOWN]}"
+                )
 
 
 def _places(transfers: Iterable[Transfer], noted: Sequence[Noted], report: Report) -> dict[int, int]:
@@ -182,9 +184,13 @@ def _replay(noted: Sequence[Noted], initial: Mapping[str, int], report: Report) 
 def _judge_order(seen: Seen, place: Mapping[int, int], report: Report) -> None:
     """What had ended before something began comes before it."""
     done = sorted(
-        (one.returned_s, place[one.number]) for one in seen.transfers if one.returned_s is not None and not one.refused and one.number in place
+        (one.returned_s, place[one.number])
+        for one in seen.transfers
+        if one.returned_s is not None and not one.refused and one.number in place
     )
-    ended, furthest, highest = [at for at, _ in done], [], 0
+    ended = [ended_s for ended_s, _ in done]
+    furthest: list[int] = []
+    highest = 0
     for _, where in done:
         highest = max(highest, where)
         furthest.append(highest)
@@ -196,11 +202,14 @@ def _judge_order(seen: Seen, place: Mapping[int, int], report: Report) -> None:
     for transfer in seen.transfers:
         where = place.get(transfer.number)
         if where is not None and where < least(transfer.invoked_s):
-            report.violations.append(f"transfer {transfer.number} has place {where}, and one that had ended before has {least(transfer.invoked_s)}")
-    for statement in seen.statements:
-        if statement.transfers < least(statement.invoked_s):
             report.violations.append(
-                f"a statement from {statement.invoked_s:.6f} counts {statement.transfers} transfers after {least(statement.invoked_s)} had ended"
+                f"transfer {transfer.number} has place {where}, and one that had ended before has {least(transfer.invoked_s)}"
+            )
+    for statement in seen.statements:
+        wanted = least(statement.invoked_s)
+        if statement.transfers < wanted:
+            report.violations.append(
+                f"a statement from {statement.invoked_s:.6f} counts {statement.transfers} transfers after {wanted} had ended"
             )
 
 

@@ -127,7 +127,7 @@ def judge(cluster: LocalCluster, shared: Shared) -> Report:
 def _rows(cluster: LocalCluster, name: str) -> dict[str, list[tuple[Any, ...]]]:
     with cluster.session(name, DATABASE) as session:
         session.execute("begin read only")
-        found = {table: sorted(session.execute(f"select * from {table}").fetchall()) for table in TABLES}  # type: ignore[call-overload]
+        found = {table: sorted(session.execute(f"select * from {table}").fetchall()) for table in TABLES}
         session.execute("commit")
     return found
 
@@ -179,7 +179,12 @@ def main() -> int:
     show(outcome, console)
     gaps = [{"fault": strike.fault.name, "gap_s": round(strike.gap_s, 3)} for strike in outcome.strikes]
     facts = {"v": 1, "metadata": chosen.metadata, "answered": outcome.answered, "unknown": outcome.unknown, "refused": outcome.refused}
-    facts |= {"seconds": round(outcome.seconds), "gaps": gaps, "violations": outcome.report.violations, "undecided": outcome.report.undecided}
+    facts |= {
+        "seconds": round(outcome.seconds),
+        "gaps": gaps,
+        "violations": outcome.report.violations,
+        "undecided": outcome.report.undecided,
+    }
     (BUILD / "histories.json").write_text(json.dumps(facts, indent=2) + "\n")
     if not outcome.report.is_sound or outcome.strange:
         console.print(f"the cluster's folder: {folder}", highlight=False)

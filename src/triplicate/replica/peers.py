@@ -25,6 +25,7 @@ QUESTION = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 """SSLRequest. A server answers it with one byte, as often as it is sent."""
 CONNECT_LIMIT_S = 1.0
 """How long one connection may take; then another is tried."""
+SHORTEST_PAUSE_S = 0.01
 REFUSALS = 2
 """Refusals in a row until a peer counts as gone: one may meet a listener that is being replaced."""
 REMEMBERED_S = 60.0
@@ -155,14 +156,15 @@ class Peers:
                 while True:
                     await self._wanted.wait()
                     self._forget_old()
+                    pause_s = self._interval_s
                     for address, peer in list(self._peers.items()):
                         if peer.waiters:
-                            self._look(scope, address, peer)
+                            pause_s = min(pause_s, self._look(scope, address, peer))
                         else:
                             peer.hang_up()
                     if not any(peer.waiters for peer in self._peers.values()):
                         self._wanted.clear()
-                    await sleep(self._host.clock, self._interval_s)
+                    await sleep(self._host.clock, pause_s)
         finally:
             for peer in self._peers.values():
                 peer.hang_up()
@@ -174,7 +176,8 @@ class Peers:
                 peer.hang_up()
                 del self._peers[address]
 
-    def _look(self, scope: TaskScope, address: str, peer: _Peer) -> None:
+    def _look(self, scope: TaskScope, address: str, peer: _Peer) -> float:
+        """Ask, or connect, and conclude. Returns in how many seconds there may be more to conclude."""
         now = self._host.clock.elapsed()
         peer.watch.look(now)
         if peer.line is not None and not peer.line.is_lost:
@@ -185,12 +188,14 @@ class Peers:
                 peer.is_connecting = True
                 scope.spawn(self._connect(address, peer, host.strip("[]"), int(port)), name=address)
         if not self._judges_silence or not peer.has_answered:
-            return
+            return self._interval_s
         silent_s = peer.watch.silent_s(now)
-        if silent_s >= self._suspicions.limit_s(now):
+        left_s = self._suspicions.limit_s(now) - silent_s
+        if left_s <= 0:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
             self._conclude(address, peer, Loss(silent=True, retract=lambda: self._retract(address)))
+        return max(left_s, SHORTEST_PAUSE_S)
 
     async def _connect(self, address: str, peer: _Peer, host: str, port: int) -> None:
         line = _Line(lambda: self._answered(peer), lambda: peer.watch.heard(self._host.clock.elapsed()))
