@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from triplicate.sim.checkers.linearizable import Decision, Operation, decide
 
@@ -189,11 +190,7 @@ def _judge_order(seen: Seen, place: Mapping[int, int], report: Report) -> None:
         if one.returned_s is not None and not one.refused and one.number in place
     )
     ended = [ended_s for ended_s, _ in done]
-    furthest: list[int] = []
-    highest = 0
-    for _, where in done:
-        highest = max(highest, where)
-        furthest.append(highest)
+    furthest = list(accumulate((reached for _, reached in done), max))
 
     def least(invoked_s: float) -> int:
         before = bisect_left(ended, invoked_s)

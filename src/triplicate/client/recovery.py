@@ -317,8 +317,10 @@ class _Attempt:
 
     def _hedge_later(self) -> None:
         """Have the machine ask further replicas when those it asked are slow. One timer; it is set again when it has fired."""
+        if self._hedge is not None:
+            return
         due = self._machine.hedge_at
-        if self._hedge is None and due < float("inf"):
+        if due < float("inf"):
             self._hedge = self._services.host.clock.call_at(max(due, self._now()), self._time_passed)
 
     def _time_passed(self) -> None:
