@@ -166,13 +166,18 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=20_000, help="operations at least")
     parser.add_argument("--rounds", type=int, default=2, help="strikes of each fault at least")
     parser.add_argument("--metadata", choices=("sqlite", "zookeeper"), default="sqlite", help="where the cluster keeps its metadata")
+    parser.add_argument("--faults", default="", help="only faults whose names begin so")
+    parser.add_argument("--keep", action="store_true", help="keep the cluster's folder")
     chosen = parser.parse_args()
+    faults = [fault for fault in FAULTS if fault.name.startswith(chosen.faults)]
+    if not faults:
+        parser.error(f"no fault begins with {chosen.faults!r}; there are {', '.join(fault.name for fault in FAULTS)}")
     console = Console(width=120)
     BUILD.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="histories-", dir=BUILD))
     try:
         with LocalCluster(folder / "cluster", store=chosen.metadata) as cluster:
-            outcome = play(cluster, FAULTS, chosen.operations, chosen.rounds)
+            outcome = play(cluster, faults, chosen.operations, chosen.rounds)
     except RunFailed as error:
         console.print(f"failed: {error}; the cluster's folder: {folder}", highlight=False)
         return 1
@@ -186,11 +191,11 @@ def main() -> int:
         "undecided": outcome.report.undecided,
     }
     (BUILD / "histories.json").write_text(json.dumps(facts, indent=2) + "\n")
-    if not outcome.report.is_sound or outcome.strange:
+    if chosen.keep or not outcome.report.is_sound or outcome.strange:
         console.print(f"the cluster's folder: {folder}", highlight=False)
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    else:
+        shutil.rmtree(folder)
+    return 0 if outcome.report.is_sound and not outcome.strange else 1
 
 
 if __name__ == "__main__":

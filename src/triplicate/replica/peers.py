@@ -26,6 +26,8 @@ QUESTION = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
 CONNECT_LIMIT_S = 1.0
 """How long one connection may take; then another is tried."""
 SHORTEST_PAUSE_S = 0.01
+INTERVALS_MIN = 3
+"""A limit of silence below so many intervals would count the pauses between questions."""
 REFUSALS = 2
 """Refusals in a row until a peer counts as gone: one may meet a listener that is being replaced."""
 REMEMBERED_S = 60.0
@@ -117,14 +119,15 @@ class Peers:
 
     Args:
         interval_s: between two questions to one peer, and two attempts to connect.
-        silent_limit_s: how long a peer that has answered may leave questions open; 0 waits for ever.
+        silent_limit_s: how long a peer that has answered may leave questions open, but at least `INTERVALS_MIN` intervals; 0 waits for
+            ever.
     """
 
     def __init__(self, host: Host, interval_s: float, silent_limit_s: float = 0.0) -> None:
         self._host = host
         self._interval_s = interval_s
         self._judges_silence = silent_limit_s > 0
-        self._suspicions = Suspicions(silent_limit_s)
+        self._suspicions = Suspicions(max(silent_limit_s, INTERVALS_MIN * interval_s))
         self._peers: dict[str, _Peer] = {}
         self._wanted = asyncio.Event()
 

@@ -184,6 +184,11 @@ def test_silence_is_no_end_where_it_is_not_judged() -> None:
     assert watched(FakeNetwork("once"), [FAR], wait_s=3 * LIMIT_S) == [False]
 
 
+def test_the_pause_between_two_questions_is_no_silence() -> None:
+    assert watched(FakeNetwork("held"), [FAR], limit_s=INTERVAL_S / 5) == [False]
+    assert watched(FakeNetwork("once"), [FAR], wait_s=5.0, limit_s=INTERVAL_S / 5) == [True]
+
+
 def test_one_line_is_kept_and_dropped_when_nobody_waits_any_more() -> None:
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("held"), asyncio.get_running_loop()
