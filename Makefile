@@ -69,7 +69,7 @@ bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (20
 	@$(BIN)/python -m benchmarks.many_databases
 	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
 
-histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zookeeper; ROUNDS 3; five minutes)
+histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)
 	@$(BIN)/python -m benchmarks.histories.run --operations $(or $(OPS),20000) --rounds $(or $(ROUNDS),3) --metadata $(or $(METADATA),sqlite)
 
 check-deep: histories ## Run the checks that take too long for every run of the tests

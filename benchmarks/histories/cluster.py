@@ -35,7 +35,7 @@ class LocalCluster:
 
     Args:
         folder: must be empty or missing.
-        store: where the metadata are, ``sqlite`` or ``zookeeper``.
+        store: where the metadata are, ``sqlite`` or ``zk``.
     """
 
     def __init__(self, folder: Path, *, bookies: int = 4, nodes: int = 3, store: str = "sqlite") -> None:

@@ -165,7 +165,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--operations", type=int, default=20_000, help="operations at least")
     parser.add_argument("--rounds", type=int, default=2, help="strikes of each fault at least")
-    parser.add_argument("--metadata", choices=("sqlite", "zookeeper"), default="sqlite", help="where the cluster keeps its metadata")
+    parser.add_argument("--metadata", choices=("sqlite", "zk"), default="sqlite", help="where the cluster keeps its metadata")
     parser.add_argument("--faults", default="", help="only faults whose names begin so")
     parser.add_argument("--keep", action="store_true", help="keep the cluster's folder")
     chosen = parser.parse_args()
