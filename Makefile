@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -68,6 +68,11 @@ bench-machines: $(READY) ## Kill one machine of three, ROUNDS (10) times: how lo
 bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (2000000) rows with snapshots (10 minutes); build/bench/
 	@$(BIN)/python -m benchmarks.many_databases
 	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
+
+histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)
+	@$(BIN)/python -m benchmarks.histories.run --operations $(or $(OPS),20000) --rounds $(or $(ROUNDS),3) --metadata $(or $(METADATA),sqlite)
+
+check-deep: histories ## Run the checks that take too long for every run of the tests
 
 times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
 	@$(BIN)/python scripts/times.py

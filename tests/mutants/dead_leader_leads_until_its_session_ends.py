@@ -13,8 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def wait(self: Election, sign: Candidate, watch: Watch) -> bool:
+    async def wait(self: Election, sign: Candidate, watch: Watch) -> None:
         await watch.changed()
-        return False
 
-    patch(Election, "_is_void", wait)
+    patch(Election, "_loss_of", wait)

@@ -257,3 +257,59 @@ def test_a_node_that_died_is_heard_of_by_its_clients(monkeypatch: pytest.MonkeyP
         await server.restart()
 
     play(monkeypatch, scene)
+
+
+def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        assert first.host is not None
+        host, began_s = first.host, of.stage.time()
+        assert await at(of, first, writing(5)) == ""
+        await asyncio.sleep(1.0)  # The followers have asked it something, and it has answered.
+        host.pause()
+        second = await leader(of, besides=first)
+        assert of.stage.time() - began_s < 1.0 + 4.0, "its session would have ended later"
+        assert await seen(of, second) == 5
+        assert await at(of, second, writing(6)) == ""
+        asked = of.stage.world.loop.begin(at(of, first, read))
+        await asyncio.sleep(0.1)
+        host.resume()
+        assert await asked == "57P01"
+        assert await seen(of, await leader(of, besides=first)) == 6
+
+    assert play(monkeypatch, scene).counts["peers_found_silent"]
+
+
+def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        assert first.host is not None
+        await asyncio.sleep(1.0)
+        for _ in range(3):
+            first.host.pause()
+            await asyncio.sleep(1.5)
+            first.host.resume()
+            await asyncio.sleep(0.5)
+        assert await leader(of) is first
+
+    assert not play(monkeypatch, scene).counts.get("peers_found_silent")
+
+
+def test_nodes_that_were_all_stopped_together_do_not_replace_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the machine beneath them was suspended: nobody was watched meanwhile, as the watchers slept themselves."""
+
+    async def scene(of: DatabasePlay) -> None:
+        first = await leader(of)
+        await asyncio.sleep(1.0)
+        hosts = [server.host for server in of.servers.values() if server.host is not None]
+        for host in hosts:
+            host.pause()
+        await asyncio.sleep(5.0)
+        # The leader comes back last, and its machine is slow at first.
+        for host in sorted(hosts, key=lambda host: host is first.host):
+            host.resume()
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(3.0)
+        assert await leader(of) is first
+
+    assert not play(monkeypatch, scene).counts.get("peers_found_silent")

@@ -117,6 +117,7 @@ WARNINGS = frozenset(
         "node.waits_for_name",
         "replica.fenced",
         "replica.give_up",
+        "replica.leader_not_deposed",
         "replica.peer_not_probed",
         "replica.resign",
         "replica.retry",

@@ -13,7 +13,7 @@ from triplicate.client.answers import EXPLICIT_NEGATIVES, error_of
 from triplicate.client.pool import Services
 from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
-from triplicate.runtime import let_freed_memory_linger
+from triplicate.runtime import Timer, let_freed_memory_linger
 from triplicate.wire import BatchAnswer, BatchReadRequest, Status
 
 ANSWER_HEAD_BYTES = 4 + 32
@@ -45,7 +45,8 @@ class BatchSupport:
 
 
 class BatchRead:
-    """Entries from `first` on: asks one replica after the other until one delivers the first of them, then calls `done` with itself.
+    """Entries from `first` on: asks one replica after the other until one delivers the first of them, then calls `done` with itself. One
+    that is slow is not waited for: the next is asked as well.
 
     Afterwards `entries` holds what was delivered, verified and in order; it is empty when `impossible` (a bookie knows no batches), when
     `closed` (the client was), or when every replica failed, which `plan` then reports.
@@ -71,7 +72,7 @@ class BatchRead:
         self.payload_bytes = 0
         """Of `entries` together."""
         self.bookie_id = ""
-        """Who was asked last."""
+        """Who answered last."""
         self.impossible = False
         self.closed: HandleClosed | None = None
         self.plan = ReadPlan(first, replicas, len(replicas))
@@ -80,25 +81,54 @@ class BatchRead:
         self._done = done
         # The number is the channel's to give.
         self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
+        self._is_over = False
+        self._hedge: Timer | None = None
         self._ask()
 
     def _ask(self) -> None:
+        self._stop_hedging()
         following = self.plan.next_replica()
         if following is not None:
-            self.bookie_id = following
             try:
-                self._services.pool.batch_channel(following).call(self._request, self._answered, None)
+                self._services.pool.batch_channel(following).call(self._request, self._answered, following)
             except HandleClosed as closed:
                 self.closed = closed
             else:
+                self._hedge_later()
                 return
+        elif self.plan.asked:
+            return
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._stop_hedging()
         self._done(self)
 
-    def _answered(self, _: None, response: BatchAnswer | None, error: BookieError | None) -> None:
-        bookie_id = self.bookie_id
+    def _hedge_later(self) -> None:
+        clock, hedge_s = self._services.host.clock, self._services.hedge_s
+        if hedge_s < float("inf"):
+            self._hedge = clock.call_at(clock.monotonic() + hedge_s, self._overdue)
+
+    def _stop_hedging(self) -> None:
+        if self._hedge is not None:
+            self._hedge.cancel()
+            self._hedge = None
+
+    def _overdue(self) -> None:
+        """None of those asked has answered in time."""
+        now = self._services.host.clock.monotonic()
+        for bookie_id in self.plan.asked:
+            self._services.slow.note(bookie_id, now)
+        self._ask()
+
+    def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
+        if self._is_over:
+            return  # Another replica was quicker.
+        self.bookie_id = bookie_id
         if isinstance(error, ConnectionBroken) or (response is not None and response.status in (Status.BAD_REQUEST, Status.BAD_VERSION)):
             self.impossible = True
-            self._done(self)
+            self._end()
             return
         if response is not None and response.status is Status.OK:
             failure = self._take(response)
@@ -108,7 +138,7 @@ class BatchRead:
             status = response.status if response is not None else Status.IO_ERROR
             failure = str(error or error_of(status, bookie_id, self._codec.ledger_id, f"read of entries from {self.first} on"))
         if self.entries:
-            self._done(self)
+            self._end()
             return
         if failure is None:
             self.plan.absent(bookie_id)

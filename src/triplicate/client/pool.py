@@ -99,9 +99,13 @@ class ChannelPool:
         self._channels.clear()
 
 
+SLOW_S = 10.0
+"""For so long a bookie that was slow to answer a read is asked last."""
+
+
 @dataclass(slots=True)
 class Suspects:
-    """Bookies that failed lately. They are chosen for ensembles only where there are too few others."""
+    """Bookies that failed lately, or were slow: chosen for ensembles only where there are too few others, or asked last."""
 
     lifetime_s: float
     _until: dict[str, float] = field(default_factory=dict)
@@ -128,6 +132,18 @@ class Services:
     suspects: Suspects
     metrics: ClientMetrics
     authenticator: Authenticator | None = None
+    slow: Suspects = field(default_factory=lambda: Suspects(SLOW_S))
+    """Bookies that left a read, or a fence, unanswered for longer than another one."""
+
+    @property
+    def hedge_s(self) -> float:
+        """How long one replica is waited for before the next is asked as well; infinite where it never is."""
+        return self.settings.hedge_read_s or float("inf")
+
+    def prompt_first(self, bookie_ids: Sequence[str]) -> list[str]:
+        """Those that were slow lately behind the others; otherwise in the order given."""
+        slow = self.slow.names(self.host.clock.monotonic())
+        return sorted(bookie_ids, key=slow.__contains__) if slow else list(bookie_ids)
 
     def new_pool(self) -> ChannelPool:
         """Connections of their own, for requests that fence (see `client.channel`). The maker closes it."""

@@ -1,4 +1,4 @@
-"""Reading entries from their replicas: many at a time, each from the next replica when one fails.
+"""Reading entries from their replicas: many at a time, each from the next replica when one fails or is slow.
 
 Source: BookKeeper `PendingReadOp`, `BatchedReadOp`.
 """
@@ -15,6 +15,7 @@ from triplicate.client.batch_read import BatchRead, BatchSupport
 from triplicate.client.pool import Services
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, write_sets
+from triplicate.runtime import Timer
 from triplicate.wire import ReadResponse, Status
 
 FIRST_GUESS_BYTES = 4096
@@ -80,11 +81,17 @@ class RangeRead:
         self._segment = range(0)
         self._first_replicas: list[str] = []
         """Of the entries of `_segment`."""
-        self._outstanding = 0
         self._batches_out = 0
         self._received = 0
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
+        self._on_the_way: dict[int, tuple[str, float]] = {}
+        """Of single entries: who was asked last, and when."""
+        self._hedge: Timer | None = None
+        self._now = services.host.clock.monotonic
+        if services.hedge_s < float("inf"):
+            self._hedge_later(services.hedge_s)
+            self.future.add_done_callback(self._stop_hedging)
         self._pump()
 
     def _window(self, batches: int = 1) -> int:
@@ -98,7 +105,7 @@ class RangeRead:
         while not self.future.done():
             if self._rests and self._batches_out < BATCHES_AT_A_TIME:
                 self._ask_batch(*self._rests.popleft())
-            elif self._singles and self._outstanding < window:
+            elif self._singles and len(self._on_the_way) < window:
                 entry_id = self._singles.popleft()
                 self._ask(entry_id, self._first_replica(entry_id))
             elif self._next < self._last and self._batches.fits(self._metadata):
@@ -108,7 +115,7 @@ class RangeRead:
                 stop = min(first + self._window(BATCHES_AT_A_TIME), segment_end(self._metadata, first), self._last + 1)
                 self._next = stop
                 self._ask_batch(first, stop, "")
-            elif self._next <= self._last and self._outstanding < window:
+            elif self._next <= self._last and len(self._on_the_way) < window:
                 entry_id, self._next = self._next, self._next + 1
                 self._ask(entry_id, self._first_replica(entry_id))
             else:
@@ -118,7 +125,7 @@ class RangeRead:
 
     def _ask_batch(self, first: int, stop: int, preferred: str) -> None:
         settings = self._services.settings
-        replicas = replicas_of(self._metadata, first)
+        replicas = self._services.prompt_first(replicas_of(self._metadata, first))
         # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
         replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
@@ -158,7 +165,8 @@ class RangeRead:
         if entry_id not in self._segment:
             ensemble = self._metadata.ensemble_of(entry_id)
             sets = write_sets(len(ensemble), self._metadata.write_quorum)
-            self._first_replicas = [ensemble[positions[0]] for positions in sets]
+            prompt_first = self._services.prompt_first
+            self._first_replicas = [prompt_first([ensemble[position] for position in positions])[0] for positions in sets]
             self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
         return self._first_replicas[entry_id % len(self._first_replicas)]
 
@@ -168,14 +176,15 @@ class RangeRead:
         except HandleClosed as closed:
             self._fail(closed)
             return
-        self._outstanding += 1
+        self._on_the_way[entry_id] = bookie_id, self._now()
         channel.read(self._codec.ledger_id, entry_id, self._answered, (entry_id, bookie_id))
 
     def _answered(self, token: tuple[int, str], response: ReadResponse | None, error: BookieError | None) -> None:
         entry_id, bookie_id = token
-        self._outstanding -= 1
         if self.future.done():
             return
+        if self._results[entry_id - self._first] is not None:
+            return  # Another replica was quicker.
         if response is not None and response.status == Status.OK and response.body is not None:
             try:
                 entry = self._codec.decode(response.body, entry_id)
@@ -185,6 +194,7 @@ class RangeRead:
                 self._try_next(entry_id, bookie_id, str(mismatch))
             else:
                 self._plans.pop(entry_id, None)
+                self._on_the_way.pop(entry_id, None)
                 if response.max_lac is not None:
                     # Not where the copy is damaged: the bookie may have this number from the same damaged bytes.
                     self.max_lac = max(self.max_lac, response.max_lac)
@@ -214,11 +224,7 @@ class RangeRead:
         Args:
             failure: why; None for an explicit "no such entry".
         """
-        plan = self._plans.get(entry_id)
-        if plan is None:
-            replicas = replicas_of(self._metadata, entry_id)
-            plan = self._plans[entry_id] = ReadPlan(entry_id, replicas, len(replicas))
-            plan.next_replica()
+        plan = self._plan_of(entry_id, bookie_id)
         if failure is None:
             plan.absent(bookie_id)
         else:
@@ -226,8 +232,41 @@ class RangeRead:
         following = plan.next_replica()
         if following is not None:
             self._ask(entry_id, following)
-        else:
+        elif not plan.asked:
             self._give_up(plan)
+
+    def _plan_of(self, entry_id: int, asked: str) -> ReadPlan:
+        """The plan of an entry; made for one that was asked of a single replica so far."""
+        plan = self._plans.get(entry_id)
+        if plan is None:
+            replicas = sorted(replicas_of(self._metadata, entry_id), key=lambda bookie_id: bookie_id != asked)
+            plan = self._plans[entry_id] = ReadPlan(entry_id, replicas, len(replicas))
+            plan.next_replica()
+        return plan
+
+    # Slow replicas.
+
+    def _hedge_later(self, pause_s: float) -> None:
+        self._hedge = self._services.host.clock.call_at(self._now() + pause_s, self._hedge_overdue)
+
+    def _stop_hedging(self, _: object) -> None:
+        if self._hedge is not None:
+            self._hedge.cancel()
+
+    def _hedge_overdue(self) -> None:
+        """Ask the next replica as well for every single entry that is overdue; batches do so by themselves."""
+        if self.future.done():
+            return
+        now, services = self._now(), self._services
+        for entry_id, (bookie_id, asked_at) in list(self._on_the_way.items()):
+            if asked_at + services.hedge_s > now:
+                continue
+            services.slow.note(bookie_id, now)
+            self._segment = range(0)  # The next entries are asked of others first.
+            following = self._plan_of(entry_id, bookie_id).next_replica()
+            if following is not None:
+                self._ask(entry_id, following)
+        self._hedge_later(services.hedge_s / 2)
 
     def _give_up(self, plan: ReadPlan) -> None:
         """No replica delivered. That it is not there is said only where all of them said so."""

@@ -23,7 +23,7 @@ from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnou
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
-from triplicate.runtime import Host, fault_point
+from triplicate.runtime import Host, Timer, fault_point
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
 FIRST_WORD_S = 1.0
@@ -152,7 +152,10 @@ class _Attempt:
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
         self._now = services.host.clock.monotonic
         settings = services.settings
-        self._machine = machine.Recovery(metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes)
+        self._machine = machine.Recovery(
+            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, services.hedge_s
+        )
+        self._hedge: Timer | None = None
         self._pool = pool
         self._heads: AddHeads = V2Heads(self._codec.master_key, recovery=True)
         if settings.wire == "v3":
@@ -188,11 +191,14 @@ class _Attempt:
                     if isinstance(command, machine.CloseLedger):
                         return await self._copied(command)
                 await self._obey(commands)
+                self._hedge_later()
                 if not self._failure and not self._machine.is_finished and not self._machine.has_commands:
                     self._news = asyncio.get_running_loop().create_future()
                     await self._news
         finally:
             teller.cancel()
+            for bookie_id in self._machine.silent_bookies():
+                self._services.slow.note(bookie_id, self._now())
 
     def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
         """Bookies of the last ensemble that entries should have been copied to, and that did not answer."""
@@ -204,6 +210,8 @@ class _Attempt:
     def close(self) -> None:
         """Forget what is on the way. Idempotent."""
         self._closed = True
+        if self._hedge is not None:
+            self._hedge.cancel()
         if self._replacing is not None:
             self._replacing.cancel()
         for lane in list(self._lanes.values()):
@@ -306,6 +314,18 @@ class _Attempt:
         if self._failure is None:
             self._failure = error
             self._wake()
+
+    def _hedge_later(self) -> None:
+        """Have the machine ask further replicas when those it asked are slow. One timer; it is set again when it has fired."""
+        if self._hedge is not None:
+            return
+        due = self._machine.hedge_at
+        if due < float("inf"):
+            self._hedge = self._services.host.clock.call_at(max(due, self._now()), self._time_passed)
+
+    def _time_passed(self) -> None:
+        self._hedge = None
+        self._step(machine.TimePassed())
 
     # Reads.
 

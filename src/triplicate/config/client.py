@@ -52,6 +52,15 @@ class ClientSettings:
         high=3600,
         bookkeeper="readEntryTimeoutSec",
     )
+    hedge_read_s: float = setting(
+        0.5,
+        "A bookie that leaves a read unanswered this long is slow: the next replica is asked as well, the first good answer counts, and "
+        "the slow one is asked last for a while. 0 waits for the answer or read_timeout_s.",
+        unit="seconds",
+        low=0,
+        high=3600,
+        bookkeeper="firstSpeculativeReadTimeout",
+    )
     connect_timeout_s: float = setting(
         5.0,
         "How long opening a connection to a bookie may take.",

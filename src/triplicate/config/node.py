@@ -157,12 +157,20 @@ class NodeSettings:
         0.15, "How long a candidate leaves the first word to another that has applied more.", unit="seconds", low=0, high=60
     )
     peer_probe_interval_s: float = setting(
-        0.5,
-        "How often a follower connects to the leader's address: where that is refused after it was reached, the leader's process has ended "
-        "and another takes over at once. 0 waits for the end of the leader's session with the metadata.",
+        0.2,
+        "How often a follower asks the leader at its address whether it is there: where connections are refused after it was reached, the "
+        "leader's process has ended and another takes over at once. 0 waits for the end of the leader's session with the metadata.",
         unit="seconds",
         low=0,
         high=60,
+    )
+    silent_leader_limit_s: float = setting(
+        2.0,
+        "A leader that answered a follower before and leaves its questions open for so long, as a stopped process or a machine without "
+        "power does, is replaced. Longer than any pause of a busy node; 0 waits for the end of its session with the metadata.",
+        unit="seconds",
+        low=0,
+        high=3600,
     )
     report_interval_s: float = setting(1.0, "How often a follower tells others its position.", unit="seconds", low=0.05, high=600)
     retry_first_s: float = setting(0.05, "First delay after a failed read, apply or take-over.", unit="seconds", low=0.001, high=60)

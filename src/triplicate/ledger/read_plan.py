@@ -68,6 +68,11 @@ class ReadPlan:
         return list(self._asked)
 
     @property
+    def has_unasked(self) -> bool:
+        """Whether there is a replica that was not asked."""
+        return bool(self._unasked)
+
+    @property
     def unhelpful(self) -> list[str]:
         """The replicas that did not deliver, whatever they said."""
         return [*self._failures, *self._absent]

@@ -6,6 +6,7 @@ metadata says IN_RECOVERY, and ends with `CloseLedger` or with a reason in `fail
 1. `FenceAndReadLac` goes to all bookies of the last ensemble; what they say counts only when it covers every write quorum.
 2. Entries behind the confirmed prefix are read, many at a time, each read fencing the bookie it asks. A good copy from any replica
    means that the entry exists; write quorum - ack quorum + 1 explicit negatives mean that it does not; everything else means nothing.
+   A bookie that has not answered the fence is asked last, and one that is slow to answer a read is not waited for: the next is asked.
    What is read ahead is taken in order, and thrown away behind the first entry that does not exist.
 3. Each entry found is written again, past the fence, until an ack quorum has it. Bookies that fail are replaced in memory only:
    the new segments reach the metadata together with CLOSED, since a second recoverer may be at work on what is there now.
@@ -177,6 +178,11 @@ class NoReplacement:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Nothing came of the commands for a while; see `Recovery.hedge_at`."""
+
+
 Event = (
     LacAnswered
     | LacAbsent
@@ -189,6 +195,7 @@ Event = (
     | AddFailed
     | EnsembleReplaced
     | NoReplacement
+    | TimePassed
 )
 
 
@@ -206,9 +213,12 @@ class Recovery:
         read_window: how many entries beyond the confirmed prefix may be read or written at a time.
         now: seconds of a monotonic clock.
         window_bytes: how many bytes of payload these may hold, reckoned by the ledger's average entry or the largest one read.
+        hedge_s: how long one replica is waited for before the next is asked as well.
     """
 
-    def __init__(self, metadata: LedgerMetadata, read_window: int, now: float, window_bytes: int = WINDOW_BYTES) -> None:
+    def __init__(
+        self, metadata: LedgerMetadata, read_window: int, now: float, window_bytes: int = WINDOW_BYTES, hedge_s: float = float("inf")
+    ) -> None:
         assert metadata.state == LedgerState.IN_RECOVERY, "the metadata must say IN_RECOVERY before bookies are fenced"
         assert read_window >= 1
         assert window_bytes >= 1
@@ -225,7 +235,11 @@ class Recovery:
         self._commands: list[Command] = []
         self._answers = LastConfirmed(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
         self._tracker: WriteTracker | None = None
+        self._now = now
+        self._hedge_s = hedge_s
         self._plans: dict[int, ReadPlan] = {}
+        self._asked_at: dict[int, float] = {}
+        """When a replica was last asked, by entry: of each that has a plan."""
         self._found: dict[int, _Found] = {}
         self._unconfirmed: dict[int, _Found] = {}
         self._failed: dict[str, str] = {}
@@ -261,6 +275,18 @@ class Recovery:
         return [name for name in tracker.ensemble if name not in self._failed and tracker.reach_of(name) < tracker.last_add_pushed]
 
     @property
+    def hedge_at(self) -> float:
+        """When to step with `TimePassed`; infinite while no read is waited for that another replica could answer."""
+        return min([self._asked_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
+
+    def _hedgeable(self) -> list[ReadPlan]:
+        return [plan for plan in self._plans.values() if plan.entry_id not in self._found and not plan.is_absent and plan.has_unasked]
+
+    def silent_bookies(self) -> list[str]:
+        """Bookies that have not answered the fence so far."""
+        return self._answers.waiting
+
+    @property
     def failed_bookies(self) -> list[str]:
         """Bookies that failed to store something in this attempt; they are not asked to again."""
         return list(self._failed)
@@ -283,6 +309,7 @@ class Recovery:
         """Take in one event. What arrives late, twice, or for something no longer asked is ignored."""
         if self.is_finished:
             return
+        self._now = now
         match event:
             case LacAnswered() | LacAbsent() | LacDamaged() | LacFailed():
                 self._take_lac(event, now)
@@ -290,6 +317,10 @@ class Recovery:
                 self._take_entry(event)
             case AddsAcknowledged() | AddFailed() | EnsembleReplaced() | NoReplacement():
                 self._take_add(event)
+            case TimePassed():
+                for plan in self._hedgeable():
+                    if self._asked_at[plan.entry_id] + self._hedge_s <= now:
+                        self._ask_next(plan)
         self._go_on()
 
     # The first phase: fence and learn.
@@ -350,12 +381,15 @@ class Recovery:
     def _ask_next(self, plan: ReadPlan) -> None:
         bookie_id = plan.next_replica()
         if bookie_id is not None:
+            self._asked_at[plan.entry_id] = self._now
             self._commands.append(RecoveryRead(plan.entry_id, bookie_id))
 
     def _plan(self, entry_id: int, absent_needed: int) -> None:
         ensemble = self._snapshot.ensemble_of(entry_id)
         positions = write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum)
-        self._plans[entry_id] = ReadPlan(entry_id, [ensemble[position] for position in positions], absent_needed)
+        silent = self._answers.waiting
+        replicas = sorted((ensemble[position] for position in positions), key=silent.__contains__)  # Stable.
+        self._plans[entry_id] = ReadPlan(entry_id, replicas, absent_needed)
         self._ask_next(self._plans[entry_id])
 
     # The third phase: write again.
@@ -443,11 +477,12 @@ class Recovery:
             if plan is None:
                 return
             if entry_id in self._found:
-                del self._plans[entry_id]
+                del self._plans[entry_id], self._asked_at[entry_id]
                 self._write(tracker, self._found.pop(entry_id))
             elif plan.is_absent:
                 self._end = entry_id
                 self._plans.clear()
+                self._asked_at.clear()
                 self._found.clear()
             elif plan.is_exhausted:
                 self.failure = f"whether entry {entry_id} exists could not be decided: {plan.report()}"

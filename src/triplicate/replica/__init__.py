@@ -3,7 +3,7 @@
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
 from triplicate.replica.machine import STANDS_AT, Role, StateMachine
-from triplicate.replica.peers import Peers
+from triplicate.replica.peers import Loss, Peers
 from triplicate.replica.runtime import Replica, ReplicaSettings
 from triplicate.replica.snapshots import SnapshotKeeper, SnapshotMachine, StateCopy
 
@@ -12,6 +12,7 @@ __all__ = [
     "UNREADABLE",
     "Candidate",
     "Election",
+    "Loss",
     "Peers",
     "Replica",
     "ReplicaSettings",

@@ -15,7 +15,8 @@ from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
 from triplicate.metadata import Tree, Watch
-from triplicate.runtime import Host, first_of, sleep
+from triplicate.replica.peers import Loss
+from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
 FORMAT = 2
 FORMAT_WITHOUT_ROLE = 1
@@ -26,6 +27,10 @@ CANDIDATE_CHECK_S = 5.0
 """How often a candidate that has nothing new to report looks whether its node is still there."""
 REASON_LENGTH_MAX = 500
 """Characters of a reason that go into the metadata."""
+SILENCE_HOLDS_S = 1.0
+"""A conclusion from silence is acted upon within this time or not at all: where the metadata answer later, this node may itself have been
+cut off, and a peer speak again.
+"""
 _SMALL_DELAY_S = 0.02
 _UNABLE = frozenset(["diverged", "failed", UNREADABLE])
 """Roles of copies that do not stand for election."""
@@ -112,7 +117,7 @@ class Election:
         delay_s: how long to wait when another candidate has applied more.
         holds_name: whether this process is the one that bears `node_id` in the cluster. Only then it puts up its candidate's node, and
             removes one that another session has left under this name.
-        gone: returns when the process at an address has ended; None leaves that to the end of its session.
+        gone: returns when the process at an address has ended or is silent; None leaves that to the end of its session.
     """
 
     def __init__(
@@ -125,7 +130,7 @@ class Election:
         *,
         delay_s: float,
         holds_name: Callable[[], bool] = lambda: True,
-        gone: Callable[[str], Coroutine[Any, Any, None]] | None = None,
+        gone: Callable[[str], Coroutine[Any, Any, Loss]] | None = None,
     ) -> None:
         self._host = host
         self._tree = tree
@@ -224,35 +229,47 @@ class Election:
                 if stat.ephemeral_owner == self._tree.session_id:
                     return
                 sign = _read_sign(data)
-                if await self._is_void(sign, watch):
-                    departed = sign.node_id
-                    await self._take_down(sign, stat.ephemeral_owner)
-                else:
-                    departed = ""  # It may have come back since.
+                loss = await self._loss_of(sign, watch)
+                # It may have come back since, or changed.
+                departed = sign.node_id if loss is not None and await self._depose(sign, stat.ephemeral_owner, loss) else ""
         finally:
             watch.close()
 
-    async def _is_void(self, sign: Candidate, watch: Watch) -> bool:
-        """Wait until another session's sign has changed (False), or is known to be of a process that has ended (True), which its session
+    async def _loss_of(self, sign: Candidate, watch: Watch) -> Loss | None:
+        """Wait until another session's sign has changed (None), or its process is known to have ended or to hang, which its session
         outlives for some seconds.
         """
         if sign.node_id == self._node_id and self._holds_name():
-            return True  # Of this node's former life, as one process bears the name at a time.
+            return Loss()  # Of this node's former life, as one process bears the name at a time.
         if self._gone is None:
             await watch.changed()
-            return False
-        ended, _ = await first_of([watch.changed(), self._gone(sign.address)], name="leader")
-        return ended == 1
+            return None
+        _, loss = await first_of([_changed(watch), self._gone(sign.address)], name="leader")
+        return loss
 
-    async def _take_down(self, sign: Candidate, session_id: int) -> None:
-        """Remove the sign of a session, if it is there still. Should its process live all the same, the log fences it."""
+    async def _depose(self, sign: Candidate, session_id: int, loss: Loss) -> bool:
+        """Take a lost leader's sign down; False where that could not be done while a silence was still one."""
+        try:
+            async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
+                await self._take_down(sign, session_id, loss)
+        except BaseException as error:
+            loss.retract()
+            if not isinstance(error, TimeoutError):
+                raise
+            self._host.trace("replica.leader_not_deposed", path=self._path, node=sign.node_id, address=sign.address)
+            return False
+        return True
+
+    async def _take_down(self, sign: Candidate, session_id: int, loss: Loss) -> None:
+        """Remove the sign of a session, if it is there still. Should its process go on all the same, the log fences it."""
         with suppress(NoNode, BadVersion):
             # A server that is behind would show a sign of which another has taken the place.
             await self._tree.sync(self._leader_path)
             _, stat = await self._tree.get(self._leader_path)
             if stat.ephemeral_owner == session_id:
                 await self._tree.delete(self._leader_path, stat.version)
-                self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address)
+                why = "silent" if loss.silent else "ended"
+                self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address, why=why)
 
     async def put_up_sign(self, position: int) -> bool:
         """Put up the leader's sign; False where another's is there."""
@@ -303,3 +320,7 @@ def _read_sign(data: bytes) -> Candidate:
         return decode_candidate(data)
     except FormatError:
         return Candidate("", "", 0)
+
+
+async def _changed(watch: Watch) -> None:
+    await watch.changed()

@@ -443,7 +443,7 @@ class VirtualLoop(LoopInterface):
                 # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago. A block that
                 # waits for something on its way out is thrown out of that as well, and again, until all have been left.
                 for _ in range(UNWIND_MAX):
-                    with suppress(Exception, HostCrashed):
+                    with suppress(Exception, HostCrashed, asyncio.CancelledError):
                         coroutine.close()
                     if getattr(coroutine, "cr_frame", None) is None:
                         break

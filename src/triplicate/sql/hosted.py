@@ -17,7 +17,7 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Logs
 from triplicate.metadata import own
-from triplicate.replica import Candidate, Election, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
+from triplicate.replica import Candidate, Election, Loss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 
 from .copies import is_suspicion, set_aside
@@ -49,7 +49,7 @@ class NodeParts:
     snapshot_turn: asyncio.Lock
     """A node makes one snapshot at a time."""
     threads: Threads
-    gone: Callable[[str], Coroutine[Any, Any, None]] | None
+    gone: Callable[[str], Coroutine[Any, Any, Loss]] | None
     """Returns when the process at an address has ended; None where nobody looks."""
 
 

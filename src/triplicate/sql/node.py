@@ -15,7 +15,7 @@ from triplicate.config.node import NodeSettings
 from triplicate.errors import FormatError, HandleClosed, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import Watch, own
-from triplicate.replica import Peers
+from triplicate.replica import Loss, Peers
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
 
 from .copies import remove, rename
@@ -153,10 +153,10 @@ class DatabaseNode:
             self._scope.spawn(Janitor(self._logs, self._metrics, chores=(maintain,)).run(), name="janitor")
         self._scope.spawn(self._purge_dropped(), name="purge")
 
-    def _look_for_peers(self) -> Callable[[str], Coroutine[Any, Any, None]] | None:
+    def _look_for_peers(self) -> Callable[[str], Coroutine[Any, Any, Loss]] | None:
         if not self._settings.peer_probe_interval_s:
             return None
-        peers = Peers(self._host, self._settings.peer_probe_interval_s)
+        peers = Peers(self._host, self._settings.peer_probe_interval_s, self._settings.silent_leader_limit_s)
         self._scope.spawn(peers.run(), name="peers")
         return peers.gone
 

@@ -15,10 +15,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     answered = BatchRead._answered
 
-    def forgetful(self: BatchRead, _: None, response: BatchAnswer | None, error: BookieError | None) -> None:
+    def forgetful(self: BatchRead, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
         if response is not None and response.status is Status.OK and self._take(response) is not None and not self.entries:
+            self._stop_hedging()
             return
-        self.entries.clear()
-        answered(self, _, response, error)
+        if not self._is_over:
+            self.entries.clear()
+        answered(self, bookie_id, response, error)
 
     patch(BatchRead, "_answered", forgetful)

@@ -41,8 +41,9 @@ def test_an_empty_ledger_is_closed_empty() -> None:
     recovery.step(machine.LacAbsent(2), 0.0)
     assert reads(recovery) == [(0, "a")]
     recovery.step(machine.EntryAbsent(0, "a"), 0.0)
-    assert reads(recovery) == [(0, "b")]
-    recovery.step(machine.EntryAbsent(0, "b"), 0.0)
+    # The second has not answered the fence, so the third comes before it.
+    assert reads(recovery) == [(0, "c")]
+    recovery.step(machine.EntryAbsent(0, "c"), 0.0)
     (close,) = recovery.take_commands()
     assert isinstance(close, machine.CloseLedger)
     assert (close.metadata.state, close.metadata.last_entry_id, close.metadata.length) == (LedgerState.CLOSED, -1, 0)
@@ -53,9 +54,7 @@ def test_entries_behind_the_confirmed_prefix_are_copied_until_an_ack_quorum_has_
     recovery.step(machine.LacAnswered(0, 1, 0, 20), 0.0)
     recovery.step(machine.LacAnswered(1, 0, -1, 10), 0.0)
     assert reads(recovery) == [(1, "b")]
-    recovery.step(machine.EntryAbsent(1, "b"), 0.0)
-    assert reads(recovery) == [(1, "c")]
-    recovery.step(machine.EntryFailed(1, "c", "broken"), 0.0)
+    recovery.step(machine.EntryFailed(1, "b", "broken"), 0.0)
     assert reads(recovery) == [(1, "a")]
     recovery.step(machine.EntryFound(1, "a", 20, b"one"), 0.0)
     adds = recovery.take_commands()
@@ -63,10 +62,10 @@ def test_entries_behind_the_confirmed_prefix_are_copied_until_an_ack_quorum_has_
     recovery.step(machine.AddsAcknowledged("a", (1,)), 0.0)
     assert recovery.take_commands() == []
     recovery.step(machine.AddsAcknowledged("b", (1,)), 0.0)
-    assert reads(recovery) == [(2, "c")]
-    recovery.step(machine.EntryAbsent(2, "c"), 0.0)
-    recovery.take_commands()
+    assert reads(recovery) == [(2, "a")]
     recovery.step(machine.EntryAbsent(2, "a"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryAbsent(2, "b"), 0.0)
     (close,) = recovery.take_commands()
     assert isinstance(close, machine.CloseLedger)
     assert (close.metadata.last_entry_id, close.metadata.length) == (1, 20)
@@ -77,10 +76,10 @@ def test_the_floor_is_the_entry_before_the_last_segment() -> None:
     for position in range(2):
         recovery.step(machine.LacAbsent(position), 0.0)
     assert recovery.known_confirmed() == 4
-    assert reads(recovery) == [(5, "c")]
-    recovery.step(machine.EntryAbsent(5, "c"), 0.0)
-    recovery.take_commands()
+    assert reads(recovery) == [(5, "a")]
     recovery.step(machine.EntryAbsent(5, "a"), 0.0)
+    recovery.take_commands()
+    recovery.step(machine.EntryAbsent(5, "b"), 0.0)
     # Nothing told the length at entry 4, so that entry is read for it, where the earlier segment has it.
     assert reads(recovery) == [(4, "y")]
     recovery.step(machine.EntryFound(4, "y", 50, b"four"), 0.0)
@@ -117,7 +116,7 @@ def test_nothing_behind_the_first_absent_entry_is_copied() -> None:
     recovery = started((0, "abc"), window=3)
     recovery.step(machine.LacAbsent(0), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
-    assert reads(recovery) == [(0, "a"), (1, "b"), (2, "c")]
+    assert reads(recovery) == [(0, "a"), (1, "b"), (2, "a")]
     recovery.step(machine.EntryFound(1, "b", 20, b"one"), 0.0)
     assert recovery.take_commands() == [], "entry 0 is not decided yet"
     recovery.step(machine.EntryAbsent(0, "a"), 0.0)
@@ -143,7 +142,7 @@ def test_a_failed_bookie_is_replaced_in_memory_only() -> None:
     recovery.step(machine.EnsembleReplaced(("a", "b", "d")), 0.0)
     assert machine.RecoveryAdd(0, "d", -1, 10, b"zero") in recovery.take_commands()
     recovery.step(machine.EntryAbsent(1, "b"), 0.0)
-    recovery.step(machine.EntryAbsent(1, "c"), 0.0)
+    recovery.step(machine.EntryAbsent(1, "a"), 0.0)
     (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
     assert close.metadata.segments == (Segment(0, ("a", "b", "d")),)
 
@@ -152,7 +151,7 @@ def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() ->
     recovery = started((0, "xyz"), (5, "abc"))
     recovery.step(machine.LacAnswered(0, 6, 3, 77), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
-    for bookie_id in "ca":
+    for bookie_id in "ab":
         recovery.step(machine.EntryAbsent(5, bookie_id), 0.0)
     for bookie_id in "yzx":
         recovery.step(machine.EntryFailed(4, bookie_id, "gone"), 0.0)
@@ -261,3 +260,62 @@ def test_copies_of_an_entry_are_told_from_others() -> None:
         machine.RecoveryAdd(1, "a", 0, 20, b"two"),
     ):
         assert not add.is_copy_of(other)
+
+
+# Slow bookies.
+
+
+def hedging(hedge_s: float) -> Recovery:
+    """A recovery in which all have answered the fence at 1.0, and entry 0 is asked for."""
+    recovery = Recovery(metadata((0, "abc")), 1, 0.0, hedge_s=hedge_s)
+    recovery.take_commands()
+    for position in range(3):
+        recovery.step(machine.LacAbsent(position), 1.0)
+    assert reads(recovery) == [(0, "a")]
+    return recovery
+
+
+def test_a_bookie_that_is_slow_to_answer_a_read_is_not_waited_for() -> None:
+    recovery = hedging(0.5)
+    assert recovery.hedge_at == 1.5
+    recovery.step(machine.TimePassed(), 1.4)
+    assert recovery.take_commands() == [], "it is not late yet"
+    recovery.step(machine.TimePassed(), 1.5)
+    assert reads(recovery) == [(0, "b")]
+    recovery.step(machine.EntryAbsent(0, "b"), 1.6)
+    assert reads(recovery) == [(0, "c")]
+    assert recovery.hedge_at == float("inf"), "there is nobody left to ask"
+    recovery.step(machine.EntryAbsent(0, "c"), 1.7)
+    (close,) = recovery.take_commands()
+    assert isinstance(close, machine.CloseLedger)
+    assert close.metadata.last_entry_id == -1
+
+
+def test_a_late_copy_counts_though_others_were_asked_meanwhile() -> None:
+    recovery = hedging(0.5)
+    recovery.step(machine.TimePassed(), 1.5)
+    assert reads(recovery) == [(0, "b")]
+    recovery.step(machine.EntryAbsent(0, "b"), 1.6)
+    assert reads(recovery) == [(0, "c")]
+    recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 1.7)
+    assert [type(command) for command in recovery.take_commands()] == [machine.RecoveryAdd] * 3
+
+
+def test_silence_denies_nothing_however_long_it_lasts() -> None:
+    recovery = hedging(0.5)
+    for now in (1.5, 2.0, 2.5, 60.0):
+        recovery.step(machine.TimePassed(), now)
+    assert reads(recovery) == [(0, "b"), (0, "c")]
+    recovery.step(machine.EntryAbsent(0, "b"), 61.0)
+    assert not recovery.is_finished
+    assert recovery.take_commands() == []
+    recovery.step(machine.EntryFailed(0, "c", "timed out"), 61.0)
+    recovery.step(machine.EntryFailed(0, "a", "timed out"), 61.0)
+    assert recovery.failure is not None
+
+
+def test_without_hedging_one_replica_is_waited_for() -> None:
+    recovery = hedging(float("inf"))
+    assert recovery.hedge_at == float("inf")
+    recovery.step(machine.TimePassed(), 1e9)
+    assert recovery.take_commands() == []

@@ -17,6 +17,7 @@ import pytest
 
 from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.errors import SqlError
+from triplicate.replica.peers import QUESTION
 from triplicate.runtime import real_host
 from triplicate.sql.pg import PostgresServer, ServerLimits
 from triplicate.sql.pg.server import UNANSWERED_CONNECTIONS
@@ -284,6 +285,24 @@ def test_too_many_clients_are_refused() -> None:
         async with await s.psycopg():
             with pytest.raises(psycopg.OperationalError, match="too many clients"):
                 await s.psycopg()
+
+    run(body, ServerLimits(connections=1))
+
+
+def test_connections_that_only_ask_whether_the_server_answers_are_not_clients() -> None:
+    """Each other node keeps one, asks on it again and again, and must not use up the limit of connections."""
+
+    async def body(s: Served) -> None:
+        lines = [await asyncio.open_connection(*s.server.address) for _ in range(3)]
+        for _ in range(3):
+            for reader, writer in lines:
+                writer.write(QUESTION)
+                assert await reader.read(1) == b"N"
+        async with await s.psycopg():
+            with pytest.raises(psycopg.OperationalError, match="too many clients"):
+                await s.psycopg()
+        for _, writer in lines:
+            writer.close()
 
     run(body, ServerLimits(connections=1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -12,8 +13,9 @@ import pytest
 
 from tests.unit.log.fake import Stage, play
 from triplicate.metadata import Tree
-from triplicate.replica import Candidate, Election, Peers, leader_of
-from triplicate.replica.peers import REMEMBERED_S
+from triplicate.replica import Candidate, Election, Loss, Peers, leader_of
+from triplicate.replica.peers import QUESTION, REMEMBERED_S
+from triplicate.replica.silence import FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceWatch, Suspicions
 from triplicate.runtime import Host, Network
 
 PATH = "/machine"
@@ -28,6 +30,7 @@ class FakeNetwork:
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
         self.dialled: list[tuple[str, int]] = []
+        self.lines: list[_Transport] = []
 
     async def connect(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> tuple[Any, asyncio.Protocol]:
         self.dialled.append((host, port))
@@ -38,20 +41,42 @@ class FakeNetwork:
             raise UnicodeError("label empty or too long")  # As names are that cannot be looked up at all.
         if answer == "unreachable":
             raise OSError(f"no way to {host}:{port}")
-        return _Transport(), factory()
+        if answer == "swallowed":
+            raise OSError(errno.EHOSTUNREACH, f"no way to {host}:{port}")
+        protocol = factory()
+        self.lines.append(_Transport(answer, protocol))
+        protocol.connection_made(cast("asyncio.BaseTransport", self.lines[-1]))
+        return self.lines[-1], protocol
 
 
 class _Transport:
+    """The peer behind a connection: "taken" answers once and hangs up, "held" answers for ever, "mute" never, "once" one time."""
+
+    def __init__(self, kind: str, protocol: asyncio.Protocol) -> None:
+        self.kind = kind
+        self.protocol = protocol
+        self.asked = 0
+        self.is_aborted = False
+
+    def write(self, data: bytes) -> None:
+        assert data == QUESTION
+        self.asked += 1
+        loop = asyncio.get_running_loop()
+        if self.kind in ("taken", "held") or (self.kind == "once" and self.asked == 1):
+            loop.call_soon(self.protocol.data_received, b"N")
+        if self.kind == "taken":
+            loop.call_soon(self.protocol.connection_lost, None)
+
     def abort(self) -> None:
-        return
+        self.is_aborted = True
 
 
-def watched(network: FakeNetwork, addresses: list[str], wait_s: float = A_WHILE_S) -> list[bool]:
+def watched(network: FakeNetwork, addresses: list[str], wait_s: float = A_WHILE_S, limit_s: float = 0.0) -> list[bool]:
     """Whether each of the waits for these addresses has ended after a while."""
     found: list[bool] = []
 
     async def body(stage: Stage) -> None:
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, limit_s)
         loop = asyncio.get_running_loop()
         run = loop.create_task(peers.run())
         waits = [loop.create_task(peers.gone(address)) for address in addresses]
@@ -131,15 +156,120 @@ def test_an_ipv6_address_is_dialled_without_its_brackets() -> None:
     assert network.dialled[0] == ("::1", 5432)
 
 
+# Silence.
+
+LIMIT_S = 10 * INTERVAL_S
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_gone"),
+    [
+        (["once"], True),
+        (["taken", "mute"], True),
+        (["taken", "swallowed"], True),
+        # What accepts connections and never said a word may be anything.
+        (["mute"], False),
+        (["held"], False),
+        (["taken"], False),
+        # Trouble on this side leaves no question open.
+        (["taken", "unreachable"], False),
+        (["taken", "malformed"], False),
+    ],
+)
+def test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one(answers: list[str], is_gone: bool) -> None:
+    assert watched(FakeNetwork(*answers), [FAR], wait_s=5.0 if is_gone else 3 * LIMIT_S, limit_s=LIMIT_S) == [is_gone]
+
+
+def test_silence_is_no_end_where_it_is_not_judged() -> None:
+    assert watched(FakeNetwork("once"), [FAR], wait_s=3 * LIMIT_S) == [False]
+
+
+def test_the_pause_between_two_questions_is_no_silence() -> None:
+    assert watched(FakeNetwork("held"), [FAR], limit_s=INTERVAL_S / 5) == [False]
+    assert watched(FakeNetwork("once"), [FAR], wait_s=5.0, limit_s=INTERVAL_S / 5) == [True]
+
+
+def test_one_line_is_kept_and_dropped_when_nobody_waits_any_more() -> None:
+    async def body(stage: Stage) -> None:
+        network, loop = FakeNetwork("held"), asyncio.get_running_loop()
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        run = loop.create_task(peers.run())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peers.gone(FAR), A_WHILE_S)
+        while not network.lines[0].is_aborted:
+            await asyncio.sleep(INTERVAL_S)
+        assert len(network.dialled) == 1
+        assert network.lines[0].asked > 2
+        run.cancel()
+
+    play(body)
+
+
+def test_what_was_concluded_from_silence_is_concluded_again_only_where_it_came_to_nothing() -> None:
+    async def body(stage: Stage) -> None:
+        network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        run = loop.create_task(peers.run())
+        loss = await asyncio.wait_for(peers.gone(FAR), 5)
+        assert loss.silent
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peers.gone(FAR), 3 * LIMIT_S)
+        loss.retract()
+        assert (await asyncio.wait_for(peers.gone(FAR), 5)).silent
+        run.cancel()
+
+    play(body)
+
+
+def looks(watch: SilenceWatch, *times: float) -> None:
+    for now in times:
+        watch.look(now)
+
+
+def test_silence_counts_from_the_last_sign_of_life() -> None:
+    watch = SilenceWatch(0.2)
+    looks(watch, 5.0, 5.2, 5.4)
+    assert watch.silent_s(5.4) == pytest.approx(0.4)
+    watch.heard(5.5)
+    looks(watch, 5.6, 5.8)
+    assert watch.silent_s(5.8) == pytest.approx(0.3)
+
+
+def test_a_watch_that_slept_itself_begins_again() -> None:
+    """A stopped follower, a machine that was suspended with both: the peer had no chance to be heard."""
+    watch = SilenceWatch(0.2)
+    looks(watch, 5.0, 5.2, 5.4, 13.4, 13.6)
+    assert watch.silent_s(13.6) == pytest.approx(0.2)
+
+
+def test_a_watch_that_is_late_by_little_goes_on() -> None:
+    watch = SilenceWatch(0.2)
+    looks(watch, *(5.0 + n * (0.2 + 0.9 * LATE_S) for n in range(5)))
+    assert watch.silent_s(5.0 + 4 * (0.2 + 0.9 * LATE_S)) == pytest.approx(4 * (0.2 + 0.9 * LATE_S))
+
+
+def test_the_limit_grows_where_conclusions_follow_one_another_and_shrinks_with_time() -> None:
+    suspicions = Suspicions(2.0)
+    limits = []
+    for number in range(FLAP_FREE + 6):
+        limits.append(suspicions.limit_s(float(number)))
+        suspicions.conclude(float(number))
+    assert limits[:FLAP_FREE] == [2.0] * FLAP_FREE
+    assert limits[FLAP_FREE:] == [4.0, 8.0, 16.0, 32.0, 32.0, 32.0]
+    assert suspicions.limit_s(FLAP_WINDOW_S + FLAP_FREE + 6.0) == 2.0
+
+
 # Elections.
 
 
-async def gone_at_once(address: str) -> None:
+async def gone_at_once(address: str) -> Loss:
     assert address == "m0:1"
+    return Loss()
 
 
-async def never_gone(_: str) -> None:
+async def never_gone(_: str) -> Loss:
     await asyncio.Event().wait()
+    return Loss()
 
 
 def election(host: Host, tree: Tree, name: str, **options: Any) -> Election:
@@ -198,6 +328,68 @@ def test_the_sign_of_a_process_that_lives_stays() -> None:
     play(body)
 
 
+class AwayTree(DeafTree):
+    """A tree whose store does not answer until it is told to."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self.answers = asyncio.Event()
+
+    async def sync(self, path: str) -> None:
+        await self.answers.wait()
+        await self._tree.sync(path)
+
+
+def test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node was cut off itself, perhaps. Once they answer, a new silence counts."""
+    monkeypatch.setattr("triplicate.replica.election.SILENCE_HOLDS_S", 5 * INTERVAL_S)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        assert await election(stage.host, first, "m0").put_up_sign(9)
+        away, retracted, silent = AwayTree(second), asyncio.Event(), asyncio.Event()
+        silent.set()
+
+        async def gone(address: str) -> Loss:
+            await silent.wait()
+            silent.clear()
+            return Loss(silent=True, retract=retracted.set)
+
+        running = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", away), "m1", gone=gone).elected(lambda: 10))
+        await asyncio.wait_for(retracted.wait(), 5)
+        away.answers.set()
+        await asyncio.sleep(A_WHILE_S)
+        assert await leader_of(first, PATH) == Candidate("m0", "m0:1", 9)
+        silent.set()
+        await asyncio.wait_for(running, 5)
+        assert await leader_of(first, PATH) == Candidate("m1", "m1:1", 10)
+
+    play(body)
+
+
+def test_of_two_that_find_a_leader_silent_at_once_one_leads() -> None:
+    async def body(stage: Stage) -> None:
+        first, *others = await trees_of(stage, 3)
+        assert await election(stage.host, first, "m0").put_up_sign(9)
+
+        async def gone(address: str) -> Loss:
+            if address != "m0:1":
+                await never_gone(address)
+            return Loss(silent=True)
+
+        loop = asyncio.get_running_loop()
+        runs = [
+            loop.create_task(election(stage.host, tree, f"m{number}", gone=gone).elected(lambda: 10))
+            for number, tree in enumerate(others, 1)
+        ]
+        done, waiting = await asyncio.wait(runs, timeout=A_WHILE_S)
+        assert len(done) == len(waiting) == 1
+        (lost,) = waiting
+        lost.cancel()
+
+    play(body)
+
+
 def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> None:
     async def body(stage: Stage) -> None:
         first, second, third = await trees_of(stage, 3)
@@ -205,12 +397,13 @@ def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> N
         assert await old.put_up_sign(9)
         asked: list[str] = []
 
-        async def gone(address: str) -> None:
+        async def gone(address: str) -> Loss:
             asked.append(address)
             if len(asked) > 1:
                 await never_gone(address)
             await old.resign()
             assert await election(stage.host, third, "m2").put_up_sign(9)
+            return Loss()
 
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(election(stage.host, cast("Tree", DeafTree(second)), "m1", gone=gone).elected(lambda: 10), A_WHILE_S)

@@ -29,7 +29,7 @@ class Invoked:
     """A client asked for an operation on a register.
 
     Kinds: ``read`` (returns the value), ``write`` (new value), ``swap`` (compare and set: expected value, new value; returns whether it
-    did), ``add`` (what to add; returns the new value).
+    did), ``add`` (what to add; returns the new value), ``append`` (to a tuple: its new last item; returns the new tuple).
     """
 
     time_s: float
@@ -130,8 +130,9 @@ def take_effect(value: Any, operation: Operation) -> tuple[bool, Any]:
             expected, new = operation.arguments
             done = value == expected
             return not known or operation.result == done, new if done else value
-        case "add":
-            after = value + operation.arguments[0]
+        case "add" | "append":
+            (more,) = operation.arguments
+            after = value + more if operation.kind == "add" else (*value, more)
             return not known or operation.result == after, after
         case _:
             raise ValueError(f"no operation of kind {operation.kind!r} is known")

@@ -9,7 +9,9 @@ from typing import Any
 
 STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
+HANG = "hang"
 """What may befall the node that leads when its time has come."""
+HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
 STRIKES_AT = ("pause at", "kill at", "crash at")
 """What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
@@ -95,7 +97,8 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
     )
     # A stream of chance of its own, so that everything above is what it was before there was more than one.
     load = draw_more(random.Random(repr(load)), load)
-    return draw_limits(random.Random(f"limits of {load!r}"), load)
+    load = draw_limits(random.Random(f"limits of {load!r}"), load)
+    return draw_hangs(random.Random(f"hangs of {load!r}"), load)
 
 
 def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
@@ -127,6 +130,14 @@ def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
         # 0 lets all nodes, the leader as well, begin one at a time.
         snapshot_turn_s=chance.choice([60.0, 0.0, 1.0]),
     )
+
+
+def draw_hangs(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether the leader hangs though its session lives, for less or for more than its limit."""
+    if chance.random() >= HANG_SHARE:
+        return load
+    hangs = [(HANG, round(chance.uniform(3.0, 30.0), 3), chance.choice(HANG_S)) for _ in range(chance.choice([1, 2]))]
+    return replace(load, leader_strikes=tuple(sorted((*load.leader_strikes, *hangs), key=lambda strike: strike[1])))
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:

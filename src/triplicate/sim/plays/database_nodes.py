@@ -30,7 +30,7 @@ from triplicate.runtime import Disk, File, Host, first_of, real_host
 from triplicate.sim.cluster import Node, SimulatedCluster
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.loop import Life, context_of
-from triplicate.sql import DatabaseNode, SqlDatabase
+from triplicate.sql import DatabaseNode, PostgresServer, SqlDatabase
 
 Result = TypeVar("Result")
 
@@ -309,8 +309,9 @@ class DatabaseServer(Node, Seat):
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
                 node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=setup_for(host))
                 self.node = node
-                # Peers look whether anybody listens there; statements come through `Seat.call`.
-                listener = await host.port.network.listen(asyncio.Protocol, self.name, SQL_PORT)
+                # Peers ask there whether the process answers; statements come through `Seat.call`.
+                server = PostgresServer(port, node, (self.name, SQL_PORT))
+                await server.start()
                 try:
                     await node.start((self.name, SQL_PORT))
                     self._serves = True
@@ -319,7 +320,7 @@ class DatabaseServer(Node, Seat):
                         self._judge_end(failure)
                 finally:
                     self.node = None
-                    await listener.close()
+                    await server.stop()
                     await node.stop()
         finally:
             await metadata.aclose()

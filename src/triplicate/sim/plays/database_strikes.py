@@ -97,6 +97,8 @@ async def strike(desk: Desk, server: DatabaseServer, kind: str, lasts_s: float) 
             assert server.host is not None, "it leads"
             server.host.pause()
             await _hold(desk, server, lasts_s)
+        case "hang":
+            await _hang(server, lasts_s)
         case "cut_off":
             await _cut_off(desk, server, lasts_s)
         case "kill" | "crash":
@@ -124,6 +126,15 @@ async def _hold(desk: Desk, server: DatabaseServer, lasts_s: float) -> None:
     if lasts_s > 1.0 and server.host is host:
         await _replace(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
+    host.resume()
+
+
+async def _hang(server: DatabaseServer, lasts_s: float) -> None:
+    """Let a process stand still whose session goes on: only its silence tells."""
+    host = server.host
+    assert host is not None, "it leads"
+    host.pause()
+    await asyncio.sleep(lasts_s)
     host.resume()
 
 

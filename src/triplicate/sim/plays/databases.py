@@ -71,8 +71,9 @@ BACKGROUND_WORK = {
     "log_truncations": "replica.log_truncated",
     "janitor_rounds": "log.janitor_round",
     "segments_merged": "log.rewritten",
+    "peers_found_silent": "replica.peer_silent",
 }
-"""What nodes did with snapshots and logs, and the fact that tells it."""
+"""What nodes did with snapshots, logs and one another, and the fact that tells it."""
 RARE_WORK = ("segments_merged", "ids_forgotten")
 """A merge takes many small segments that no snapshot lets go, and a janitor; an id of a transaction is kept longer than most runs last: a
 hundred seeds may have none."""

@@ -54,6 +54,8 @@ class PostgresServer:
         self._running: dict[int, tuple[int, Conversation]] = {}
         """Process id to secret and conversation, for cancel requests."""
         self._database_connections: Counter[str] = Counter()
+        self._clients = 0
+        """Connections whose first packet is there. Other nodes keep one each on which they only ask whether this one answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._secrets = host.entropy.stream("postgres.secret")
@@ -98,7 +100,11 @@ class PostgresServer:
         try:
             startup = await self._startup(stream)
             if startup is not None:
-                await self._converse(process_id, stream, startup)
+                self._clients += 1
+                try:
+                    await self._converse(process_id, stream, startup)
+                finally:
+                    self._clients -= 1
         except SqlError as error:
             stream.write(wire.error_response(error, severity="FATAL"))
         except ProtocolError as error:
@@ -140,7 +146,7 @@ class PostgresServer:
         options = [name for name in startup.parameters if name.startswith("_pq_.")]
         if minor > 0 or options:
             stream.write(wire.negotiate_protocol_version(options))
-        if len(self._streams) > self._limits.connections:
+        if self._clients >= self._limits.connections:
             raise SqlError("53300", f"too many clients: {self._limits.connections} connections are open", hint="use a connection pool")
 
     def _cancel(self, startup: wire.Startup) -> None:

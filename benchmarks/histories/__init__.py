@@ -1,0 +1,1 @@
+"""Histories of clients beside killed and stopped processes: made by real processes, and judged."""

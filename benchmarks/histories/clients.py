@@ -1,0 +1,339 @@
+"""Clients that read and change registers, lists and accounts, and note when each operation began, when it ended, and what came of it.
+
+One thread and one connection each. An operation that is not answered in time has an unknown outcome, and its connection is cut: a server
+that hangs answers nothing, not even a wish to cancel. An error with an SQLSTATE of the server's is a refusal, except class 08: the outcome
+is unknown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from benchmarks.histories.cluster import POLL_S, answers
+from benchmarks.histories.judge import Seen, Statement, Transfer
+from triplicate.sim.checkers.linearizable import Operation
+
+ACCOUNTS = {f"account{number}": 100 for number in range(8)}
+KEYS_AT_A_TIME = 4
+OPERATIONS_PER_KEY = 60
+"""Then there are other keys: the search for an order stays small."""
+OPERATION_LIMIT_S = 1.5
+SCHEMA = (
+    "create table registers(name text primary key, value integer)",
+    "create table lists(name text primary key, items text not null)",
+    "create table accounts(name text primary key, balance integer not null)",
+    "create table transfers(place integer primary key, number integer not null, source text, target text, amount integer)",
+)
+
+
+@dataclass
+class Shared:
+    """What all clients share; every access holds the lock."""
+
+    ports: Sequence[int]
+    database: str
+    seen: Seen = field(default_factory=Seen)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    over: threading.Event = field(default_factory=threading.Event)
+    answered: int = 0
+    unknown: int = 0
+    refused: int = 0
+    next_number: int = 0
+    on_key: dict[str, int] = field(default_factory=dict)
+    """How many keys of each kind were begun, and operations on the present ones."""
+    writes: list[tuple[float, float]] = field(default_factory=list)
+    """Begin and end of every acknowledged write."""
+    strange: list[str] = field(default_factory=list)
+    """Errors that say neither yes nor no, and should not be."""
+
+    def number(self) -> int:
+        """A number that nobody had before."""
+        with self.lock:
+            self.next_number += 1
+            return self.next_number
+
+    def key(self, kind: str, chance: random.Random) -> str:
+        """A key that is in use now."""
+        with self.lock:
+            used = self.on_key[kind] = self.on_key.get(kind, 0) + 1
+        return f"{kind}-{used // (OPERATIONS_PER_KEY * KEYS_AT_A_TIME)}-{chance.randrange(KEYS_AT_A_TIME)}"
+
+    def first_write_after(self, moment: float) -> float | None:
+        """When the first write was acknowledged of those begun after a moment; None while there is none."""
+        with self.lock:
+            return min((end for begin, end in self.writes if begin > moment), default=None)
+
+
+class Unknown(Exception):
+    """The outcome is open."""
+
+
+class Refused(Exception):
+    """It has not happened, and will not."""
+
+
+class Client(threading.Thread):
+    """One client. `run` ends when the shared event says so."""
+
+    def __init__(self, shared: Shared, number: int) -> None:
+        super().__init__(name=f"client {number}", daemon=True)
+        self._shared = shared
+        self._chance = random.Random(f"client {number}")
+        self._connection: psycopg.Connection[Any] | None = None
+        self._port = shared.ports[number % len(shared.ports)]
+        self._values: dict[str, int | None] = {}
+        """What the client last saw in each register, for its swaps."""
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        choices = [self._read, self._write, self._swap, self._append, self._look, self._move, self._move_at_once, self._state]
+        weights = [15, 15, 15, 13, 7, 10, 15, 10]
+        try:
+            while not self._shared.over.is_set():
+                (work,) = self._chance.choices(choices, weights)
+                work()
+        except BaseException as error:  # A fault of ours must not look like a client that had nothing to do.
+            self.failure = error
+            raise
+        finally:
+            self._hang_up()
+
+    # The connection.
+
+    def _connected(self) -> psycopg.Connection[Any] | None:
+        while self._connection is None and not self._shared.over.is_set():
+            ports = sorted(self._shared.ports, key=lambda port: port != self._port)
+            for port in ports:
+                if answers(port) and self._connect(port):
+                    return self._connection
+            self._shared.over.wait(POLL_S * self._chance.uniform(0.5, 1.5))
+        return self._connection
+
+    def _connect(self, port: int) -> bool:
+        dsn = f"host=127.0.0.1 port={port} dbname={self._shared.database} user=client target_session_attrs=read-write connect_timeout=2"
+        try:
+            self._connection, self._port = psycopg.connect(dsn, autocommit=True), port
+        except psycopg.Error:
+            return False
+        return True
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _ask(self, work: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+        """Do something on the connection, in time.
+
+        Raises:
+            Unknown, Refused: it was not done, or nobody knows.
+        """
+        connection = self._connected()
+        if connection is None:
+            raise Refused
+        descriptor = os.dup(connection.fileno())
+        guard = threading.Timer(OPERATION_LIMIT_S, _cut, [descriptor])
+        guard.start()
+        try:
+            return work(connection)
+        except psycopg.Error as error:
+            self._judge(connection, error)
+        finally:
+            guard.cancel()
+            guard.join()
+            os.close(descriptor)
+
+    def _judge(self, connection: psycopg.Connection[Any], error: psycopg.Error) -> None:
+        state = error.sqlstate
+        if state is not None and not state.startswith("08"):
+            if state.startswith(("XX", "42")):
+                with self._shared.lock:
+                    self._shared.strange.append(f"{state}: {error}")
+            with contextlib.suppress(psycopg.Error):
+                if not connection.closed:
+                    connection.rollback()
+            if connection.closed or state in ("57P01", "25006"):
+                self._hang_up()
+            raise Refused from error
+        self._hang_up()
+        raise Unknown from error
+
+    # Operations.
+
+    def _note(self, key: str, kind: str, arguments: tuple[int | None, ...], began: float, result: Any, *, known: bool) -> None:
+        ended = time.monotonic() if known else None
+        operation = Operation(kind, arguments, began, ended, result, self.name)
+        with self._shared.lock:
+            self._shared.seen.operations.setdefault(key, []).append(operation)
+            self._count(known=known)
+            if ended is not None and kind != "read":
+                self._shared.writes.append((began, ended))
+
+    def _count(self, *, known: bool) -> None:
+        if known:
+            self._shared.answered += 1
+        else:
+            self._shared.unknown += 1
+
+    def _on_key(self, key: str, kind: str, arguments: tuple[int | None, ...], work: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+        if self._connected() is None:
+            return None
+        began = time.monotonic()
+        try:
+            result = self._ask(work)
+        except Unknown:
+            self._note(key, kind, arguments, began, None, known=False)
+            return None
+        except Refused:
+            with self._shared.lock:
+                self._shared.refused += 1
+            return None
+        self._note(key, kind, arguments, began, result, known=True)
+        return result
+
+    def _read(self) -> None:
+        key = self._shared.key("register", self._chance)
+
+        def read(connection: psycopg.Connection[Any]) -> int | None:
+            row = connection.execute("select value from registers where name = %s", (key,)).fetchone()
+            return None if row is None else int(row[0])
+
+        value = self._on_key(key, "read", (), read)
+        if value is not None:
+            self._values[key] = value
+
+    def _write(self) -> None:
+        key, value = self._shared.key("register", self._chance), self._shared.number()
+
+        def write(connection: psycopg.Connection[Any]) -> None:
+            connection.execute("insert into registers values(%s, %s) on conflict(name) do update set value = excluded.value", (key, value))
+
+        self._on_key(key, "write", (value,), write)
+        self._values[key] = value
+
+    def _swap(self) -> None:
+        key, value = self._shared.key("register", self._chance), self._shared.number()
+        expected = self._values.get(key)
+        if expected is None:
+            self._read()
+            return
+
+        def swap(connection: psycopg.Connection[Any]) -> bool:
+            changed = connection.execute("update registers set value = %s where name = %s and value = %s", (value, key, expected))
+            return changed.rowcount == 1
+
+        if self._on_key(key, "swap", (expected, value), swap):
+            self._values[key] = value
+
+    def _append(self) -> None:
+        key, item = self._shared.key("list", self._chance), self._shared.number()
+
+        def append(connection: psycopg.Connection[Any]) -> tuple[int, ...]:
+            row = connection.execute(
+                "insert into lists values(%s, %s) on conflict(name) do update set items = lists.items || ',' || excluded.items "
+                "returning items",
+                (key, str(item)),
+            ).fetchone()
+            assert row is not None, "an insertion returns its row"
+            return items_of(row[0])
+
+        self._on_key(key, "append", (item,), append)
+
+    def _look(self) -> None:
+        key = self._shared.key("list", self._chance)
+
+        def look(connection: psycopg.Connection[Any]) -> tuple[int, ...]:
+            row = connection.execute("select items from lists where name = %s", (key,)).fetchone()
+            return () if row is None else items_of(row[0])
+
+        self._on_key(key, "read", (), look)
+
+    def _move(self) -> None:
+        self._transfer("begin")
+
+    def _move_at_once(self) -> None:
+        self._transfer("begin immediate")
+
+    def _transfer(self, begin: str) -> None:
+        if self._connected() is None:
+            return
+        source, target = self._chance.sample(sorted(ACCOUNTS), 2)
+        number, amount = self._shared.number(), self._chance.randrange(1, 20)
+        began = time.monotonic()
+        is_committing = False
+
+        def transfer(connection: psycopg.Connection[Any]) -> None:
+            nonlocal is_committing
+            connection.execute(begin)
+            row = connection.execute("select balance from accounts where name = %s", (source,)).fetchone()
+            if row is None or row[0] < amount:
+                connection.execute("rollback")
+                raise Refused
+            connection.execute("update accounts set balance = balance - %s where name = %s", (amount, source))
+            connection.execute("update accounts set balance = balance + %s where name = %s", (amount, target))
+            values = (number, source, target, amount)
+            connection.execute("insert into transfers(number, source, target, amount) values(%s, %s, %s, %s)", values)
+            is_committing = True
+            connection.execute("commit")
+
+        refused, ended = False, None
+        try:
+            self._ask(transfer)
+            ended = time.monotonic()
+        except Unknown:
+            refused = not is_committing  # Nothing commits what nobody asked to be committed.
+        except Refused:
+            refused = True
+        with self._shared.lock:
+            self._shared.seen.transfers.append(Transfer(number, source, target, amount, began, ended, refused))
+            if refused:
+                self._shared.refused += 1
+            else:
+                self._count(known=ended is not None)
+            if ended is not None:
+                self._shared.writes.append((began, ended))
+
+    def _state(self) -> None:
+        if self._connected() is None:
+            return
+        began = time.monotonic()
+
+        def state(connection: psycopg.Connection[Any]) -> tuple[dict[str, int], int]:
+            if self._chance.random() < 0.5:
+                rows = connection.execute("select name, balance, (select count(*) from transfers) from accounts").fetchall()
+                return {name: balance for name, balance, _ in rows}, int(rows[0][2])
+            with connection.transaction():
+                rows = connection.execute("select name, balance from accounts").fetchall()
+                (count,) = connection.execute("select count(*) from transfers").fetchall()[0]
+            return dict(rows), int(count)
+
+        try:
+            balances, count = self._ask(state)
+        except (Unknown, Refused):
+            with self._shared.lock:
+                self._shared.refused += 1
+            return
+        with self._shared.lock:
+            self._shared.answered += 1
+            self._shared.seen.statements.append(Statement(began, time.monotonic(), balances, count))
+
+
+def items_of(text: str) -> tuple[int, ...]:
+    """A list as it is stored."""
+    return tuple(int(item) for item in text.split(","))
+
+
+def _cut(descriptor: int) -> None:
+    """Break a connection from beside the thread that waits for it."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,156 @@
+"""A cluster of real processes in a folder, with hands to kill and to stop them: `triplicate up`, which starts again what was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psycopg
+
+from triplicate.replica.peers import QUESTION
+
+START_LIMIT_S = 120.0
+STOP_LIMIT_S = 60.0
+POLL_S = 0.05
+ANSWER_LIMIT_S = 0.3
+"""A node that does not say within this time that it is there is passed over."""
+
+
+class RunFailed(Exception):
+    """The run could not be made, with the reason."""
+
+
+class LocalCluster:
+    """Bookies and database nodes on this machine. Use it as a context manager.
+
+    Args:
+        folder: must be empty or missing.
+        store: where the metadata are, ``sqlite`` or ``zk``.
+    """
+
+    def __init__(self, folder: Path, *, bookies: int = 4, nodes: int = 3, store: str = "sqlite") -> None:
+        counts = ["--bookies", str(bookies), "--nodes", str(nodes), "--metadata", store]
+        self._folder = folder
+        self._errors = (folder.parent / f"{folder.name}.log").open("w")
+        self._up = subprocess.Popen(
+            [sys.executable, "-m", "triplicate.cli.main", "up", "--dir", str(folder), "--json", *counts],
+            env={name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        assert self._up.stdout is not None
+        line = self._up.stdout.readline()
+        if not line:
+            self._up.wait(STOP_LIMIT_S)
+            self._up.stdout.close()
+            self._errors.close()
+            raise RunFailed(f"the cluster did not start: see {self._errors.name}")
+        facts = json.loads(line)
+        self.uri: str = facts["metadata"]
+        addresses: dict[str, str] = {one["name"]: one.get("address", "") for one in facts["processes"]}
+        self.bookies = sorted(name for name in addresses if name.startswith("bookie"))
+        self.ports = {name: int(address.rpartition(":")[2]) for name, address in sorted(addresses.items()) if name.startswith("node")}
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for pid in self.processes().values():
+            self.go_on(pid)  # One that is stopped would not hear the end.
+        self._up.terminate()
+        try:
+            self._up.wait(STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._up.kill()  # The others end with the pipe to it.
+            self._up.wait()
+        if self._up.stdout is not None:
+            self._up.stdout.close()
+        self._errors.close()
+
+    def processes(self) -> dict[str, int]:
+        """Process ids by name, as they are now."""
+        found: dict[str, int] = json.loads((self._folder / "processes.json").read_text())["processes"]
+        return found
+
+    def send(self, name: str, number: int) -> None:
+        """Send a signal to a process."""
+        os.kill(self.processes()[name], number)
+
+    def go_on(self, pid: int) -> None:
+        """Let a process go on that was stopped; harmless when it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    def command(self, *arguments: str) -> None:
+        """Run one of Triplicate's commands to its end.
+
+        Raises:
+            RunFailed: it failed.
+        """
+        command = [sys.executable, "-m", "triplicate.cli.main", *arguments, "--metadata", self.uri]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_LIMIT_S, check=False, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            raise RunFailed(f"{' '.join(arguments)}: {done.stderr}")
+
+    @contextlib.contextmanager
+    def session(self, name: str, database: str) -> Iterator[psycopg.Connection[Any]]:
+        """A connection to one node, whether it leads or not."""
+        dsn = f"host=127.0.0.1 port={self.ports[name]} dbname={database} user=judge connect_timeout=2"
+        connection = psycopg.connect(dsn, autocommit=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def leader(self, database: str) -> str | None:
+        """The node that leads a database, if one that answers says so of itself."""
+        for name, port in self.ports.items():
+            if not answers(port):
+                continue
+            with contextlib.suppress(psycopg.Error), self.session(name, database) as session:
+                row = session.execute("show transaction_read_only").fetchone()
+                if row is not None and row[0] == "off":
+                    return name
+        return None
+
+
+def answers(port: int) -> bool:
+    """Whether the process at a port says anything within a moment."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_LIMIT_S) as connection:
+            connection.sendall(QUESTION)
+            return bool(connection.recv(1))
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], Any], what: str, limit_s: float = START_LIMIT_S) -> Any:
+    """Return what a condition gives once that counts as true; what a server says while it is away counts as no.
+
+    Raises:
+        RunFailed: it does not hold within the limit.
+    """
+    deadline = time.monotonic() + limit_s
+    trouble = ""
+    while time.monotonic() < deadline:
+        try:
+            found = condition()
+        except (psycopg.Error, OSError) as error:
+            trouble = f" ({error})"
+        else:
+            if found:
+                return found
+        time.sleep(POLL_S)
+    raise RunFailed(f"not within {limit_s:.0f} s: {what}{trouble}")

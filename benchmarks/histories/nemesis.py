@@ -1,0 +1,123 @@
+"""What befalls the cluster while clients are at work: the leader and bookies are killed, or stopped for a while."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.histories.clients import Shared
+from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
+
+CALM_S = 2.0
+"""Between the end of one fault and the next."""
+BESIDE_S = 0.5
+"""A bookie that hangs does so for this long before the leader is struck."""
+GAP_LIMIT_S = 60.0
+POLL_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault.
+
+    Args:
+        leader: for how many seconds the leader is stopped; 0 leaves it alone, a negative number kills it.
+        bookie: the same for one bookie.
+    """
+
+    name: str
+    leader: float
+    bookie: float
+
+
+KILL = -1.0
+FAULTS = (
+    Fault("leader killed", KILL, 0.0),
+    Fault("leader stopped for 8 s", 8.0, 0.0),
+    Fault("bookie killed", 0.0, KILL),
+    Fault("leader stopped for 2.5 s", 2.5, 0.0),
+    Fault("leader killed, a bookie stopped for 8 s", KILL, 8.0),
+    Fault("bookie stopped for 8 s", 0.0, 8.0),
+    Fault("leader and a bookie stopped for 8 s", 8.0, 8.0),
+    Fault("leader and a bookie killed", KILL, KILL),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault that struck: the gap is the time from the strike to the first acknowledgement of a write that began after it."""
+
+    fault: Fault
+    gap_s: float
+    leader: str
+    successor: str
+
+
+class Nemesis:
+    """Strikes a cluster, one fault at a time, each undone before the next.
+
+    Args:
+        database: whose leader is struck.
+    """
+
+    def __init__(self, cluster: LocalCluster, shared: Shared, database: str) -> None:
+        self._cluster = cluster
+        self._shared = shared
+        self._database = database
+        self._turn = 0
+        self.strikes: list[Strike] = []
+
+    def round(self, faults: Sequence[Fault]) -> None:
+        """Strike with each fault once.
+
+        Raises:
+            RunFailed: the cluster did not come back.
+        """
+        for fault in faults:
+            self._await_calm()
+            self.strikes.append(self._strike(fault))
+
+    def _await_calm(self) -> None:
+        """Everything runs, somebody leads, and writes go on."""
+        wait_for(lambda: self._running() and self._cluster.leader(self._database), "every process runs, and a node leads")
+        time.sleep(CALM_S)
+        now = time.monotonic()
+        wait_for(lambda: self._shared.first_write_after(now), "writes are acknowledged")
+
+    def _running(self) -> bool:
+        return set(self._cluster.processes()) >= {*self._cluster.bookies, *self._cluster.ports}
+
+    def _strike(self, fault: Fault) -> Strike:
+        leader = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
+        self._turn += 1
+        bookie = self._cluster.bookies[self._turn % len(self._cluster.bookies)]
+        if fault.bookie and fault.leader:
+            self._hit(bookie, fault.bookie)
+            if fault.bookie > 0:
+                time.sleep(BESIDE_S)
+        began = time.monotonic()
+        self._hit(leader if fault.leader else bookie, fault.leader or fault.bookie)
+        end = self._first_write_after(began)
+        successor = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
+        time.sleep(max(0.0, began + max(fault.leader, fault.bookie) - time.monotonic()))
+        return Strike(fault, end - began, leader, successor)
+
+    def _hit(self, name: str, stopped_s: float) -> None:
+        if stopped_s < 0:
+            self._cluster.send(name, signal.SIGKILL)
+            return
+        pid = self._cluster.processes()[name]
+        self._cluster.send(name, signal.SIGSTOP)
+        timer = threading.Timer(stopped_s, self._cluster.go_on, [pid])
+        timer.daemon = True
+        timer.start()
+
+    def _first_write_after(self, moment: float) -> float:
+        while (end := self._shared.first_write_after(moment)) is None:
+            if time.monotonic() > moment + GAP_LIMIT_S:
+                raise RunFailed(f"no write is acknowledged within {GAP_LIMIT_S:.0f} s of a fault")
+            time.sleep(POLL_S)
+        return end

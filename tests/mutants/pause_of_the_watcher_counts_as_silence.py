@@ -1,0 +1,21 @@
+"""What passed while the watcher itself stood still counts as the peer's silence: a suspended machine deposes every leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica.silence import SilenceWatch
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_watch_that_slept_itself_begins_again",
+    "tests/simulation/test_databases.py::test_nodes_that_were_all_stopped_together_do_not_replace_their_leader",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def look(self: SilenceWatch, now: float) -> None:
+        if self._looked_at == float("-inf"):
+            self._since = now
+        self._looked_at = now
+
+    patch(SilenceWatch, "look", look)

@@ -1,0 +1,22 @@
+"""A question that could be sent counts as answered: a stopped process, whose kernel takes everything, leads on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import peers
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers0-True]",
+    "tests/simulation/test_databases.py::test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_live",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    sent = peers._Line.ask
+
+    def ask(self: peers._Line) -> None:
+        sent(self)
+        self._answered()
+
+    patch(peers._Line, "ask", ask)

@@ -1,0 +1,24 @@
+"""A replica that is slow counts among those that deny the entry: recovery cuts off what was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.ledger import recovery as machine
+
+TESTS = [
+    "tests/unit/ledger/test_recovery.py::test_silence_denies_nothing_however_long_it_lasts",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    step = machine.Recovery.step
+
+    def deny(self: machine.Recovery, event: machine.Event, now: float) -> None:
+        if isinstance(event, machine.TimePassed):
+            for plan in self._hedgeable():
+                for bookie_id in plan.asked:
+                    plan.absent(bookie_id)
+        step(self, event, now)
+
+    patch(machine.Recovery, "step", deny)

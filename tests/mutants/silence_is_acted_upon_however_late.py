@@ -1,0 +1,19 @@
+"""A leader's sign is taken down for a silence of long ago: a node that was cut off deposes a leader when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import Candidate, Election, Loss
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def depose(self: Election, sign: Candidate, session_id: int, loss: Loss) -> bool:
+        await self._take_down(sign, session_id, loss)
+        return True
+
+    patch(Election, "_depose", depose)

@@ -1,0 +1,26 @@
+"""Clients of real processes beside a killed and a stopped leader: what they saw is right, and the one that hung was replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.histories.cluster import LocalCluster
+from benchmarks.histories.nemesis import KILL, Fault
+from benchmarks.histories.run import play
+
+STOPPED_S = 8.0
+"""Less than a session with the metadata lasts: only its silence tells that the leader hangs."""
+
+
+def test_what_clients_saw_beside_a_killed_and_a_stopped_leader_is_right(tmp_path: Path) -> None:
+    faults = [Fault("leader killed, a bookie stopped", KILL, STOPPED_S / 2), Fault("leader stopped", STOPPED_S, 0.0)]
+    with LocalCluster(tmp_path / "c") as cluster:
+        outcome = play(cluster, faults, operations=500, rounds=1, clients=6)
+    assert outcome.report.violations == outcome.report.undecided == outcome.strange == []
+    assert outcome.report.operations > 100
+    assert outcome.report.transfers > 20
+    assert outcome.report.statements > 20
+    killed, stopped = outcome.strikes
+    assert killed.leader != killed.successor
+    assert stopped.leader != stopped.successor, f"nobody took over from a leader that hung for {STOPPED_S} s; the gap was {stopped.gap_s} s"
+    assert stopped.gap_s < STOPPED_S
