@@ -114,7 +114,7 @@ class Consumer:
             self.copies += 1
             given["startingversion"] = str(self.db.reader.execute("select position from triplicate_state").fetchall()[0][0])
             self.mirror.rows = table_rows(self.db, table)
-        self.stream = Stream(self.db, table, schemaevents="deliver", **given)
+        self.stream = Stream(self.db, table, None, schemaevents="deliver", **given)
 
     def batch(self, most: int | None) -> None:
         """One micro-batch, by a query that is started first where none runs."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from triplicate.errors import ConfigError, SchemaChanged
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
 from triplicate.spark.history import batch_header, transactions
-from triplicate.spark.lineage import Carried, Lineage, Source
+from triplicate.spark.lineage import Carried, Era, Lineage
 from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, TableShape, fold, table_change
 
 INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
@@ -22,6 +22,8 @@ OTHER_COLUMNS = ("_rowid", "_schema_change")
 """Columns of the feed that are there only where they are needed, or asked for."""
 
 _Image = Sequence[Sequence[Any]]
+_Plan = tuple[tuple[str, str, int, Any], ...]
+"""For each column of the feed: its name, that of a column of the change or '', its place in a row or -1, its value without a place."""
 _NO_ROWS: _Image = ()
 
 
@@ -41,6 +43,7 @@ class ChangeBatches:
         self._columns: dict[str, list[Any]] = {field.name: [] for field in schema}
         self._rows = 0
         self._size_bytes = 0
+        self._plans: dict[tuple[int, int], _Plan] = {}
 
     def add(self, part: EntryRange) -> Iterator[pa.RecordBatch]:
         """Take the transactions `low` to `high` of one entry.
@@ -50,6 +53,7 @@ class ChangeBatches:
             SchemaChanged: the table was changed so that this query cannot go on. FormatError: of a format not known here.
         """
         header = batch_header(part)
+        self._plans.clear()
         version = header.schema_version_before
         changes_schema = header.schema_version_after != version
         table = self._lineage.at(version).table
@@ -108,38 +112,54 @@ class ChangeBatches:
     def _run(self, run: RowRun, version: int, place: tuple[int, int], sequence: int) -> int:
         """Add a run's rows if they are the table's; returns the place in the transaction of the row that follows."""
         era = self._lineage.at(version)
-        if fold(run.table.name) != era.table:
+        # Both live as long as the entry is read, so their identities are a cheap key.
+        key = id(run.table), id(era)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(run.table, era) if fold(run.table.name) == era.table else ()
+        if not plan:
             return sequence
-        sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
         for low, high, moved in _stretches(_moves(run), run.count):
             count = high - low
             # A row's two images share its place in the order. A row that moves is deleted where it was and inserted where it is.
             for step, (kind, image, rowids, whole) in enumerate(_images(run, moved)):
                 first = sequence + step if moved else sequence
                 own = _own(kind, *place, range(first, first + count), count)
-                own["_rowid"] = (None,) * count if rowids is None else rowids[low:high]
-                self._append(run.table, [column[low:high] for column in image], own, sources if whole else _stored(sources), count)
+                if rowids is not None:
+                    own["_rowid"] = rowids if count == run.count else rowids[low:high]
+                self._append(plan, image if count == run.count else [part[low:high] for part in image], own, count, whole)
             sequence += 2 if moved else count
         return sequence
 
-    def _append(self, table: TableShape, image: _Image, own: dict[str, Sequence[Any]], sources: dict[str, Source], count: int) -> None:
+    def _plan(self, table: TableShape, era: Era) -> _Plan:
+        """Where each column of the feed is in the rows of one shape."""
         index = {fold(name): place for place, name in enumerate(table.columns)}
-        for name, column in self._columns.items():
-            folded = fold(name)
-            if folded in own:
-                column.extend(own[folded])
-            elif folded in (*CHANGE_COLUMNS, *OTHER_COLUMNS):
-                column.extend((None,) * count)
+        sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
+        plan: list[tuple[str, str, int, Any]] = []
+        for name in self._columns:
+            source = sources.get(fold(name))
+            if source is None:
+                plan.append((name, fold(name), -1, None))
+            elif source.column is None:
+                plan.append((name, "", -1, source.default))
+            elif fold(source.column) in index:
+                plan.append((name, "", index[fold(source.column)], None))
             else:
-                source = sources[folded]
-                if source.column is None:
-                    column.extend((source.default,) * count)
-                    continue
-                if fold(source.column) not in index:
-                    raise ConfigError(
-                        f"triplicate-changes: table {table.name!r} has no column {name!r}; it has {', '.join(map(repr, table.columns))}"
-                    )
-                column.extend(image[index[fold(source.column)]])
+                raise ConfigError(
+                    f"triplicate-changes: table {table.name!r} has no column {name!r}; it has {', '.join(map(repr, table.columns))}"
+                )
+        return tuple(plan)
+
+    def _append(self, plan: _Plan, image: _Image, own: dict[str, Sequence[Any]], count: int, whole: bool) -> None:
+        columns = self._columns
+        for name, of_change, place, default in plan:
+            if place >= 0:
+                columns[name].extend(image[place])
+            elif of_change in own:
+                columns[name].extend(own[of_change])
+            else:
+                # In an image of the key alone a column that is not logged is null, whatever its default.
+                columns[name].extend((default if whole else None,) * count)
         self._rows += count
 
     def _event(self, values: dict[str, Sequence[Any]]) -> None:
@@ -162,24 +182,16 @@ def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], co
     }
 
 
-def _stored(sources: dict[str, Source]) -> dict[str, Source]:
-    """For images of the key alone: a column that is not logged is null, whatever its default."""
-    return {name: Source(None) if source.column is None else source for name, source in sources.items()}
-
-
 def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] | None, bool]]:
     """What a run's rows are in the feed: kind, columns, rowids, and whether the columns are all there."""
-    old: _Image = run.old if run.old is not None else _key_image(run)
-    new = run.new or _NO_ROWS
+    if run.kind is RowKind.INSERT:
+        return [(INSERT, run.new or _NO_ROWS, run.rowids, True)]
     whole = run.old is not None
-    match run.kind:
-        case RowKind.INSERT:
-            return [(INSERT, new, run.rowids, True)]
-        case RowKind.DELETE:
-            return [(DELETE, old, run.rowids, whole)]
-    if moved:
-        return [(DELETE, old, run.rowids, whole), (INSERT, new, run.new_rowids or run.rowids, True)]
-    return ([(PREIMAGE, old, run.rowids, True)] if whole else []) + [(POSTIMAGE, new, run.new_rowids or run.rowids, True)]
+    if run.kind is RowKind.DELETE or moved:
+        gone = DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole
+        return [gone, (INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [gone]
+    after = POSTIMAGE, run.new or _NO_ROWS, run.new_rowids or run.rowids, True
+    return [after] if run.old is None else [(PREIMAGE, run.old, run.rowids, True), after]
 
 
 def _moves(run: RowRun) -> list[bool]:
@@ -198,8 +210,10 @@ def _moves(run: RowRun) -> list[bool]:
 
 def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bool]]:
     """Beginning and end of consecutive rows that stay where they are, together; a row that moves, alone; and whether it does."""
+    if not moves:
+        return iter(((0, count, False),))
     cuts = [0, *(place for place in range(1, len(moves)) if moves[place] or moves[place - 1]), count]
-    return ((low, high, bool(moves) and moves[low]) for low, high in pairwise(cuts))
+    return ((low, high, moves[low]) for low, high in pairwise(cuts))
 
 
 def _key_image(run: RowRun) -> _Image:

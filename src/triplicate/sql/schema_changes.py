@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import apsw
 
@@ -62,6 +63,7 @@ class ColumnDropped:
 TableChange = TableCreated | TableDropped | TableRenamed | ColumnAdded | ColumnRenamed | ColumnDropped
 
 
+@lru_cache(maxsize=4096)
 def fold(name: str) -> str:
     """A name as SQLite compares it: ASCII letters without case, all others as they are."""
     return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")

@@ -67,6 +67,24 @@ def test_a_round_clears_away_what_nothing_refers_to() -> None:
     play(scene)
 
 
+def test_retention_reaches_a_log_that_only_publishers_wrote_and_nobody_writes_any_more() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(SETTINGS)
+        await logs.create("l", LogSettings(retain_age_s=3600.0))
+        for batch in range(3):
+            await logs.publish("l", [await staged(logs, [b"a"])], application="app", batch=batch)
+        janitor = Janitor(logs)
+        await janitor.round()
+        assert (await logs.head("l")).first_offset == 0
+        stage.wall_us = stage.host.clock.wall_us() + 2 * 3600 * 1_000_000
+        await janitor.round()
+        head = await logs.head("l")
+        assert (head.first_offset, head.closed_end) == (3, 3)
+        assert stage.bookies.ledgers == {}
+
+    play(scene)
+
+
 def test_a_staging_ledger_of_a_long_job_is_kept_for_a_day() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs(SETTINGS)
