@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.log import StagedLedger
+from triplicate.log import Published, StagedLedger
 from triplicate.spark.access import LogAccess
 
 TESTS = [
@@ -16,7 +16,7 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     publish = LogAccess.publish
 
-    def unnamed(logs: LogAccess, log: str, ledgers: Sequence[StagedLedger], **named: object) -> bool:
+    def unnamed(logs: LogAccess, log: str, ledgers: Sequence[StagedLedger], **named: object) -> Published:
         return publish(logs, log, ledgers, application=None, batch=None)
 
     patch(LogAccess, "publish", unnamed)

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, OffsetTruncated
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated
 from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.arrow import EntryRange
@@ -29,6 +28,7 @@ from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
 from triplicate.spark.feed import Followed, Wanted, check_consumer, check_table, follow, refuse_carried, truncated
 from triplicate.spark.history import EntriesOf, SchemaHistory
+from triplicate.spark.limits import HAS_LIMITS, ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow, check_limits
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
@@ -242,6 +242,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The change feed as a stream; its offset is the version after the last change delivered."""
 
     def __init__(self, feed: _Feed) -> None:
+        """
+        Raises:
+            ConfigError: a limit is asked for, and this PySpark has none.
+        """
+        check_limits("triplicate-changes", maxVersionsPerTrigger=feed.options.max_versions_per_trigger)
         self._feed = feed
         self._initial: ChangesOffset | None = None
         self._frozen: int | None = None
@@ -291,7 +296,9 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._feed.options.max_versions_per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
-    def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        if start is None:  # PySpark 4.1 does not say where the stream stands.
+            return self._offset(self._latest())
         stored, end = self._decoded(start), self._latest()
         begin = stored.version
         if isinstance(limit, ReadMaxRows):
@@ -309,6 +316,15 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)
+        if not HAS_LIMITS:
+            if begin.version == stop.version:
+                check_table(begin, feed.options.table)
+            if begin.version > stop.version:
+                raise LogReplaced(
+                    f"the feed of database {feed.options.database!r} stands at version {begin.version}, and its log was seen to end at "
+                    f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
+                    "`offsets`, and start the query again"
+                )
         with feed.logs() as logs:
             if begin.version < stop.version:
                 feed.check(begin.version, logs.bounds(feed.log)[0])

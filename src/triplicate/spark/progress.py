@@ -117,6 +117,15 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
     return begins, losses
 
 
+def decided_losses(start: Positions, end: Positions) -> list[Loss]:
+    """What is lost between the two ends of a batch, where `end` was decided without knowing `start`.
+
+    PySpark 4.1 asks for an end without saying where the stream stands, so `resume` has not seen both.
+    """
+    states = {log: LogState(stop.log_id or "", 0, stop.offset) for log, stop in end.logs.items()}
+    return resume(start, states)[1]
+
+
 def _known_begin(known: Position | None, stop: Position, state: LogState) -> int:
     """A log that joined the stream with this batch, or was begun again with it, is read from its first record."""
     if known is None or (known.log_id is not None and is_another(stop.log_id, known.log_id)):

@@ -7,14 +7,22 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from triplicate.errors import LogReplaced
 from triplicate.spark import access
+from triplicate.spark.limits import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    check_limits,
+)
 from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
-from triplicate.spark.options import LATEST, LogReadOptions, StartingPoint
-from triplicate.spark.progress import LogState, batch_begins, not_read, report, resume, starting_positions
+from triplicate.spark.options import LATEST, LOGS, LogReadOptions, StartingPoint
+from triplicate.spark.progress import LogState, batch_begins, decided_losses, not_read, report, resume, starting_positions
 from triplicate.spark.reading import plan_log_parts, read_log_part
 
 if TYPE_CHECKING:
@@ -31,6 +39,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, read: LogReadOptions, schema: StructType) -> None:
+        """
+        Raises:
+            ConfigError: a limit is asked for, and this PySpark has none.
+        """
+        check_limits(LOGS, maxOffsetsPerTrigger=read.max_offsets_per_trigger, maxBytesPerTrigger=read.max_bytes_per_trigger)
         self._read = read
         self._schema = schema
         self._initial: Positions | None = None
@@ -71,8 +84,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._read.max_bytes_per_trigger)
         return ReadAllAvailable()
 
-    def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        stands = decode_positions(start)
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        # PySpark 4.1 gives neither; what lies between the two ends of a batch is then found when the batch is planned.
+        stands = decode_positions(start) if start is not None else Positions({})
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
@@ -96,6 +110,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         stands, stops = decode_positions(start), decode_positions(end)
+        if not HAS_LIMITS:
+            report(decided_losses(stands, stops), self._read.fail_on_data_loss)
         report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
             begins, losses, states = logs.believed(logs.states(stops.logs), lambda states: batch_begins(stands, stops, states))

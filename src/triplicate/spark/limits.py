@@ -1,0 +1,56 @@
+"""Limits on a micro-batch, as PySpark's streaming interface has them since 4.2.
+
+With 4.1 streams work without: Spark asks for the latest offset and says neither where the stream stands nor how much it wants, and
+pins the end of a ``Trigger.AvailableNow`` by itself. An option that sets a limit is refused there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from triplicate.errors import ConfigError
+
+HAS_LIMITS = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
+
+if TYPE_CHECKING or HAS_LIMITS:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
+else:
+
+    class SupportsTriggerAvailableNow:
+        """Stands for what PySpark 4.1 does not have, and never calls."""
+
+    class ReadLimit:
+        """A limit on a micro-batch."""
+
+    class ReadAllAvailable(ReadLimit):
+        """None."""
+
+    class ReadMaxRows(ReadLimit):
+        """A number of rows. Nothing makes one with PySpark 4.1."""
+
+    class ReadMaxBytes(ReadLimit):
+        """A number of bytes. Nothing makes one with PySpark 4.1."""
+
+
+__all__ = ["HAS_LIMITS", "ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "ReadMaxRows", "SupportsTriggerAvailableNow", "check_limits"]
+
+
+def check_limits(source: str, **limits: int | None) -> None:
+    """Refuse limits that this PySpark cannot hand over.
+
+    Args:
+        limits: each option that sets one, and its value.
+
+    Raises:
+        ConfigError: one is set, and PySpark is older than 4.2.
+    """
+    if HAS_LIMITS:
+        return
+    for name, value in limits.items():
+        if value is not None:
+            raise ConfigError(
+                f"{source}: option {name!r} needs PySpark 4.2 or later, and this is {pyspark.__version__}: drop it, or upgrade PySpark"
+            )

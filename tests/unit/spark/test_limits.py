@@ -1,0 +1,69 @@
+"""What PySpark 4.1 lacks: the sources work with what it hands over, and refuse by name what they cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.spark.stand import LOG, Stand, stand
+from triplicate.errors import ConfigError, LogReplaced
+from triplicate.spark import limits, streaming
+from triplicate.spark.options import log_read_options
+from triplicate.spark.streaming import LogStreamReader
+
+URI = {"metadataserviceuri": "memory:", "log": LOG, "startingoffsets": "earliest"}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
+    monkeypatch.setattr(limits, "HAS_LIMITS", False)
+    monkeypatch.setattr(streaming, "HAS_LIMITS", False)
+    with stand(monkeypatch) as made:
+        yield made
+
+
+def stream(**more: str) -> LogStreamReader:
+    return LogStreamReader(log_read_options({**URI, **more}, streaming=True), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "maxBytesPerTrigger"])
+def test_a_limit_is_refused_with_what_to_do(cluster: Stand, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"option '{name}' needs PySpark 4.2 or later"):
+        stream(**{name.lower(): "10"})
+
+
+def test_a_stream_without_a_start_reads_to_the_end(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    reader = stream()
+    start, end = reader.initialOffset(), reader.latestOffset()
+    assert (start["logs"], end["logs"]) == ({LOG: 0}, {LOG: 2})
+    assert len(reader.partitions(start, end)) == 1
+    assert reader.latestOffset() == end
+
+
+def test_a_log_that_is_made_again_is_found_when_the_batch_is_planned(cluster: Stand) -> None:
+    cluster.write(b"a", b"b", b"c")
+    start = stream().latestOffset()
+    cluster.make_again()
+    cluster.write(*([b"x"] * 5))
+    end = stream().latestOffset()
+    with pytest.raises(LogReplaced, match="deleted and made again"):
+        stream().partitions(start, end)
+    assert len(stream(failondataloss="false").partitions(start, end)) == 1
+
+
+def test_an_end_before_the_start_ends_the_query(cluster: Stand) -> None:
+    cluster.write(b"a", b"b", b"c")
+    end = stream().latestOffset()
+    before = {**end, "logs": {LOG: 2}}
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 3"):
+        stream().partitions(end, before)
+
+
+def test_a_log_that_is_not_named_any_more_is_said(cluster: Stand) -> None:
+    cluster.write(b"a")
+    end = stream().latestOffset()
+    start = {"v": 2, "ids": {**end["ids"], "other": "00"}, "logs": {LOG: 0, "other": 7}}
+    with pytest.raises(ConfigError, match="log 'other' at offset 7"):
+        stream().partitions(start, end)
