@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated
@@ -28,10 +27,18 @@ from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
 from triplicate.spark.feed import Followed, Wanted, check_consumer, check_table, follow, refuse_carried, truncated
 from triplicate.spark.history import EntriesOf, SchemaHistory
-from triplicate.spark.limits import HAS_LIMITS, ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow, check_limits
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
+from triplicate.spark.versions import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    arrow_schema,
+    check_limits,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,7 +215,7 @@ class _Feed:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ChangesPart | CarriedPart):
             return
-        columns = to_arrow_schema(self._asked, timezone="UTC")
+        columns = arrow_schema(self._asked)
         batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
         if isinstance(partition, CarriedPart):
             batches.carry(partition.carried, partition.version)

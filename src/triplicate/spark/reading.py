@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
@@ -18,6 +17,7 @@ from triplicate.spark.access import LogAccess
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
 from triplicate.spark.options import LedgerReadOptions, LogReadOptions
 from triplicate.spark.packing import pack
+from triplicate.spark.versions import arrow_schema
 
 
 class LogPart(InputPartition):
@@ -62,7 +62,7 @@ def read_log_part(read: LogReadOptions, partition: InputPartition, schema: Struc
     if not isinstance(partition, LogPart):
         return
     with access.logs(read.metadata_uri, read.ledger_password) as logs:
-        yield from record_batches(partition.log, partition.entries(logs), to_arrow_schema(schema, timezone="UTC"))
+        yield from record_batches(partition.log, partition.entries(logs), arrow_schema(schema))
 
 
 def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema:
         return
     with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
         entries = ledgers.entries(partition.ledger_id, partition.first_entry, partition.last_entry)
-        yield from ledger_batches(entries, to_arrow_schema(schema, timezone="UTC"))
+        yield from ledger_batches(entries, arrow_schema(schema))
 
 
 def ledger_batches(entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,11 @@ from pyspark.sql.types import StructType
 
 from triplicate.errors import LogReplaced
 from triplicate.spark import access
-from triplicate.spark.limits import (
+from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
+from triplicate.spark.options import LATEST, LOGS, LogReadOptions, StartingPoint
+from triplicate.spark.progress import LogState, batch_begins, decided_losses, not_read, report, resume, starting_positions
+from triplicate.spark.reading import plan_log_parts, read_log_part
+from triplicate.spark.versions import (
     HAS_LIMITS,
     ReadAllAvailable,
     ReadLimit,
@@ -20,10 +24,6 @@ from triplicate.spark.limits import (
     SupportsTriggerAvailableNow,
     check_limits,
 )
-from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
-from triplicate.spark.options import LATEST, LOGS, LogReadOptions, StartingPoint
-from triplicate.spark.progress import LogState, batch_begins, decided_losses, not_read, report, resume, starting_positions
-from triplicate.spark.reading import plan_log_parts, read_log_part
 
 if TYPE_CHECKING:
     import pyarrow as pa

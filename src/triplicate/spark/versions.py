@@ -1,17 +1,23 @@
-"""Limits on a micro-batch, as PySpark's streaming interface has them since 4.2.
+"""What differs between the releases of PySpark that the sources run on, 4.1 and later.
 
-With 4.1 streams work without: Spark asks for the latest offset and says neither where the stream stands nor how much it wants, and
-pins the end of a ``Trigger.AvailableNow`` by itself. An option that sets a limit is refused there.
+Limits on a micro-batch came with 4.2. With 4.1 streams work without: Spark asks for the latest offset and says neither where the
+stream stands nor how much it wants, and pins the end of a ``Trigger.AvailableNow`` by itself. An option that sets a limit is refused.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+import inspect
+from typing import TYPE_CHECKING, Any
 
 import pyspark
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from triplicate.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 HAS_LIMITS = importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None
 
@@ -35,7 +41,16 @@ else:
         """A number of bytes. Nothing makes one with PySpark 4.1."""
 
 
-__all__ = ["HAS_LIMITS", "ReadAllAvailable", "ReadLimit", "ReadMaxBytes", "ReadMaxRows", "SupportsTriggerAvailableNow", "check_limits"]
+__all__ = [
+    "HAS_LIMITS",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxBytes",
+    "ReadMaxRows",
+    "SupportsTriggerAvailableNow",
+    "arrow_schema",
+    "check_limits",
+]
 
 
 def check_limits(source: str, **limits: int | None) -> None:
@@ -54,3 +69,10 @@ def check_limits(source: str, **limits: int | None) -> None:
             raise ConfigError(
                 f"{source}: option {name!r} needs PySpark 4.2 or later, and this is {pyspark.__version__}: drop it, or upgrade PySpark"
             )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark's columns as Arrow's, with moments in UTC."""
+    # PySpark 4.1 has no such argument: there UTC is what is meant without it.
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConfigError, LogReplaced
-from triplicate.spark import limits, streaming
+from triplicate.spark import streaming, versions
 from triplicate.spark.options import log_read_options
 from triplicate.spark.streaming import LogStreamReader
 
@@ -17,7 +17,7 @@ URI = {"metadataserviceuri": "memory:", "log": LOG, "startingoffsets": "earliest
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    monkeypatch.setattr(limits, "HAS_LIMITS", False)
+    monkeypatch.setattr(versions, "HAS_LIMITS", False)
     monkeypatch.setattr(streaming, "HAS_LIMITS", False)
     with stand(monkeypatch) as made:
         yield made
