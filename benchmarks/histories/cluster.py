@@ -41,21 +41,25 @@ class LocalCluster:
     def __init__(self, folder: Path, *, bookies: int = 4, nodes: int = 3, store: str = "sqlite") -> None:
         counts = ["--bookies", str(bookies), "--nodes", str(nodes), "--metadata", store]
         self._folder = folder
+        # The cluster ends with the pipe, however this process ends.
+        ends_with, self._pipe = os.pipe()
         self._errors = (folder.parent / f"{folder.name}.log").open("w")
         self._up = subprocess.Popen(
-            [sys.executable, "-m", "triplicate.cli.main", "up", "--dir", str(folder), "--json", *counts],
+            [sys.executable, "-m", "triplicate.cli.main", "up", "--dir", str(folder), "--json", "--parent-pipe", str(ends_with), *counts],
             env={name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            pass_fds=(ends_with,),
             text=True,
         )
+        os.close(ends_with)
         assert self._up.stdout is not None
         line = self._up.stdout.readline()
         if not line:
             self._up.wait(STOP_LIMIT_S)
             self._up.stdout.close()
-            self._errors.close()
+            self._close()
             raise RunFailed(f"the cluster did not start: see {self._errors.name}")
         facts = json.loads(line)
         self.uri: str = facts["metadata"]
@@ -77,6 +81,10 @@ class LocalCluster:
             self._up.wait()
         if self._up.stdout is not None:
             self._up.stdout.close()
+        self._close()
+
+    def _close(self) -> None:
+        os.close(self._pipe)
         self._errors.close()
 
     def processes(self) -> dict[str, int]:

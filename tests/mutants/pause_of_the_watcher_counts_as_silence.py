@@ -14,8 +14,8 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def look(self: SilenceWatch, now: float) -> None:
-        if self._looked_at == float("-inf"):
-            self._since = now
-        self._looked_at = now
+        if self._counted_to > float("-inf"):
+            self.silent_s += now - self._counted_to
+        self._counted_to = now
 
     patch(SilenceWatch, "look", look)

@@ -192,7 +192,7 @@ class Peers:
                 scope.spawn(self._connect(address, peer, host.strip("[]"), int(port)), name=address)
         if not self._judges_silence or not peer.has_answered:
             return self._interval_s
-        silent_s = peer.watch.silent_s(now)
+        silent_s = peer.watch.silent_s
         left_s = self._suspicions.limit_s(now) - silent_s
         if left_s <= 0:
             self._suspicions.conclude(now)

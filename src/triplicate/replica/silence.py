@@ -1,16 +1,18 @@
 """When a peer counts as silent: decided from times alone, apart from the connections that carry the questions.
 
-Slow is not dead, and a watch that slept itself has seen nothing. So silence counts only while the watcher looks without a break: where a
-look comes late, whatever held it up (a busy machine, a stopped process, a suspended machine) may have held the peer up as well, and the
-watch begins again.
+Slow is not dead, and a watch that slept itself has seen nothing. So silence counts only while the watcher looks: where a look comes late,
+whatever held it up (a busy machine, a stopped process, a suspended machine) may have held the peer up as well. A look that is a little late
+counts for little, and one that is very late begins the watch again.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-LATE_S = 0.5
-"""A look that comes so much later than it was due breaks the watch."""
+LATE_S = 0.3
+"""No look counts for more silence than the interval and so much."""
+BREAK_S = 2.0
+"""A look that comes so much later than it was due begins the watch again."""
 FLAP_WINDOW_S = 60.0
 FLAP_FREE = 4
 """So many peers may be found silent within the window under the limit as it is set; each further one doubles it."""
@@ -25,22 +27,23 @@ class SilenceWatch:
     """
 
     def __init__(self, interval_s: float) -> None:
-        self._break_s = interval_s + LATE_S
-        self._since = self._looked_at = float("-inf")
+        self._interval_s = interval_s
+        self._counted_to = float("-inf")
+        self.silent_s = 0.0
+        """For how long it has been silent, as far as was looked."""
 
     def look(self, now: float) -> None:
         """The watcher looks; call it about every interval while a question is out, or about to be sent."""
-        if now - self._looked_at > self._break_s:
-            self._since = now
-        self._looked_at = now
+        passed_s, self._counted_to = now - self._counted_to, now
+        if passed_s > self._interval_s + BREAK_S:
+            self.silent_s = 0.0
+        else:
+            self.silent_s += min(passed_s, self._interval_s + LATE_S)
 
     def heard(self, now: float) -> None:
         """The peer gave a sign of life, or nothing could be asked."""
-        self._since = now
-
-    def silent_s(self, now: float) -> float:
-        """For how long it has been silent under a watch without a break."""
-        return now - self._since
+        self._counted_to = now
+        self.silent_s = 0.0
 
 
 class Suspicions:
