@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from triplicate.client import Client
-from triplicate.errors import ConnectionLost, LogFenced, TriplicateError
+from triplicate.errors import ConnectionLost, LogFenced, LogOwned, TriplicateError
 from triplicate.log import LogClientSettings, Logs, LogSettings, LogWriter, StagedLedger, StagingOrigin
 from triplicate.metadata import Fault
 from triplicate.sim import NodeDied, SimulatedCluster, SimulatedHost, World, run_seed
@@ -424,3 +424,68 @@ def test_seeds_of_the_play_of_logs_hold() -> None:
         assert result.play == "logs"
         assert result.ok, str(result)
         assert result.counts["take_overs"] > 2
+
+
+@pytest.mark.parametrize("moment", ["log.roll", "log.head_change", "log.segment_header"])
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_batch_is_there_once_when_the_writer_that_lists_it_dies_or_stands_still(moment: str, dies: bool) -> None:
+    """The publisher waits for the writer, and takes the log when that one's session is over; neither lists what the other has listed.
+    Where the session stays it is refused in time, and the writer, back again, lists the batch when it is asked the next time."""
+
+    async def scene(desk: Desk) -> None:
+        acknowledged: list[bytes] = []
+        begun, stop = asyncio.Event(), asyncio.Event()
+
+        async def owner(logs: Logs) -> None:
+            async with await logs.writer(LOG, owner="owner") as writer:
+                while not stop.is_set():
+                    value = b"owner %d" % len(acknowledged)
+                    await writer.append(value)
+                    acknowledged.append(value)
+                    begun.set()
+
+        async def publisher(logs: Logs) -> int:
+            async with await logs.staging(StagingOrigin(LOG, "app")) as staging:
+                await staging.append_many([b"batch 0", b"batch 1"])
+                sealed = await staging.seal()
+            try:
+                published = await logs.publish(LOG, [sealed], application="app", batch=1)
+            except LogOwned:
+                assert not dies
+                resume()
+                published = await logs.publish(LOG, [sealed], application="app", batch=1)
+            assert not published.already
+            assert (await logs.publish(LOG, [sealed], application="app", batch=1)).already
+            return published.first_offset
+
+        def resume() -> None:
+            host = desk.cluster.client("owner").host
+            if host is not None and host.paused:
+                host.resume()
+
+        writing = desk.at("owner", owner)
+        await begun.wait()
+
+        def strike(node: str) -> None:
+            host = desk.cluster.client(node).host
+            assert host is not None
+            if dies:
+                desk.cluster.client(node).crash(silent=True)
+            else:
+                host.pause()
+
+        trap = desk.world.points.strike(moment, strike, node="owner")
+        first = await desk.at("publisher", publisher)
+        assert trap.struck
+        resume()
+        stop.set()
+        await asyncio.wait([writing])
+        assert isinstance(writing.exception(), NodeDied if dies else LogFenced | None)
+        found = await desk.read_all()
+        assert found[first : first + 2] == [b"batch 0", b"batch 1"]
+        theirs = [value for value in found if value.startswith(b"owner")]
+        assert theirs[: len(acknowledged)] == acknowledged
+        assert len(found) == len(theirs) + 2
+
+    for seed in SEEDS:
+        play(scene, seed, LogSettings(compression="none"))
