@@ -21,8 +21,8 @@ from triplicate.sql.pg.lexer import Pieces, adjacent, nested_comments, quote_str
         ),
         ("[a b] `c` \"d\" x'00'", ["[a b]", "`c`", '"d"', "x'00'"]),
         (
-            "ARRAY[a, ARRAY[1]] int[] x[1] [b]",
-            ["ARRAY", "[", "a", ",", "ARRAY", "[", "1", "]", "]", *["int", "[", "]", "x", "[", "1", "]"], "[b]"],
+            "ARRAY[a, ARRAY[1]] x[1] [b]",
+            ["ARRAY", "[", "a", ",", "ARRAY", "[", "1", "]", "]", "x", "[", "1", "]", "[b]"],
         ),
         ("1..2 1.5e3 .5 0xff", ["1", "..", "2", "1.5e3", ".5", "0xff"]),
         ("?1 ? :a @b $c", ["?1", "?", ":a", "@b", "$c"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.sql.pg.syntax.expressions import NotUnderstood
+from triplicate.sql.pg.syntax.cursor import NotUnderstood
 from triplicate.sql.pg.syntax.statements import StatementParser, parse
 
 __all__ = ["NotUnderstood", "StatementParser", "parse"]

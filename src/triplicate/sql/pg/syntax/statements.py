@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from triplicate.sql.pg.lexer import Token
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.syntax.expressions import ExpressionParser, NotUnderstood
+from triplicate.sql.pg.syntax.cursor import NotUnderstood
+from triplicate.sql.pg.syntax.expressions import ExpressionParser
 from triplicate.sql.pg.syntax.nodes import Expression, Item, Name, Query, Select, Source, Statement, With
 
 _Part = TypeVar("_Part")
