@@ -22,6 +22,7 @@ from triplicate.sql.pg.statements import (
     Portal,
     Statement,
     bind,
+    column_typmods,
     command_tag,
     decide_types,
     described_oids,
@@ -431,7 +432,7 @@ class Conversation:
             return
         if prepared.columns and portal.cursor is not None:
             left = max_rows if max_rows > 0 else None
-            formats = portal.formats()
+            formats, typmods = portal.formats(), column_typmods(prepared)
             while left is None or left > 0:
                 take = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
                 rows, portal.kept = portal.kept[:take], portal.kept[take:]
@@ -440,7 +441,7 @@ class Conversation:
                         rows = await portal.cursor.fetch(take)
                 if not rows:
                     break
-                for row in encode_rows(rows, portal.column_oids or (), formats):
+                for row in encode_rows(rows, portal.column_oids or (), formats, typmods):
                     self._stream.write(row)
                 portal.rows_sent += len(rows)
                 left = None if left is None else left - len(rows)
@@ -458,7 +459,7 @@ class Conversation:
 
     def _show_description(self, command: ShowParameter) -> bytes:
         names = [command.name] if command.name is not None else ["name", "setting"]
-        return wire.row_description((name, types.TEXT, -1, 0) for name in names)
+        return wire.row_description((name, types.TEXT, -1, -1, 0) for name in names)
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command

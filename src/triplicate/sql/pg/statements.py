@@ -154,9 +154,14 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (_shown_name(column), oid, types.TYPE_SIZES.get(oid, -1), result_format)
-        for column, oid, result_format in zip(prepared.columns, oids, formats, strict=True)
+        (_shown_name(column), oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
+        for column, oid, typmod, result_format in zip(prepared.columns, oids, column_typmods(prepared), formats, strict=True)
     )
+
+
+def column_typmods(prepared: Prepared) -> list[int]:
+    """The type modifiers of the result's columns: lengths, precisions and scales, as the tables declare them; -1 for an expression."""
+    return [types.typmod_of_declared(column.declared_type) for column in prepared.columns]
 
 
 def _shown_name(column: Column) -> str:
@@ -165,11 +170,11 @@ def _shown_name(column: Column) -> str:
     return called[1].lower() if called is not None else column.name
 
 
-def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]) -> list[bytes]:
+def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int], typmods: Sequence[int]) -> list[bytes]:
     """DataRow messages. Raises SqlError 22P02 for a value that cannot be sent as its column's type."""
-    shape = [(oid, bool(result_format)) for oid, result_format in zip(oids, formats, strict=True)]
+    shape = [(oid, bool(result_format), typmod) for oid, result_format, typmod in zip(oids, formats, typmods, strict=True)]
     encode = types.encode_value
-    return [wire.data_row([encode(value, oid, binary) for value, (oid, binary) in zip(row, shape, strict=True)]) for row in rows]
+    return [wire.data_row([encode(value, *column) for value, column in zip(row, shape, strict=True)]) for row in rows]
 
 
 def command_tag(prepared: Prepared, rows: int, affected: int) -> str:
