@@ -146,5 +146,5 @@ def register_tables(connection: apsw.Connection) -> CatalogueReader:
     """Give a connection the catalogue's tables; returns what the functions look things up with."""
     reader = CatalogueReader(connection)
     for name in TABLES:
-        connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)
+        connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]
     return reader

@@ -12,6 +12,7 @@ from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.commands import Command, Sql, classify
 from triplicate.sql.pg.infer import Tables, parameter_types, result_types, table_names
 from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.pg.session_calls import SessionCalls
 
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
@@ -66,6 +67,8 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
         SqlError: what the gate or SQLite finds.
     """
     command = classify(sql)
+    if isinstance(command, SessionCalls):
+        return session_calls_statement(command, given_oids)
     if not isinstance(command, Sql):
         return Statement(command, None)
     prepared = await session.prepare(command.text)
@@ -94,6 +97,13 @@ async def _tables(session: Session, sql: str) -> Tables:
         if columns is not None:
             found[name.lower()] = columns
     return found
+
+
+def session_calls_statement(command: SessionCalls, given_oids: Sequence[int]) -> Statement:
+    """set_config and current_setting: parameters and results are text."""
+    given = [oid or types.TEXT for oid in given_oids[: command.parameters]]
+    oids = (*given, *[types.TEXT] * (command.parameters - len(given)))
+    return Statement(command, None, oids, (types.TEXT,) * len(command.calls))
 
 
 def _parameter_count(names: Sequence[str | None]) -> int:

@@ -19,6 +19,8 @@ from triplicate.sql.interface import Value
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
+CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY, OID_ARRAY = 18, 19, 22, 1005, 1009, 1028
+"""Types that only the catalogue's columns have."""
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC, UUID, JSONB = 1082, 1083, 1114, 1184, 1700, 2950, 3802
 
 TYPE_SIZES = {BOOL: 1, INT8: 8, INT2: 2, INT4: 4, OID: 4, FLOAT4: 4, FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, UUID: 16}
@@ -35,6 +37,12 @@ _FLOAT4 = struct.Struct(">f")
 _DECLARED: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), oid)
     for pattern, oid in (
+        (r"^OID$", OID),
+        (r'^"char"$', CHAR1),
+        (r"^NAME$", NAME),
+        (r"^INT2VECTOR$", INT2VECTOR),
+        (r"^INT2\[\]$", INT2_ARRAY),
+        (r"^TEXT\[\]$", TEXT_ARRAY),
         (r"^INTERVAL", TEXT),
         (r"^BOOL", BOOL),
         (r"^TIMESTAMP ?TZ|^TIMESTAMP.*WITH TIME ZONE", TIMESTAMPTZ),
