@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ import apsw
 from triplicate.errors import SqlError
 
 from ..interface import Value
+from .arrays import register_arrays
 from .relations import CATALOG, CATALOG_OIDS, INFORMATION, OWNER, PUBLIC, relation_oid
 from .tables import CatalogueReader
 from .typenames import TYPES, format_type, type_named
@@ -170,47 +172,8 @@ def _nothing(*_: Value) -> Value:
     return None
 
 
-class _Gathered:
-    """The aggregate array_agg: values as the text of PostgreSQL's array, NULL for no rows."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-
-    def step(self, *values: Value) -> None:
-        self._parts.append(array_element(values[0]))
-
-    def final(self) -> Value:
-        return "{" + ",".join(self._parts) + "}" if self._parts else None
-
-
-def array_element(value: Value) -> str:
-    """One element as it stands in an array's text."""
-    if value is None:
-        return "NULL"
-    text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
-    if text and text.upper() != "NULL" and not any(mark in text for mark in '{}",\\ \t\n\r\f\v'):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-class _All:
-    """The aggregate bool_and, or bool_or when `wanted` is false: NULL for no rows that are not NULL."""
-
-    def __init__(self, *, conjunction: bool) -> None:
-        self._conjunction = conjunction
-        self._found: bool | None = None
-
-    def step(self, *values: Value) -> None:
-        if values[0] is None:
-            return
-        value = bool(values[0])
-        if self._found is None:
-            self._found = value
-        else:
-            self._found = (self._found and value) if self._conjunction else (self._found or value)
-
-    def final(self) -> Value:
-        return None if self._found is None else int(self._found)
+def _json_object(*parts: Value) -> Value:
+    return json.dumps({_text(key): value for key, value in zip(parts[::2], parts[1::2], strict=True)}, default=_text)
 
 
 def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> None:
@@ -242,14 +205,8 @@ def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> 
         "col_description": _nothing,
         "shobj_description": _nothing,
         "pg_get_serial_sequence": _nothing,
+        "json_build_object": _json_object,
     }
     for name, function in scalars.items():
         connection.create_scalar_function(name, function, -1, flags=apsw.SQLITE_DIRECTONLY)
-    aggregates: dict[str, Callable[[], Any]] = {
-        "array_agg": _Gathered,
-        "bool_and": lambda: _All(conjunction=True),
-        "every": lambda: _All(conjunction=True),
-        "bool_or": lambda: _All(conjunction=False),
-    }
-    for name, factory in aggregates.items():
-        connection.create_aggregate_function(name, factory, -1, flags=apsw.SQLITE_DIRECTONLY)
+    register_arrays(connection)
