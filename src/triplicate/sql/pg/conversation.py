@@ -7,16 +7,17 @@ Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Clock
-from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus
+from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetAccess, SetParameter, ShowParameter, Sql, classify
 from triplicate.sql.pg.lexer import split_statements
+from triplicate.sql.pg.session_calls import SessionCalls, is_true, values_of
 from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings
 from triplicate.sql.pg.statements import (
     Portal,
@@ -299,8 +300,8 @@ class Conversation:
     async def _describe(self, message: wire.Describe) -> None:
         if message.is_portal:
             portal = self._portal(message.name)
-            if isinstance(portal.statement.command, ShowParameter):
-                self._stream.write(self._show_description(portal.statement.command))
+            if isinstance(portal.statement.command, (ShowParameter, SessionCalls)):
+                self._stream.write(self._show_description(portal.statement.command, portal.formats()))
                 return
             prepared = portal.statement.prepared
             if prepared is not None and prepared.kind is StatementKind.READ and None in portal.statement.column_oids:
@@ -310,7 +311,7 @@ class Conversation:
             return
         statement = self._statement(message.name)
         self._stream.write(wire.parameter_description(statement.parameter_oids))
-        if isinstance(statement.command, ShowParameter):
+        if isinstance(statement.command, (ShowParameter, SessionCalls)):
             self._stream.write(self._show_description(statement.command))
             return
         oids = described_oids(statement)
@@ -456,9 +457,13 @@ class Conversation:
 
     # Session commands.
 
-    def _show_description(self, command: ShowParameter) -> bytes:
-        names = [command.name] if command.name is not None else ["name", "setting"]
-        return wire.row_description((name, types.TEXT, -1, 0) for name in names)
+    def _show_description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
+        if isinstance(command, SessionCalls):
+            names = command.columns
+        else:
+            names = [command.name] if command.name is not None else ["name", "setting"]
+        formats = formats or [0] * len(names)
+        return wire.row_description((name, types.TEXT, -1, shown) for name, shown in zip(names, formats, strict=True))
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command
@@ -485,6 +490,11 @@ class Conversation:
                     self._stream.write(self._show_description(command))
                 self._show(command)
                 tag = "SHOW"
+            case SessionCalls():
+                if not is_described:
+                    self._stream.write(self._show_description(command))
+                await self._session_calls(command, portal.parameters)
+                tag = "SELECT 1"
             case Deallocate(name):
                 if name is None:
                     self._statements.clear()
@@ -526,13 +536,36 @@ class Conversation:
                 return
             self._settings.set(name, value, local=local)
 
+    async def _session_calls(self, command: SessionCalls, parameters: Sequence[Value]) -> None:
+        """Run set_config and current_setting in their order, and send the row of their results."""
+        row: list[bytes | None] = []
+        for call in command.calls:
+            name, *others = values_of(call, parameters)
+            if name is None:
+                row.append(None)
+                continue
+            if call.sets:
+                await self._set(name, others[0], local=is_true(others[1]))
+            is_missing_fine = not call.sets and bool(others) and is_true(others[0])
+            row.append(self._setting(name, is_missing_fine=is_missing_fine))
+        self._stream.write(wire.data_row(row))
+
+    def _setting(self, name: str, *, is_missing_fine: bool = False) -> bytes | None:
+        is_leader = self._database.is_leader
+        try:
+            value = self._settings.get(name, is_leader=is_leader)
+        except SqlError:
+            if is_missing_fine:
+                return None
+            raise
+        if name.lower() == "transaction_read_only" and is_leader:
+            value = "on" if self._is_read_only else "off"
+        return value.encode()
+
     def _show(self, command: ShowParameter) -> None:
         is_leader = self._database.is_leader
         if command.name is not None:
-            value = self._settings.get(command.name, is_leader=is_leader)
-            if command.name.lower() == "transaction_read_only" and is_leader:
-                value = "on" if self._is_read_only else "off"
-            self._stream.write(wire.data_row([value.encode()]))
+            self._stream.write(wire.data_row([self._setting(command.name)]))
             return
         for name, value in self._settings.all(is_leader=is_leader):
             self._stream.write(wire.data_row([name.encode(), value.encode()]))

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from triplicate.errors import SqlError
 from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, Value
 from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.commands import Command, Sql, classify
 from triplicate.sql.pg.infer import Tables, parameter_types, result_types, table_names
 from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.pg.session_calls import SessionCalls
 
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
@@ -66,8 +68,13 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
         SqlError: what the gate or SQLite finds.
     """
     command = classify(sql)
+    if isinstance(command, SessionCalls):
+        return session_calls_statement(command, given_oids)
     if not isinstance(command, Sql):
         return Statement(command, None)
+    asked = catalogue_query(sql)
+    if asked is not None:
+        return await _prepare_catalogue_query(session, command, asked, given_oids)
     prepared = await session.prepare(command.text)
     if prepared.kind is StatementKind.EMPTY:
         return Statement(command, None)
@@ -94,6 +101,28 @@ async def _tables(session: Session, sql: str) -> Tables:
         if columns is not None:
             found[name.lower()] = columns
     return found
+
+
+async def _prepare_catalogue_query(session: Session, command: Sql, asked: CatalogueQuery, given_oids: Sequence[int]) -> Statement:
+    """A query of the catalogue: the rewriting tells the types that the columns do not declare."""
+    prepared = await session.prepare(asked.text)
+    oids: list[int] = []
+    for number in range(1, _parameter_count(prepared.parameters) + 1):
+        given = given_oids[number - 1] if number <= len(given_oids) else 0
+        oids.append(given or asked.parameters.get(number, types.TEXT))
+    told: Sequence[int | None] = asked.columns if len(asked.columns) == len(prepared.columns) else [None] * len(prepared.columns)
+    columns = [
+        types.oid_of_declared(column.declared_type) if column.declared_type else oid
+        for column, oid in zip(prepared.columns, told, strict=True)
+    ]
+    return Statement(command, prepared, tuple(oids), tuple(columns))
+
+
+def session_calls_statement(command: SessionCalls, given_oids: Sequence[int]) -> Statement:
+    """set_config and current_setting: parameters and results are text."""
+    given = [oid or types.TEXT for oid in given_oids[: command.parameters]]
+    oids = (*given, *[types.TEXT] * (command.parameters - len(given)))
+    return Statement(command, None, oids, (types.TEXT,) * len(command.calls))
 
 
 def _parameter_count(names: Sequence[str | None]) -> int:
