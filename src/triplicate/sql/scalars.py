@@ -57,12 +57,6 @@ def _division_by_zero() -> SqlError:
 # Text.
 
 
-def _bounded(text: str) -> str:
-    if len(text) > _TEXT_MAX:
-        raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {len(text)}")
-    return text
-
-
 def _substr(value: Any, start: Any, length: Any = None) -> Value:
     """From place `start` (from 1); places before the first count against the length."""
     if not isinstance(value, bytes):
@@ -75,12 +69,15 @@ def _substr(value: Any, start: Any, length: Any = None) -> Value:
 
 
 def _left(value: Any, count: Any) -> Value:
-    return str(value)[: int(count)] if count >= 0 else str(value)[: max(len(str(value)) + count, 0)]
+    text = str(value)
+    end = int(count) if count >= 0 else max(len(text) + int(count), 0)
+    return text[:end]
 
 
 def _right(value: Any, count: Any) -> Value:
     text = str(value)
-    return text[max(len(text) - count, 0) :] if count >= 0 else text[-int(count) :]
+    start = max(len(text) - int(count), 0) if count >= 0 else -int(count)
+    return text[start:]
 
 
 def _pad(value: Any, length: Any, fill: Any = " ", *, left: bool) -> Value:

@@ -11,9 +11,18 @@ from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, Sta
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.commands import Command, Sql, classify
-from triplicate.sql.pg.infer import Tables, parameter_types, result_types, table_names
-from triplicate.sql.pg.lexer import tokenize
 from triplicate.sql.pg.session_calls import SessionCalls
+from triplicate.sql.pg.translate import (
+    ELEMENT_OF,
+    Moment,
+    TableColumns,
+    Translation,
+    decode_array,
+    named_tables,
+    round_moment,
+    text_of_micros,
+    translate,
+)
 
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
@@ -27,6 +36,12 @@ class Statement:
     parameter_oids: tuple[int, ...] = ()
     column_oids: tuple[int | None, ...] = ()
     """None where only a value can tell the type of an expression."""
+    names: tuple[str, ...] = ()
+    """What the client calls the columns; empty where the engine's own names are shown."""
+    moments: tuple[Moment, ...] = ()
+    """Parameters of the engine's statement behind the client's, which are times."""
+    lock: str = ""
+    """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
 
 
 @dataclass(slots=True)
@@ -75,32 +90,46 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     asked = catalogue_query(sql)
     if asked is not None:
         return await _prepare_catalogue_query(session, command, asked, given_oids)
-    prepared = await session.prepare(command.text)
+    if session.status is TransactionStatus.FAILED:
+        return Statement(command, await session.prepare(command.text))
+    translation = translate(command.text, await _tables(session, command.text), given_oids)
+    try:
+        prepared = await session.prepare(translation.sql)
+    except SqlError as error:
+        if error.position is not None:
+            error.position = translation.origin(error.position)
+        raise
     if prepared.kind is StatementKind.EMPTY:
         return Statement(command, None)
-    count = _parameter_count(prepared.parameters)
-    needs_parameters = any(index >= len(given_oids) or given_oids[index] == 0 for index in range(count))
-    needs_columns = any(not column.declared_type for column in prepared.columns)
-    tables: Tables = await _tables(session, command.text) if needs_parameters or needs_columns else {}
-    told = parameter_types(command.text, tables) if needs_parameters else {}
-    oids: list[int] = []
-    for number in range(1, count + 1):
-        given = given_oids[number - 1] if number <= len(given_oids) else 0
-        oids.append(given or told.get(f"${number}") or told.get(f"?{number}") or types.TEXT)
-    expressions = result_types(command.text, len(prepared.columns), tables) if needs_columns else []
-    columns: list[int | None] = []
-    for index, column in enumerate(prepared.columns):
-        columns.append(types.oid_of_declared(column.declared_type) if column.declared_type else expressions[index])
-    return Statement(command, prepared, tuple(oids), tuple(columns))
+    return _translated(command, prepared, translation)
 
 
-async def _tables(session: Session, sql: str) -> Tables:
-    found: dict[str, Sequence[tuple[str, str]]] = {}
-    for name in dict.fromkeys(table_names(tokenize(sql)).values()):
+def _translated(command: Command, prepared: Prepared, translation: Translation) -> Statement:
+    columns, outputs = prepared.columns, translation.outputs
+    if outputs is None or len(outputs) != len(columns):
+        outputs = ()
+    oids = [
+        types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
+        for index, column in enumerate(columns)
+    ]
+    return Statement(
+        command,
+        prepared,
+        translation.parameter_oids,
+        tuple(oids),
+        tuple(name for name, _ in outputs),
+        translation.moments,
+        translation.lock,
+    )
+
+
+async def _tables(session: Session, sql: str) -> TableColumns:
+    found = []
+    for name in named_tables(sql):
         columns = await session.table_columns(name)
         if columns is not None:
-            found[name.lower()] = columns
-    return found
+            found.append((name, tuple(columns)))
+    return tuple(found)
 
 
 async def _prepare_catalogue_query(session: Session, command: Sql, asked: CatalogueQuery, given_oids: Sequence[int]) -> Statement:
@@ -150,15 +179,27 @@ def bind(statement: Statement, message: wire.Bind) -> Portal:
     values: list[Value] = []
     for index, (data, oid) in enumerate(zip(message.parameters, statement.parameter_oids, strict=True)):
         is_binary = bool(formats and (formats[0] if len(formats) == 1 else formats[index]))
-        values.append(types.decode_parameter(data, oid, is_binary))
+        if oid in ELEMENT_OF:
+            values.append(None if data is None else decode_array(data, oid, is_binary))
+        else:
+            values.append(types.decode_parameter(data, oid, is_binary))
     return Portal(statement, tuple(values), message.result_formats)
 
 
-def engine_parameters(portal: Portal) -> list[Value]:
-    """The parameters in SQLite's order: it numbers them by first appearance, the client by their digits."""
+def engine_parameters(portal: Portal, transaction_us: int, statement_us: int) -> list[Value]:
+    """The engine's parameters by number: the client's, and the times that the statement asks for.
+
+    Args:
+        transaction_us, statement_us: when they began, in µs since 1970.
+    """
     prepared = portal.statement.prepared
     assert prepared is not None, "only statements of the engine have parameters"
-    return [portal.parameters[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]
+    values: list[Value] = list(portal.parameters)
+    for moment in portal.statement.moments:
+        text = text_of_micros(statement_us if moment.of_statement else transaction_us, moment.oid)
+        values.append(text if moment.precision is None else round_moment(text, moment.oid, moment.precision))
+    # The last of the client's may be one that the statement does not use.
+    return values[: len(prepared.parameters)]
 
 
 def described_oids(statement: Statement) -> tuple[int, ...]:
@@ -183,7 +224,7 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (_shown_name(column), oid, types.TYPE_SIZES.get(oid, -1), result_format)
+        (name, oid, types.TYPE_SIZES.get(oid, -1), result_format)
         for column, oid, result_format in zip(prepared.columns, oids, formats, strict=True)
     )
 

@@ -19,7 +19,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.interface import Value
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax.nodes import TypeName
-from triplicate.sql.pg.translate.moments import read_date, read_time, read_timestamp, read_timestamptz, round_moment
+from triplicate.sql.pg.translate.moments import read_moment, round_moment
 
 INTEGER_RANGES = {
     types.INT2: (-(2**15), 2**15 - 1, "smallint"),
@@ -281,12 +281,9 @@ def _to_text(value: Value, source: int | None, target: int, modifiers: tuple[int
 def _to_moment(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
     if not isinstance(value, str):
         raise _no_cast(source or _type_of_value(value), target)
-    if target == types.DATE:
-        return read_date(value)
-    if target == types.TIME:
-        moment = read_time(value[value.find(" ") + 1 :] if source in (types.TIMESTAMP, types.TIMESTAMPTZ) else value)
-    else:
-        moment = read_timestamp(value) if target == types.TIMESTAMP else read_timestamptz(value)
+    if target == types.TIME and source in (types.TIMESTAMP, types.TIMESTAMPTZ):
+        value = value[value.find(" ") + 1 :].removesuffix("+00:00")
+    moment = read_moment(value, target)
     return round_moment(moment, target, modifiers[0]) if modifiers else moment
 
 

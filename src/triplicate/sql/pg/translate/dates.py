@@ -14,7 +14,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.interface import Value
 from triplicate.sql.pg import types
 from triplicate.sql.pg.translate.conversions import value_of_decimal
-from triplicate.sql.pg.translate.moments import read_date, read_time, read_timestamp, read_timestamptz
+from triplicate.sql.pg.translate.moments import read_moment
 
 _NAIVE_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 
@@ -24,8 +24,8 @@ def _read(value: Any, oid: Any) -> dt.datetime:
     if not isinstance(value, str):
         raise SqlError("22007", f"{value!r} is not a date, a time or a timestamp")
     if oid == types.TIME:
-        return dt.datetime.combine(_NAIVE_EPOCH.date(), dt.time.fromisoformat(read_time(value)))
-    read = read_timestamptz(value).removesuffix("+00:00") if oid == types.TIMESTAMPTZ else read_timestamp(value)
+        return dt.datetime.combine(_NAIVE_EPOCH.date(), dt.time.fromisoformat(read_moment(value, types.TIME)))
+    read = read_moment(value, types.TIMESTAMPTZ if oid == types.TIMESTAMPTZ else types.TIMESTAMP).removesuffix("+00:00")
     return dt.datetime.fromisoformat(read)
 
 
@@ -109,8 +109,8 @@ def difference(left: Any, right: Any) -> Value:
     try:
         if days is not None:
             date = right if isinstance(left, int) else left
-            return (dt.date.fromisoformat(read_date(str(date))) + dt.timedelta(days=days)).isoformat()
-        return (dt.date.fromisoformat(read_date(str(left))) - dt.date.fromisoformat(read_date(str(right)))).days
+            return (dt.date.fromisoformat(read_moment(str(date), types.DATE)) + dt.timedelta(days=days)).isoformat()
+        return (dt.date.fromisoformat(read_moment(str(left), types.DATE)) - dt.date.fromisoformat(read_moment(str(right), types.DATE))).days
     except OverflowError:
         raise SqlError("22008", "date out of range") from None
 
