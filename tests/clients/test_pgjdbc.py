@@ -85,7 +85,7 @@ def test_dates_and_times_come_back_as_they_were_given(connection: Any, java: Jav
         assert statement.executeUpdate() == 1
 
     def read(row: Any) -> tuple[str, str, str, str, bool]:
-        decimal = row.getBigDecimal(4).toPlainString()
+        decimal = str(row.getBigDecimal(4))
         return row.getDate(1).toString(), row.getTimestamp(2).toString(), row.getTimestamp(3).toString(), decimal, row.getBoolean(5)
 
     found = ask(connection, f"SELECT d, ts, tz, n, b FROM {table} ORDER BY id", read)

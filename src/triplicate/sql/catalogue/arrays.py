@@ -210,8 +210,8 @@ def register_arrays(connection: apsw.Connection) -> None:
     """Give a connection the functions over arrays, and ``pg_unnest``."""
     flags = apsw.SQLITE_DIRECTONLY
     connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
-    connection.create_scalar_function("pg_array_has", array_has, 2, flags=flags)
-    connection.create_scalar_function("pg_array_item", array_item, 2, flags=flags)
+    connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)
+    connection.create_scalar_function("pg_array_item", lambda *values: array_item(values[0], values[1]), 2, flags=flags)
     connection.create_aggregate_function("array_agg", lambda: _Gathered(None), 1, flags=flags)
     connection.create_aggregate_function("pg_array_of", lambda: _Gathered("{}"), 1, flags=flags)
     for name in ("bool_and", "every"):

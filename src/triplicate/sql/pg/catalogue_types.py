@@ -10,6 +10,7 @@ from typing import Protocol
 
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.typenames import TYPES, type_named
+from triplicate.sql.interface import Column
 from triplicate.sql.pg import types
 
 
@@ -19,9 +20,11 @@ class Part(Protocol):
     upper: str
 
 
+CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY = 18, 19, 22, 1005, 1009
+"""Types that only the catalogue's columns have."""
 _KINDS = {
-    "oid": types.OID, "name": types.NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": types.CHAR1,
-    "text": types.TEXT, "real": types.FLOAT8, "int2vector": types.INT2VECTOR, "int2[]": types.INT2_ARRAY, "text[]": types.TEXT_ARRAY,
+    "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
+    "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
 }  # fmt: skip
 COLUMNS = {
     column.split()[0]: _KINDS[column.split()[1]]
@@ -30,6 +33,15 @@ COLUMNS = {
     if column.split()[1] in _KINDS
 }
 """Type of each column of the catalogue, by its name."""
+
+
+def column_oid(column: Column) -> int | None:
+    """The type of a result's column that comes from a table as it is; None for an expression."""
+    if column.table in TABLES and column.origin is not None:
+        return COLUMNS[column.origin]
+    return types.oid_of_declared(column.declared_type) if column.declared_type else None
+
+
 _BOOL_CALLS = {
     "PG_TABLE_IS_VISIBLE", "PG_TYPE_IS_VISIBLE", "PG_COLLATION_IS_VISIBLE", "BOOL_AND", "BOOL_OR", "EVERY", "HAS_TABLE_PRIVILEGE",
     "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "EXISTS", "PG_IS_IN_RECOVERY",
@@ -52,7 +64,7 @@ def parameter_oids(parts: Sequence[Part]) -> dict[int, int]:
         after = parts[index + 1].upper if index + 1 < len(parts) else ""
         oid = _type_behind(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index)
         if oid is not None:
-            found.setdefault(number, oid)
+            found.setdefault(number, types.TEXT if oid in (NAME, CHAR1) else oid)
     return found
 
 
@@ -200,7 +212,7 @@ def _call(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int
     if name in ("ARRAY_AGG", "ARRAY"):
         return _array_of(_gathered(inside, named, depth))
     if name == "CURRENT_SCHEMAS":
-        return types.TEXT_ARRAY
+        return TEXT_ARRAY
     return types.TEXT
 
 
@@ -219,7 +231,7 @@ def _gathered(inside: Sequence[Part], named: dict[str, list[Part]], depth: int) 
 def _array_of(element: int | None) -> int:
     found = TYPES.get(element or types.TEXT)
     # A name in an array is text to the drivers, which know text[] and not name[].
-    return types.TEXT_ARRAY if found is None or element in (types.NAME, types.CHAR1) or not found.array else found.array
+    return TEXT_ARRAY if found is None or element in (NAME, CHAR1) or not found.array else found.array
 
 
 def _cast_oid(parts: Sequence[Part], start: int) -> int | None:

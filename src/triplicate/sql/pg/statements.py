@@ -10,6 +10,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, Value
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
+from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
 from triplicate.sql.pg.session_calls import SessionCalls
 from triplicate.sql.pg.translate import (
@@ -140,10 +141,7 @@ async def _prepare_catalogue_query(session: Session, command: Sql, asked: Catalo
         given = given_oids[number - 1] if number <= len(given_oids) else 0
         oids.append(given or asked.parameters.get(number, types.TEXT))
     told: Sequence[int | None] = asked.columns if len(asked.columns) == len(prepared.columns) else [None] * len(prepared.columns)
-    columns = [
-        types.oid_of_declared(column.declared_type) if column.declared_type else oid
-        for column, oid in zip(prepared.columns, told, strict=True)
-    ]
+    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, told, strict=True)]
     return Statement(command, prepared, tuple(oids), tuple(columns))
 
 
