@@ -86,8 +86,9 @@ def _pad(value: Any, length: Any, fill: Any = " ", *, left: bool) -> Value:
         raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {length}")
     missing = length - len(text)
     if missing <= 0 or not fill:
-        return text[:length]
-    padding = (fill * (missing // len(fill) + 1))[:missing]
+        cut: str = text[:length]
+        return cut
+    padding: str = (fill * (missing // len(fill) + 1))[:missing]
     return padding + text if left else text + padding
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, Value
+from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
@@ -25,6 +25,7 @@ from triplicate.sql.pg.translate import (
     translate,
 )
 
+_INTEGERS = (types.INT2, types.INT4, types.INT8)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
 
@@ -41,6 +42,8 @@ class Statement:
     """What the client calls the columns; empty where the engine's own names are shown."""
     moments: tuple[Moment, ...] = ()
     """Parameters of the engine's statement behind the client's, which are times."""
+    typmods: tuple[int, ...] = ()
+    """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
     lock: str = ""
     """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
 
@@ -120,6 +123,7 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         tuple(oids),
         tuple(name for name, _ in outputs),
         translation.moments,
+        tuple(types.typmod_of_declared(column.declared_type) for column in columns),
         translation.lock,
     )
 
@@ -160,10 +164,17 @@ def _parameter_count(names: Sequence[str | None]) -> int:
 
 
 def _parameter_number(name: str | None, index: int) -> int:
-    """Which of the client's parameters SQLite's parameter at `index` (from 1) is."""
-    if name is None or not name[1:].isdigit():
+    """Which of the parameters SQLite's parameter at `index` (from 1) is; a number that is not used has no name.
+
+    Raises:
+        SqlError: 42601 for a name that is no number, which SQLite reads in ``$1::int`` too.
+    """
+    if name is None:
         return index
-    return int(name[1:])
+    digits = name.lstrip("$?")
+    if not digits.isdigit():
+        raise SqlError("42601", f"syntax error at or near {name!r}", hint="Parameters are numbered: $1, $2, ….")
+    return int(digits)
 
 
 def bind(statement: Statement, message: wire.Bind) -> Portal:
@@ -196,8 +207,7 @@ def engine_parameters(portal: Portal, transaction_us: int, statement_us: int) ->
     for moment in portal.statement.moments:
         text = text_of_micros(statement_us if moment.of_statement else transaction_us, moment.oid)
         values.append(text if moment.precision is None else round_moment(text, moment.oid, moment.precision))
-    # The last of the client's may be one that the statement does not use.
-    return values[: len(prepared.parameters)]
+    return [values[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]
 
 
 def described_oids(statement: Statement) -> tuple[int, ...]:
@@ -223,21 +233,36 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
         return wire.NO_DATA
     return wire.row_description(
         (name, oid, types.TYPE_SIZES.get(oid, -1), result_format)
-        for column, oid, result_format in zip(prepared.columns, oids, formats, strict=True)
+        for name, oid, result_format in zip(_shown_names(statement, prepared.columns), oids, formats, strict=True)
     )
 
 
-def _shown_name(column: Column) -> str:
-    """A call without an alias is named after its function, as PostgreSQL does; SQLite says ``count(*)``."""
-    called = _CALL.fullmatch(column.name) if column.origin is None else None
-    return called[1].lower() if called is not None else column.name
+def _shown_names(statement: Statement, columns: Sequence[Column]) -> Sequence[str]:
+    """As PostgreSQL names them; a call in a statement that is not understood is named after its function."""
+    if statement.names:
+        return statement.names
+    called = [_CALL.fullmatch(column.name) if column.origin is None else None for column in columns]
+    return [call[1].lower() if call is not None else column.name for call, column in zip(called, columns, strict=True)]
 
 
-def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]) -> list[bytes]:
-    """DataRow messages. Raises SqlError 22P02 for a value that cannot be sent as its column's type."""
-    shape = [(oid, bool(result_format)) for oid, result_format in zip(oids, formats, strict=True)]
+def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int], typmods: Sequence[int] = ()) -> list[bytes]:
+    """DataRow messages.
+
+    Raises:
+        SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for the result of integers that is none.
+    """
+    shape = [(oid, bool(shown), typmod) for oid, shown, typmod in zip(oids, formats, typmods or [-1] * len(oids), strict=True)]
     encode = types.encode_value
-    return [wire.data_row([encode(value, oid, binary) for value, (oid, binary) in zip(row, shape, strict=True)]) for row in rows]
+    encoded = []
+    integers = [index for index, oid in enumerate(oids) if oid in _INTEGERS]
+    for row in rows:
+        for index in integers:
+            value = row[index]
+            # SQLite goes on with a float where the result of integers is none.
+            if type(value) is float and abs(value) >= 2.0**63:
+                raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
+        encoded.append(wire.data_row([encode(value, oid, binary, mod) for value, (oid, binary, mod) in zip(row, shape, strict=True)]))
+    return encoded
 
 
 def command_tag(prepared: Prepared, rows: int, affected: int) -> str:
