@@ -9,6 +9,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_oid
 
@@ -328,7 +329,9 @@ def result_name(expression: nodes.Expression) -> str:
             return expression.name
         case nodes.Cast():
             inner = result_name(expression.operand)
-            return inner if inner != "?column?" else expression.type.name.split("(")[0]
+            if inner != "?column?" or expression.type.dimensions:
+                return inner
+            return CAST_NAMES.get(type_of_name(expression.type)[0], "?column?")
         case nodes.Collate():
             return result_name(expression.operand)
         case nodes.AtTimeZone():

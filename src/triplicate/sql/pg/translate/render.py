@@ -142,6 +142,16 @@ class Renderer:
         self.write(child)
         self.add(")", child)
 
+    def operand(self, child: Expression, strength: int, *, is_right: bool) -> None:
+        """`part` where the text around the child is not copied, so that its own brackets are lost."""
+        inner = sqlite_strength(child)
+        if inner == _TIGHTEST or inner > strength or (inner == strength and not is_right):
+            self.write(child)
+            return
+        self.add("(", child)
+        self.write(child)
+        self.add(")", child)
+
     def add(self, text: str, node: Node) -> None:
         self.pieces.add(text, node.start)
 
@@ -182,6 +192,8 @@ class Renderer:
     # Leaves.
 
     def _literal(self, node: nodes.Literal) -> None:
+        if node.kind == "default":
+            raise SqlError("0A000", "DEFAULT is not available here", hint="Leave the column out, or write its value.")
         if node.as_oid is not None and node.kind in ("string", "number"):
             if node.as_oid in ELEMENT_OF:
                 raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
@@ -251,6 +263,10 @@ class Renderer:
             self.add(")", node)
         elif operator in ("~~", "~~*", "!~~", "!~~*"):
             self._pattern(node, node.left, node.right, None, ignores_case=operator[-1] == "*", negated=operator[0] == "!")
+        elif operator == "->>" and node.oid == types.TEXT:
+            self.add(OURS + "json_text(", node)
+            self.replaced(node, [(*node.at, "->")])
+            self.add(")", node)
         elif operator == "||" and node.oid == types.BYTEA:
             self.add("CAST(", node)
             self.verbatim(node)
@@ -272,8 +288,8 @@ class Renderer:
         if operator == "%" and node.oid not in INTEGERS and node.oid is not None:
             self.call(OURS + "numeric_remainder", node, node.left, node.right)
             return
-        self.part(node.left, sqlite_strength(node), is_right=False)
-        self.pieces.copy(node.left.end, node.right.start)
+        self.operand(node.left, sqlite_strength(node), is_right=False)
+        self.add(f" {operator} ", node)
         if isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != "":
             self.write(node.right)
         else:
@@ -294,7 +310,7 @@ class Renderer:
             if not isinstance(escape, nodes.Literal) or escape.kind != "string" or len(escape.value) > 1:
                 raise SqlError("22019", "ESCAPE needs a constant of one character, or none")
             character = escape.value
-        self.part(operand, 4, is_right=False)
+        self.operand(operand, 4, is_right=False)
         self.add(" NOT" if negated else "", node)
         if isinstance(pattern, nodes.Literal) and pattern.kind == "string":
             glob = glob_of_like(pattern.value, character)
@@ -308,13 +324,13 @@ class Renderer:
             return
         else:
             self.add(" LIKE ", pattern)
-            self.part(pattern, 4, is_right=True)
+            self.operand(pattern, 4, is_right=True)
         if character:
             self.add(f" ESCAPE {quote_string(character)}", node)
 
     def _is_test(self, node: nodes.IsTest) -> None:
         if node.test == "UNKNOWN":
-            self.part(node.operand, 4, is_right=False)
+            self.operand(node.operand, 4, is_right=False)
             self.add(" IS NOT NULL" if node.negated else " IS NULL", node)
         else:
             self.verbatim(node)
@@ -326,7 +342,7 @@ class Renderer:
         raise SqlError("0A000", "BETWEEN SYMMETRIC is not available", hint="Write (x BETWEEN a AND b OR x BETWEEN b AND a).")
 
     def _quantified(self, node: nodes.Quantified) -> None:
-        self.part(node.left, 4, is_right=False)
+        self.operand(node.left, 4, is_right=False)
         self.add(" NOT IN (" if node.quantifier == "ALL" else " IN (", node)
         if node.query is not None:
             self.write(node.query)
@@ -372,6 +388,9 @@ class Renderer:
             raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
         oid, modifiers = type_of_name(node.type)
         operand = node.operand
+        if node.type.name == "blob" and node.form == "CAST":
+            self.verbatim(node)
+            return
         if isinstance(operand, nodes.Literal) and operand.kind in ("string", "number"):
             self._constant_cast(operand, oid, modifiers)
             return
@@ -385,6 +404,12 @@ class Renderer:
         same = operand.oid == oid or (operand.oid in TEXTS and oid in TEXTS)
         if same and not modifiers and operand.as_oid is None and isinstance(operand, nodes.Parameter | nodes.Cast | nodes.ColumnRef):
             self.write(operand)
+            return
+        native = {types.FLOAT8: "REAL", types.TEXT: "TEXT"}.get(oid) if operand.oid in INTEGERS and not modifiers else None
+        if native is not None and operand.as_oid is None:
+            self.add("CAST(", node)
+            self.write(operand)
+            self.add(f" AS {native})", node)
             return
         self.converted(operand, oid, modifiers)
 
