@@ -345,6 +345,7 @@ def register_scalars(connection: apsw.Connection) -> None:
     for oid, name in CAST_NAMES.items():
         for count in range(2, 5 if oid == types.NUMERIC else 4):
             add(f"to_{name}", partial(_cast, oid), count)
-    connection.create_aggregate_function("triplicate_numeric_sum", _NumericSum, 1, flags=apsw.SQLITE_DIRECTONLY)
+    make_sum: Any = _NumericSum
+    connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
     add("greatest", partial(_extreme, max), -1)
     add("least", partial(_extreme, min), -1)

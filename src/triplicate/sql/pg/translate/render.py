@@ -55,7 +55,7 @@ def literal_text(value: Value) -> str:
             return str(int(value))
         case float():
             if value != value:
-                return "'NaN'"
+                raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number.")
             if value in (float("inf"), float("-inf")):
                 return "9e999" if value > 0 else "-9e999"
             return repr(value)
@@ -113,7 +113,7 @@ class Renderer:
     def write(self, node: Node) -> None:
         """The node in SQLite's words, with what its context makes of it."""
         if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
-            self.converted(node, node.as_oid)
+            self.converted(node, node.as_oid, node.as_modifiers)
             return
         rule = self._rules.get(type(node))
         if rule is None:
@@ -194,15 +194,10 @@ class Renderer:
     def _literal(self, node: nodes.Literal) -> None:
         if node.kind == "default":
             raise SqlError("0A000", "DEFAULT is not available here", hint="Leave the column out, or write its value.")
-        if node.as_oid is not None and node.kind in ("string", "number"):
+        if node.as_oid is not None and node.kind in ("string", "number", "true", "false"):
             if node.as_oid in ELEMENT_OF:
                 raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
-            value: Value = node.value
-            if node.kind == "number":
-                value = value_of_decimal(decimal_of(node.value.replace("_", "")))
-                self.add(literal_text(convert(value, types.NUMERIC, node.as_oid)), node)
-                return
-            self.add(literal_text(convert(value, None, node.as_oid)), node)
+            self._constant(node, node.as_oid, node.as_modifiers)
         elif node.kind == "string":
             self.add(quote_string(node.value), node)
         elif node.kind == "number" and node.oid == types.NUMERIC:
@@ -238,8 +233,11 @@ class Renderer:
             self.pieces.copy(name.start, name.end)
 
     def _star(self, node: nodes.Star) -> None:
+        if node.qualifier is None:
+            self.add("*", node)
+            return
         start = node.start
-        if node.qualifier is not None and len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
+        if len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
             start = node.qualifier.spans[1][0]
         self.pieces.copy(start, node.end)
 
@@ -392,7 +390,7 @@ class Renderer:
             self.verbatim(node)
             return
         if isinstance(operand, nodes.Literal) and operand.kind in ("string", "number"):
-            self._constant_cast(operand, oid, modifiers)
+            self._constant(operand, oid, modifiers)
             return
         if isinstance(operand, nodes.Literal) and operand.kind == "null":
             self.add("NULL", node)
@@ -413,14 +411,18 @@ class Renderer:
             return
         self.converted(operand, oid, modifiers)
 
-    def _constant_cast(self, operand: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
-        value: Value = operand.value
-        source = None
-        if operand.kind == "number":
-            text = operand.value.replace("_", "")
+    def _constant(self, node: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
+        """A constant converted to a type, now."""
+        value: Value = node.value
+        source = node.oid
+        if node.kind == "number" and (oid not in TEXTS or node.value.lower().startswith("0x")):
+            text = node.value.replace("_", "")
             value = int(text, 16) if text.lower().startswith("0x") else value_of_decimal(decimal_of(text))
-            source = operand.oid
-        self.add(literal_text(convert(value, source, oid, modifiers)), operand)
+        elif node.kind in ("true", "false"):
+            value, source = int(node.kind == "true"), types.BOOL
+        elif node.kind == "string":
+            source = None
+        self.add(literal_text(convert(value, source, oid, modifiers)), node)
 
     def _at_time_zone(self, node: nodes.AtTimeZone) -> None:
         target = types.TIMESTAMP if node.oid == types.TIMESTAMP else types.TIMESTAMPTZ
