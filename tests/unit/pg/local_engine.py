@@ -12,6 +12,7 @@ import apsw
 import apsw.ext
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
 
 _CONTROL = {
@@ -120,6 +121,7 @@ class LocalDatabase:
         self._connection = apsw.Connection(":memory:")
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
         self._connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0, 0)
+        register_functions(self._connection, register_tables(self._connection))
         self.sessions: list[LocalSession] = []
 
     async def session(self, application_name: str = "") -> LocalSession:
