@@ -183,8 +183,8 @@ def _operand(item: Sequence[Part], named: _Named, depth: int) -> int | None:
         name = item[-1].text.strip('"').lower()
         if named.get(name):
             # Inside of what a name stands for, the same name is one of a query further in.
-            first, *inner = named[name]
-            return _expression(first, {**named, name: inner}, depth + 1)
+            meant, *inner = named[name]
+            return _expression(meant, {**named, name: inner}, depth + 1)
         return COLUMNS.get(name)
     if first.kind == "number":
         return types.INT8

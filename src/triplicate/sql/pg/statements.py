@@ -232,8 +232,10 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (name, oid, types.TYPE_SIZES.get(oid, -1), result_format)
-        for name, oid, result_format in zip(_shown_names(statement, prepared.columns), oids, formats, strict=True)
+        (name, oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
+        for name, oid, typmod, result_format in zip(
+            _shown_names(statement, prepared.columns), oids, statement.typmods or [-1] * len(oids), formats, strict=True
+        )
     )
 
 
