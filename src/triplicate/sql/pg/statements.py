@@ -12,6 +12,7 @@ from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
+from triplicate.sql.pg.reserved import quote_reserved
 from triplicate.sql.pg.session_calls import SessionCalls
 from triplicate.sql.pg.translate import (
     ELEMENT_OF,
@@ -86,6 +87,7 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     Raises:
         SqlError: what the gate or SQLite finds.
     """
+    sql = quote_reserved(sql)
     command = classify(sql)
     if isinstance(command, SessionCalls):
         return session_calls_statement(command, given_oids)
