@@ -34,6 +34,18 @@ def _register_constants(connection: apsw.Connection) -> None:
         connection.create_scalar_function(function, lambda *_, answer=answer: answer, 0, flags=apsw.SQLITE_DIRECTONLY)
 
 
+def _register_refusals(connection: apsw.Connection) -> None:
+    """Functions of sequences, which there are none of: a name that is known says more than one that is not."""
+
+    def refuse(name: str) -> None:
+        raise SqlError(
+            "0A000", f"function {name}() is not supported: there are no sequences", hint="INSERT … RETURNING id returns the number"
+        )
+
+    for function in ("currval", "lastval", "nextval", "setval"):
+        connection.create_scalar_function(function, lambda *_, function=function: refuse(function), -1, flags=apsw.SQLITE_DIRECTONLY)
+
+
 class Numbers:
     """Numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is one atomic operation."""
 
@@ -94,6 +106,7 @@ class TransactionContext:
         _register_constants(connection)
         register_scalars(connection)
         register_functions(connection, register_tables(connection))
+        _register_refusals(connection)
 
     def take_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""
