@@ -9,8 +9,10 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue import register_functions, register_tables
 from .core.columns import Value
 from .kept import committed, transaction_id
+from .scalars import register_scalars
 from .store import read_state
 
 _REMEMBERED = 100_000
@@ -102,6 +104,8 @@ class TransactionContext:
         connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
         connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
         _register_constants(connection)
+        register_scalars(connection)
+        register_functions(connection, register_tables(connection))
         _register_refusals(connection)
 
     def take_number(self) -> int:
