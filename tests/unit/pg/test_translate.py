@@ -45,7 +45,8 @@ def database() -> TranslatedDatabase:
         ("select b not ilike 'A%' from t", "select b NOT LIKE 'A%' ESCAPE '\\' from t", ()),
         ("select id from t order by a, b desc", "select id from t order by a NULLS LAST, b desc NULLS FIRST", ()),
         ("select id from t order by a nulls first", "select id from t order by a nulls first", ()),
-        ("select (a + 1) / (a - 3), a % 3 from t", "select (a + 1) / triplicate_divisor(a - 3), a % 3 from t", ()),
+        ("select (a + 1) / (a - 3), a % 3 from t", "select triplicate_quotient(a + 1, a - 3), a % 3 from t", ()),
+        ("select a / c, 5 % a from t", "select a / triplicate_divisor(c, a), 5 % triplicate_divisor(a, 5) from t", ()),
         ("select a || b || 1 from t where a || b + 1", None, "42883"),
         ("select b || (a + 1) from t", "select b || (a + 1) from t", ()),
         ("select ~ a + 1, -a ^ 2 from t", "select ~ (a + 1), triplicate_power(-a, 2) from t", ()),
@@ -54,7 +55,7 @@ def database() -> TranslatedDatabase:
         ("select $1, now()", "select ?1, ?2", (T,)),
         ("insert into t(ts, d) values (now(), now())", "insert into t(ts, d) values (?1, ?2)", ()),
         ("insert into t(n, a) values ('1.005', 1.5)", "insert into t(n, a) values (1.01, 2)", ()),
-        ("insert into t(n) values ($1)", "insert into t(n) values (triplicate_to_numeric(?1, 1700, 10, 2))", (N,)),
+        ("insert into t(n) values ($1)", "insert into t(n) values (triplicate_stored_numeric(?1, 1700, 10, 2))", (N,)),
         ("select id from public.t where public.t.id = 1", "select id from t where t.id = 1", ()),
         ("select pg_catalog.length('a')", "select length('a')", ()),
         ("select E'a\\'b', $$c'd$$", "select 'a''b', 'c''d'", ()),
@@ -161,11 +162,31 @@ def test_a_result_has_the_type_that_postgresql_gives_it(database: TranslatedData
 def test_a_result_has_the_name_that_postgresql_gives_it(database: TranslatedDatabase) -> None:
     outputs = database.translate(
         'select ID, a as Foo, b "Bar", 1, count(*) over (), 5::int, a::text, case when f then 1 end, exists(select 1), coalesce(a), now(), '
-        "(select s from o limit 1), 'x'::numeric(3,1)::text, a + 1, extract(year from d) from t".replace("'x'", "'1'")
+        "(select s from o limit 1), 'x'::numeric(3,1)::text, a + 1, extract(year from d), trim(b), "
+        "(select 1 as q), case when f then 1 end::text from t".replace("'x'", "'1'")
     ).outputs
     assert outputs is not None
     assert [name for name, _ in outputs] == [
-        *("id", "foo", "Bar", "?column?", "count", "int4", "a", "case", "exists", "coalesce", "now", "s", "numeric", "?column?", "extract")
+        *(
+            "id",
+            "foo",
+            "Bar",
+            "?column?",
+            "count",
+            "int4",
+            "a",
+            "case",
+            "exists",
+            "coalesce",
+            "now",
+            "s",
+            "text",
+            "?column?",
+            "extract",
+            "btrim",
+            "q",
+            "text",
+        )
     ]
 
 
@@ -220,6 +241,11 @@ def test_a_result_has_the_name_that_postgresql_gives_it(database: TranslatedData
         ("update t set a = 1 from o returning *", "0A000"),
         ("delete from t using o returning t.id", "0A000"),
         ("select a b c, d::text from t", "0A000"),
+        ("insert into o(id, id) values (1, 2)", "42701"),
+        ("update t set a = 1, a = 2", "42601"),
+        ("insert into t(n) values (1234567890123456789.5)", "22003"),
+        ("update t set a = 1 where id = (select id from o)", "21000"),
+        ("select id from t offset -1", "2201X"),
         ("select 1 || 2", "42883"),
         ("select b * 2 from t", "42883"),
         ("select a = any($1) from t where b = any(5)", "42809"),
