@@ -16,7 +16,9 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue.relations import TABLES as CATALOGUE_TABLES
 from .core import scan
+from .definitions import has_column, parse_column_change, statements_of
 from .interface import Column, Prepared, StatementKind
 from .schema import is_internal
 from .sqlstates import from_sqlite
@@ -69,6 +71,7 @@ _READ_PRAGMAS = _PRAGMAS_WITH_ARGUMENT | frozenset(
 _SETTING_PRAGMAS = frozenset(("application_id", "user_version"))
 _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_rename_table"))
 _MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
+_MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
 MAX_STATEMENT_BYTES = 1024 * 1024
 
 
@@ -137,7 +140,16 @@ class Gate:
             raise SqlError("0A000", f"{words[0]} is not available: every copy of a replicated database must stay the same file")
         if change_images(text) is not None:
             return Prepared(text, StatementKind.SCHEMA, (), (), "ALTER TABLE")
+        if words[0] in ("DROP", "ALTER") and statements_of(text):
+            return self._examine_definition(text, words)
         return self._examine(text, words)
+
+    def _examine_definition(self, text: str, words: list[str]) -> Prepared:
+        change = parse_column_change(text)
+        if change is None or has_column(self._connection, change) is not change.adds:
+            for statement in statements_of(text):
+                self._examine(statement, words)
+        return Prepared(text, StatementKind.SCHEMA, (), (), command_tag(words))
 
     def _examine(self, text: str, words: list[str]) -> Prepared:
         facts: list[Any] = []
@@ -167,7 +179,9 @@ class Gate:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
         markers = scan.parameter_markers(text)
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
-        columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in description)
+        # SQLite lets out what its own queries inside of ALTER TABLE return.
+        shown = () if kind is StatementKind.SCHEMA else description
+        columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
         return Prepared(text, kind, columns, parameters, tag)
 
@@ -210,6 +224,8 @@ class Gate:
         subject = second if action in (apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_TRIGGER) else name
         if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
             return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
+        if action in _MAKES_RELATION and name.lower() in CATALOGUE_TABLES:
+            return self._deny("42939", f"{name} is a table of PostgreSQL's catalogue; give the table or view another name")
         if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
             return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")
         if mode is Mode.EXAMINE:

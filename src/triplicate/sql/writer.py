@@ -14,7 +14,7 @@ import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
 
-from .capture import Capture
+from .capture import SMALLER, Capture
 from .copies import is_damage
 from .core.columns import Value
 from .core.records import (
@@ -29,11 +29,12 @@ from .core.records import (
     encode_transaction,
 )
 from .core.scan import first_words
+from .definitions import broken_by_rows, run_definition
 from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import columns_of, schema_digest, table_names, unfit_reason
+from .schema import columns_of, schema_digest, stored_text, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 
@@ -138,7 +139,7 @@ class Writer:
         self._connection = connection = open_writer(path, setup)
         self.context.register(connection)
         self.gate = Gate(connection)
-        self._capture = Capture(connection)
+        self._capture = Capture(connection, MAX_ENTRY_BYTES - _ENTRY_MARGIN)
         self._capture.schema_changed(full_image_tables(connection))
         state = read_state(connection)
         self._database = state.database
@@ -189,6 +190,7 @@ class Writer:
             raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
         self._connection.execute("begin immediate")
         self._capture.cut(0)
+        self._capture.begin_transaction()
         self._savepoints.clear()
         self._dictionary = TableDictionary()
         self._kept = None
@@ -289,7 +291,7 @@ class Writer:
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:
             changes_schema = prepared.kind is StatementKind.SCHEMA
-            outcome = self._run_schema(prepared, mark) if changes_schema else self._run_change(prepared, parameters)
+            outcome = self._run_schema(prepared) if changes_schema else self._run_change(prepared, parameters)
             self._capture.end_statement()
             self._refuse_poisoned()
             self._connection.execute("release triplicate_statement")
@@ -339,7 +341,7 @@ class Writer:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
         return Outcome(rows, self._connection.changes())
 
-    def _run_schema(self, prepared: Prepared, mark: int) -> Outcome:
+    def _run_schema(self, prepared: Prepared) -> Outcome:
         images = change_images(prepared.sql)
         words = first_words(prepared.sql)
         if images is not None:
@@ -347,7 +349,7 @@ class Writer:
         elif words[0] == "PRAGMA":
             self._set_pragma(prepared)
         else:
-            self._change_schema(prepared, words, mark)
+            run_definition(self._connection, prepared.sql, lambda text: self._change_schema(text, words))
         return Outcome([], 0)
 
     def _change_images(self, table: str, value: str) -> None:
@@ -368,10 +370,13 @@ class Writer:
             if name in prepared.sql.lower():
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
-    def _change_schema(self, prepared: Prepared, words: list[str], mark: int) -> None:
-        before = table_names(self._connection)
-        with self.gate.running(StatementKind.SCHEMA):
-            self._connection.execute(prepared.sql).fetchall()
+    def _change_schema(self, text: str, words: list[str]) -> None:
+        before, mark = table_names(self._connection), self._capture.mark()
+        try:
+            with self.gate.running(StatementKind.SCHEMA):
+                self._connection.execute(text).fetchall()
+        except apsw.ConstraintError as error:
+            raise broken_by_rows(text) or error from error
         after = table_names(self._connection)
         if words[0] == "ALTER" and len(after) < len(before):  # The gate is not told the new name; tables of ours are not among these.
             raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
@@ -385,8 +390,7 @@ class Writer:
         self._schema_changed()
         self._refuse_unfit()
         made = after - before
-        text = prepared.sql
-        stored = self._stored_text(made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
+        stored = stored_text(self._connection, made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
         self._version += 1
         self._digest = digest
         self._capture.add(SchemaChange(stored or text, digest))
@@ -403,13 +407,6 @@ class Writer:
                 self._record_images(next(iter(made)), "full")
             self._schema_changed()
 
-    def _stored_text(self, made: frozenset[str]) -> str | None:
-        """How SQLite keeps a new table's text: for CREATE TABLE AS the columns, not the query."""
-        rows = self._connection.execute(
-            "select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)
-        ).fetchall()
-        return str(rows[0][0]) if rows else None
-
     def _refuse_unfit(self) -> None:
         for table in self._capture.tables():
             reason = unfit_reason(table)
@@ -418,7 +415,7 @@ class Writer:
 
     def _refuse_poisoned(self) -> None:
         if self._capture.poison is not None:
-            raise SqlError(*self._capture.poison)
+            raise self._capture.poison
 
     def _schema_changed(self) -> None:
         self._capture.schema_changed(full_image_tables(self._connection))
@@ -436,7 +433,7 @@ class Writer:
     def _failure(self, error: Exception, sql: str | None) -> SqlError:
         if isinstance(error, apsw.InterruptError):
             if self._capture.overflowing and self._capture.poison is not None:
-                return SqlError(*self._capture.poison)
+                return self._capture.poison
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
@@ -508,6 +505,7 @@ class Writer:
         self.stop, self.context.number = request.stop, None
         self._deadline = self._now() + self._limit_s
         self._connection.execute("savepoint triplicate_request")
+        self._capture.begin_transaction()
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:
             outcome = self.run(request.prepared, request.parameters)
@@ -573,7 +571,7 @@ class Writer:
             raise SqlError(
                 "54000",
                 f"the transaction's changes take {len(record)} bytes; a transaction may have {MAX_ENTRY_BYTES - _ENTRY_MARGIN}",
-                hint="Use several smaller transactions.",
+                hint=SMALLER,
             )
         self._counters = counters
         pending.records.append(record)
