@@ -179,7 +179,7 @@ def test_atomic_blocks(models: Models, books: Any) -> None:
     assert books.filter(name="kept").count() == 1
 
 
-def test_the_contributed_applications_migrate(models: Models) -> None:
+def test_the_contributed_applications_migrate(models: Models, shared: Db) -> None:
     from django.contrib.auth.models import Permission, User
     from django.core.management import call_command
     from django.db import connection
@@ -195,6 +195,8 @@ def test_the_contributed_applications_migrate(models: Models) -> None:
         relations = connection.introspection.get_relations(cursor, "auth_permission")
         assert relations == {"content_type_id": ("id", "django_content_type")}
         assert len(connection.introspection.table_names(cursor)) >= 10
+    for node in shared.followers():
+        shared.wait_for_value(node, "SELECT count(*) FROM auth_permission", 20)
 
 
 def test_what_django_cannot_do_is_refused_by_its_name(models: Models, books: Any) -> None:
