@@ -16,9 +16,10 @@ from triplicate.errors import SqlError
 
 from .columns import Value
 from .declared import Declared, Kind, parse_declared
-from .moments import is_stored_moment
+from .moments import STORED_FORMS
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_SERIAL = re.compile(r"(BIG|SMALL)?SERIAL", re.IGNORECASE)
 _NULL: type = type(None)
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.BOOL: (int,),
@@ -32,7 +33,6 @@ _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.JSONB: (str, int, float),
 }
 _NAMES: dict[type, str] = {int: "integer", float: "double precision", str: "text", bytes: "bytea"}
-_MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _HINTS = {
     Kind.BOOL: "write true or false, or 1 or 0",
     Kind.INTEGER: "round() makes an integer of a number, CAST(… AS INTEGER) cuts it",
@@ -60,10 +60,12 @@ class ColumnRule:
     accepted: tuple[type, ...]
     fits: Fits | None
     """None where the type of a value alone decides."""
+    numbers_itself: bool
+    """Declared so in words that SQLite does not know: by a release that did not bring them into SQLite's."""
 
     def accepts(self, value: Value) -> bool:
         if value is None:
-            return True
+            return not self.numbers_itself
         return type(value) in self.accepted and (self.fits is None or self.fits(value))
 
     def refusal(self, table: str, value: Value) -> SqlError:
@@ -84,7 +86,7 @@ class RowRules:
 
     def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
         """Which values of a row of these types must be looked at, and how; None when a type is refused."""
-        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL]
+        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.numbers_itself]
         if any(kinds[rule.index] not in rule.accepted for rule in present):
             return None
         return tuple((rule.index, rule.fits) for rule in present if rule.fits is not None)
@@ -98,7 +100,8 @@ def _rule(index: int, name: str, text: str) -> ColumnRule | None:
     declared = parse_declared(text)
     if declared.kind is Kind.ANY:
         return None
-    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared))
+    numbers_itself = _SERIAL.match(text) is not None
+    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared), numbers_itself)
 
 
 def _inspection(declared: Declared) -> Fits | None:
@@ -109,8 +112,8 @@ def _inspection(declared: Declared) -> Fits | None:
         return _numeric(declared.precision, declared.scale)
     if kind in (Kind.TEXT, Kind.VARCHAR) and length is not None:
         return lambda value: len(value) <= length
-    if kind in _MOMENTS:
-        return lambda value: is_stored_moment(value, kind)
+    if kind in STORED_FORMS:
+        return STORED_FORMS[kind]
     if kind is Kind.UUID:
         return lambda value: _UUID.fullmatch(value) is not None
     if kind in (Kind.JSON, Kind.JSONB):
@@ -138,6 +141,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
+    if value is None:
+        return SqlError(
+            "23502",
+            f"{place} does not number itself: the table was made before SERIAL was known",
+            hint="Make the table again, copy the rows, drop the old one and rename the new one; or give the value.",
+        )
     kind = rule.declared.kind
     shown = f"{value!r:.60}"
     hint = _HINTS.get(kind)
@@ -152,7 +161,7 @@ def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
         return SqlError("22001", f"value too long for type {kind.value}({rule.declared.length}): {place} was given {len(value)} characters")
     is_text = isinstance(value, str) and kind is not Kind.BYTEA
     if is_text or (kind in (Kind.JSON, Kind.JSONB) and isinstance(value, float)):
-        state = "22007" if kind in _MOMENTS else "22P02"
+        state = "22007" if kind in STORED_FORMS else "22P02"
         return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
     given = _NAMES.get(type(value), type(value).__name__)
     return SqlError("42804", f"{place} is of type {kind.value} but the value {shown} is of type {given}", hint=hint)
