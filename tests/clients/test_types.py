@@ -87,7 +87,7 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
             assert [(one.name, one.type_code) for one in cursor.description] == [("count", 20), ("avg", 701), ("sum", 20)]
     run(with_asyncpg())
     described = shared.psql("-F", " ", text=f"{query} \\gdesc\n")
-    assert described.stdout.splitlines() == ["count bigint", "avg double precision", "sum bigint"] or "pg_catalog" in described.stderr
+    assert described.stdout.splitlines() == ["count bigint", "avg double precision", "sum bigint"]
 
 
 @pytest.mark.parametrize(

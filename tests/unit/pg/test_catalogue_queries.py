@@ -14,8 +14,9 @@ from tests.unit.pg.test_server import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.pg import types
-from triplicate.sql.pg.catalogue_queries import catalogue_query
+from triplicate.sql.pg.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
 from triplicate.sql.pg.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.scalars import register_scalars
 
 SCHEMA = """
 create table author(id integer primary key, name text not null unique);
@@ -27,6 +28,7 @@ create index by_author on book(author_id, isbn desc);
 @pytest.fixture
 def connection() -> Iterator[apsw.Connection]:
     opened = apsw.Connection(":memory:")
+    register_scalars(opened)
     register_functions(opened, register_tables(opened))
     opened.execute(SCHEMA)
     yield opened
@@ -59,6 +61,14 @@ QUERIES: list[tuple[str, list[Any]]] = [
     ("SELECT CASE WHEN relkind = 'r' THEN 1 ELSE 0 END::int4 FROM pg_class WHERE relname = 'by_author'", [(0,)]),
     ("WITH named AS (SELECT oid FROM pg_class WHERE relname = 'book') SELECT count(*) FROM pg_attribute, named WHERE attrelid = named.oid",
      [(3,)]),
+    ("SELECT name, pg_catalog.format_type(tp, tpm) FROM (VALUES ('a', '20'::pg_catalog.oid, -1), ('b', '1043', 24)) s(name, tp, tpm)",
+     [("a", "bigint"), ("b", "character varying(20)")]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'a%' AND relname NOT LIKE 'A' || '%' AND relkind = 'r'", [("author",)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'AUTH%'", []),
+    ("SELECT relname FROM pg_class WHERE relname ILIKE 'AUTH%\\_pkey'", [("author_pkey",)]),
+    ("WITH a(n) AS (SELECT relname FROM pg_class), b AS (SELECT n FROM a) SELECT count(*) FROM b, a WHERE a.n = b.n", [(6,)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'by\\_%' OR relname LIKE 'book/_%' ESCAPE '/' ORDER BY 1",
+     [("book_pkey",), ("by_author",)]),
 ]  # fmt: skip
 
 
@@ -154,3 +164,8 @@ def test_settings_are_answered_by_the_session() -> None:
         await client.close()
 
     run(body)
+
+
+def test_every_word_that_tells_such_a_query_is_looked_for() -> None:
+    for word in _TRIGGERS:
+        assert any(piece in word.lower() for piece in _PIECES), word
