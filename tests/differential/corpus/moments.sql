@@ -1,0 +1,104 @@
+== columns of dates and times
+CREATE TABLE d (id int PRIMARY KEY, d date, t time, s timestamp, z timestamptz);
+INSERT INTO d VALUES (1, '2020-02-29', '01:02:03', '2020-02-29 01:02:03', '2020-02-29 01:02:03+00');
+INSERT INTO d VALUES (2, '1999-12-31', '23:59:59.999999', '1999-12-31 23:59:59.999999', '1999-12-31 23:59:59.5+05:30');
+INSERT INTO d VALUES (3, '2020-1-5', '1:02', '2020-01-05T10:00:00', '2020-01-05T10:00:00Z');
+INSERT INTO d VALUES (4, '20200105', '0102', '2020-01-05', '2020-01-05');
+INSERT INTO d VALUES (5, '2021-02-29', NULL, NULL, NULL);
+INSERT INTO d VALUES (6, 'yesterday''s', NULL, NULL, NULL);
+INSERT INTO d VALUES (7, NULL, '24:01', NULL, NULL);
+INSERT INTO d VALUES (8, NULL, NULL, 'x', NULL);
+INSERT INTO d VALUES (9, NULL, NULL, NULL, 'x');
+INSERT INTO d VALUES (10, '2020-01-02 10:00:00', '2020-01-02 10:00:00', '2020-01-02 10:00:00+05', '2020-01-02 10:00:00');
+INSERT INTO d VALUES (11, 5, NULL, NULL, NULL);
+INSERT INTO d VALUES (12, '0044-03-15 BC', NULL, NULL, NULL);
+INSERT INTO d VALUES (13, 'infinity', NULL, 'infinity', '-infinity');
+INSERT INTO d VALUES (14, '12000-01-01', NULL, '12000-01-01', NULL);
+INSERT INTO d VALUES (15, 'January 8, 1999', '04:05 PM', NULL, NULL);
+INSERT INTO d VALUES (16, NULL, NULL, '2020-01-01 24:00:00', NULL);
+INSERT INTO d VALUES (17, NULL, NULL, '2020-01-01 10:00:00.1234567', NULL);
+INSERT INTO d VALUES (18, NULL, NULL, '2020-01-01 10:00:60', NULL);
+SELECT * FROM d ORDER BY id;
+SELECT id FROM d WHERE d IS NOT NULL ORDER BY d, id;
+SELECT id FROM d WHERE s IS NOT NULL ORDER BY s, id;
+SELECT id FROM d WHERE z IS NOT NULL ORDER BY z, id;
+SELECT min(d), max(d), min(s), max(z), count(t) FROM d WHERE id IN (1, 2, 3);
+SELECT id FROM d WHERE d = '2020-02-29';
+SELECT id FROM d WHERE d >= '2020-01-05' AND d < '2021-01-01' ORDER BY id;
+SELECT id FROM d WHERE s = '2020-01-05 10:00';
+SELECT id FROM d WHERE s = '2020-01-05T10:00:00';
+SELECT id FROM d WHERE z = '2020-01-05 12:00:00+02';
+SELECT id FROM d WHERE z > '2020-01-05 11:00:00+02' ORDER BY id;
+SELECT id FROM d WHERE t < '02:00' ORDER BY id;
+SELECT id FROM d WHERE d = $1; -- with ? "2020-02-29"
+SELECT id FROM d WHERE d = $1; -- with date "2020-02-29"
+SELECT id FROM d WHERE s = $1; -- with timestamp "2020-01-05 10:00:00"
+SELECT id FROM d WHERE z = $1; -- with timestamptz "2020-01-05 12:00:00+02"
+SELECT id FROM d WHERE z = $1; -- with ? "2020-01-05 12:00:00+02"
+SELECT id FROM d WHERE t = $1; -- with time "01:02:03"
+SELECT d::text, t::text, s::text, z::text FROM d WHERE id IN (1, 2) ORDER BY id;
+SELECT s::date, z::date, s::time, d::timestamp, d::timestamptz FROM d WHERE id IN (1, 2) ORDER BY id;
+SELECT d || 'x' FROM d WHERE id = 1;
+SELECT count(DISTINCT d) FROM d;
+SELECT d, count(*) FROM d WHERE id < 4 GROUP BY d ORDER BY d;
+UPDATE d SET d = s WHERE id = 2 RETURNING d;
+UPDATE d SET s = d WHERE id = 3 RETURNING s;
+UPDATE d SET z = s WHERE id = 3 RETURNING z;
+
+== arithmetic
+SELECT '2020-03-01'::date - '2020-02-01'::date;
+SELECT '2020-02-28'::date + 2;
+SELECT '2020-03-01'::date - 1;
+SELECT '2020-01-31'::date + interval '1 month';
+SELECT '2020-01-01'::timestamp - '2019-12-31 12:00'::timestamp;
+SELECT '2020-01-01 00:00'::timestamp + interval '1 hour';
+SELECT '2020-01-01'::date + '10:00'::time;
+CREATE TABLE a (d date, s timestamp);
+INSERT INTO a VALUES ('2020-03-01', '2020-03-01 12:00');
+SELECT d + 1 FROM a;
+SELECT d - 1 FROM a;
+SELECT 1 + d FROM a;
+SELECT d - d FROM a;
+SELECT s - s FROM a;
+SELECT d + d FROM a;
+SELECT s + 1 FROM a;
+SELECT d * 2 FROM a;
+SELECT -d FROM a;
+SELECT sum(d) FROM a;
+SELECT avg(s) FROM a;
+SELECT d / 2 FROM a;
+SELECT d > 5 FROM a;
+
+== functions
+SELECT extract(year FROM '2020-02-03'::date);
+SELECT extract(month FROM timestamp '2020-02-03 04:05:06');
+SELECT extract(dow FROM '2020-02-03'::date);
+SELECT extract(epoch FROM '1970-01-02'::date);
+SELECT date_part('day', '2020-02-03'::date);
+SELECT date_trunc('month', '2020-02-03 04:05:06'::timestamp);
+SELECT date_trunc('hour', '2020-02-03 04:05:06'::timestamp);
+SELECT age('2020-02-03'::date, '2019-01-01'::date);
+SELECT to_timestamp(0);
+SELECT make_date(2020, 1, 2);
+SELECT '2020-01-01 00:00+00'::timestamptz AT TIME ZONE 'UTC';
+SELECT '2020-01-01 00:00'::timestamp AT TIME ZONE 'UTC';
+SELECT now() > '2020-01-01';
+SELECT now() = now();
+SELECT current_date > '2020-01-01'::date;
+SELECT current_timestamp > '2020-01-01';
+SELECT current_date = now()::date;
+SELECT localtimestamp > '2020-01-01';
+SELECT pg_typeof(now());
+SELECT clock_timestamp() >= now();
+SELECT date('2020-01-02');
+SELECT date('2020-01-02', '+1 day');
+SELECT datetime('2020-01-02');
+SELECT strftime('%Y', '2020-01-02');
+SELECT julianday('2020-01-02');
+SELECT unixepoch('2020-01-02');
+SELECT time('10:00');
+CREATE TABLE c (id int, a timestamp DEFAULT now(), b timestamptz DEFAULT current_timestamp, c date DEFAULT current_date, d timestamp DEFAULT CURRENT_TIMESTAMP);
+INSERT INTO c (id) VALUES (1);
+SELECT a > '2020-01-01', b > '2020-01-01', c > '2020-01-01', d > '2020-01-01' FROM c;
+SELECT c = b::date FROM c;
+SELECT a = d FROM c;
