@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import DataError, pq
 from psycopg.adapt import Transformer
+from psycopg.pq.abc import PGconn, PGresult
 
 from tests.differential.corpus import Parameter
 
@@ -66,19 +67,24 @@ class Answer:
 
 
 def differences(postgresql: Answer, here: Answer, statement: str) -> list[str]:
-    """In which ways an answer here differs from PostgreSQL's: of ``error``, ``tag``, ``names``, ``types``, ``parameters``, ``rows``, ``order``."""
+    """In which ways an answer here differs: of ``error``, ``tag``, ``names``, ``types``, ``parameters``, ``rows``, ``order``."""
     if postgresql.sqlstate is not None or here.sqlstate is not None:
         return [] if postgresql.sqlstate == here.sqlstate else ["error"]
     found: list[str] = []
     if postgresql.tag != here.tag:
         found.append("tag")
-    if [a for a in postgresql.names] != [a if a2 != UNNAMED else UNNAMED for a, a2 in zip(here.names, postgresql.names)] or len(postgresql.names) != len(here.names):
+    if not same_names(postgresql.names, here.names):
         found.append("names")
     if not same_types(postgresql.types, here.types):
         found.append("types")
     if not same_types(postgresql.parameter_types, here.parameter_types):
         found.append("parameters")
     return found + different_rows(postgresql.rows, here.rows, is_ordered=_ORDERED.search(statement) is not None)
+
+
+def same_names(postgresql: Sequence[str], here: Sequence[str]) -> bool:
+    """An expression that PostgreSQL gives no name of its own may have any here."""
+    return len(postgresql) == len(here) and all(one in (other, UNNAMED) for one, other in zip(postgresql, here, strict=True))
 
 
 def same_types(one: Sequence[int], other: Sequence[int]) -> bool:
@@ -100,12 +106,12 @@ def is_refusal(postgresql: Answer, here: Answer, word: str) -> bool:
 # Running.
 
 
-def simple(connection: pq.PGconn, statement: str) -> Answer:
+def simple(connection: PGconn, statement: str) -> Answer:
     """By a simple query, values as text."""
     return _answer(connection.exec_(statement.encode()), connection)
 
 
-def extended(connection: pq.PGconn, statement: str, parameters: Sequence[Parameter], *, binary: bool) -> Answer:
+def extended(connection: PGconn, statement: str, parameters: Sequence[Parameter], *, binary: bool) -> Answer:
     """By Parse, Describe, Bind and Execute; `binary` asks for values in binary, and sends parameters of a given type so."""
     prepared = connection.prepare(b"", statement.encode(), [TYPE_OIDS[one.type] for one in parameters])
     if prepared.status != pq.ExecStatus.COMMAND_OK:
@@ -118,7 +124,8 @@ def extended(connection: pq.PGconn, statement: str, parameters: Sequence[Paramet
     formats = [0] * len(values)
     if binary:
         values, formats = _in_binary(parameters)
-    result = connection.exec_prepared(b"", values, formats, 1 if binary else 0)
+    # NULL is None; the signature does not say so.
+    result = connection.exec_prepared(b"", values, formats, 1 if binary else 0)  # type: ignore[arg-type]
     return _answer(result, connection, told)
 
 
@@ -145,7 +152,7 @@ def _in_binary(parameters: Sequence[Parameter]) -> tuple[list[bytes | None], lis
     return values, formats
 
 
-def _answer(result: pq.PGresult, connection: pq.PGconn, told: tuple[int, ...] = ()) -> Answer:
+def _answer(result: PGresult, connection: PGconn, told: tuple[int, ...] = ()) -> Answer:
     if connection.status == pq.ConnStatus.BAD:
         return Answer(sqlstate="lost", message=connection.get_error_message())
     if result.status in (pq.ExecStatus.COPY_IN, pq.ExecStatus.COPY_OUT):
@@ -162,7 +169,7 @@ def _answer(result: pq.PGresult, connection: pq.PGconn, told: tuple[int, ...] = 
     return Answer((result.command_status or b"").decode(), names, types, rows, parameter_types=told)
 
 
-def _value(result: pq.PGresult, row: int, column: int) -> object:
+def _value(result: PGresult, row: int, column: int) -> object:
     """The text of a value; of one in binary what psycopg makes of it, since widths of integers differ."""
     data = result.get_value(row, column)
     if data is None:
@@ -171,5 +178,6 @@ def _value(result: pq.PGresult, row: int, column: int) -> object:
         return data.decode()
     try:
         return Transformer().get_loader(result.ftype(column), pq.Format.BINARY).load(data)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
+        # Whatever the loader makes of wrong bytes, the comparison shows it.
         return f"{data!r} cannot be read as oid {result.ftype(column)}: {error}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from psycopg import pq
+from psycopg.pq.abc import PGconn
 
 from tests.differential.comparison import REFUSALS, Answer, differences, extended, is_refusal, simple
 from tests.differential.corpus import Scenario, Statement
@@ -44,18 +45,13 @@ class Tally:
     verdicts: list[Verdict] = field(default_factory=list)
     generated: Counter[str] = field(default_factory=Counter)
 
-    def used(self) -> set[str]:
-        """Ids of rows of the documentation that statements name."""
-        return {one.statement.detail for one in self.verdicts if one.statement.mark == "documented"}
+    def is_used(self) -> bool:
+        return bool(self.verdicts or self.generated)
 
     def summary(self) -> str:
         counts = Counter(one.outcome for one in self.verdicts) + self.generated
         words = ("equal", "documented", "refused", "DIFFERENT")
         return f"{counts.total()} statements: " + ", ".join(f"{counts[word]} {word.lower()}" for word in words)
-
-
-def ways_of(scenario: Scenario) -> Iterator[str]:
-    yield from WAYS
 
 
 def run_scenario(scenario: Scenario, databases: Sequence[Database], way: str) -> list[Pair]:
@@ -68,7 +64,7 @@ def run_scenario(scenario: Scenario, databases: Sequence[Database], way: str) ->
     return [Pair(way, one, other) for one, other in zip(*answers, strict=True)]
 
 
-def run_statement(connection: pq.PGconn, statement: Statement, way: str) -> Answer:
+def run_statement(connection: PGconn, statement: Statement, way: str) -> Answer:
     """A statement with parameters is never a simple query, which has none: its values go as text then."""
     if connection.status == pq.ConnStatus.BAD:
         return Answer(sqlstate="lost", message="the connection was lost before")
@@ -107,5 +103,5 @@ def judge(statement: Statement, pairs: Sequence[Pair], known: Collection[str]) -
 
 def compare_scenario(scenario: Scenario, databases: Sequence[Database], known: Collection[str]) -> list[Verdict]:
     """A verdict for each statement of a scenario, over all ways."""
-    runs = [run_scenario(scenario, databases, way) for way in ways_of(scenario)]
+    runs = [run_scenario(scenario, databases, way) for way in WAYS]
     return [judge(statement, pairs, known) for statement, *pairs in zip(scenario.statements, *runs, strict=True)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -80,9 +82,12 @@ class Ours(Database):
                 left = kept
 
 
-def account() -> dict[str, object]:
+def account() -> dict[str, Any]:
     """PostgreSQL refuses to run as root: then it runs as nobody, who is in no other group."""
-    return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
 @contextlib.contextmanager
@@ -91,13 +96,13 @@ def postgresql(programs: Path) -> Iterator[PostgreSql]:
     folder = Path(tempfile.mkdtemp(prefix="tp-"))
     try:
         if os.geteuid() == 0:
-            shutil.chown(folder, "nobody", "nogroup")
+            shutil.chown(folder, account()["user"], account()["group"])
         _initialize(programs, folder)
         command = [str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", "5432"]
         for setting in SETTINGS:
             command += ["-c", setting]
         with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **account())  # type: ignore[call-overload]
+            process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **account())
         try:
             database = PostgreSql("PostgreSQL", f"host={folder} port=5432 dbname=postgres user={USER}")
             _await_ready(database, process, folder / "log")
@@ -116,7 +121,7 @@ def postgresql(programs: Path) -> Iterator[PostgreSql]:
 def _initialize(programs: Path, folder: Path) -> None:
     command = [str(programs / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "trust", "--locale=C", "-E", "UTF8", "--no-sync"]
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", "TZ": "UTC"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, **account())  # type: ignore[call-overload]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, **account())
     assert done.returncode == 0, f"initdb failed: {done.stderr or done.stdout}"
 
 

@@ -17,8 +17,8 @@ SELECT $1::bool; -- with bool "f"
 SELECT NOT $1; -- with ? "t"
 SELECT $1::float8; -- with float8 1.5
 SELECT $1::float8 / 2; -- with ? 3
-SELECT $1::numeric; -- with numeric 1.50
-SELECT $1::numeric + 1; -- with ? 1.50
+SELECT $1::numeric; -- with numeric "1.50"
+SELECT $1::numeric + 1; -- with ? "1.50"
 SELECT $1::date; -- with date "2020-02-29"
 SELECT $1::date + 1; -- with ? "2020-02-29"
 SELECT $1::timestamp; -- with timestamp "2020-02-29 01:02:03.5"
@@ -70,8 +70,8 @@ SELECT $1::int AS "x", :y; -- with ? 1
 
 == parameters and columns
 CREATE TABLE t (id int PRIMARY KEY, i int, b bigint, f float8, n numeric(10,2), s text, v varchar(20), p bool, d date, m timestamp, z timestamptz, u uuid, y bytea, j json, k jsonb, h smallint);
-INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16); -- with ? 1, ? 10, ? 100, ? 1.5, ? 2.50, ? "s", ? "v", ? "t", ? "2020-02-29", ? "2020-02-29 01:02:03", ? "2020-02-29 01:02:03+00", ? "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", ? "\\x00ff", ? "{\"a\": 1}", ? "{\"a\": 1}", ? 7
-INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16); -- with int4 2, int4 20, int8 200, float8 2.5, numeric 3.50, text "s2", varchar "v2", bool "f", date "1999-12-31", timestamp "1999-12-31 23:59:59.5", timestamptz "1999-12-31 23:59:59.5+02", uuid "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12", bytea "\\x01", json "[1]", jsonb "[2]", int2 8
+INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16); -- with ? 1, ? 10, ? 100, ? 1.5, ? "2.50", ? "s", ? "v", ? "t", ? "2020-02-29", ? "2020-02-29 01:02:03", ? "2020-02-29 01:02:03+00", ? "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", ? "\\x00ff", ? "{\"a\": 1}", ? "{\"a\": 1}", ? 7
+INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16); -- with int4 2, int4 20, int8 200, float8 2.5, numeric "3.50", text "s2", varchar "v2", bool "f", date "1999-12-31", timestamp "1999-12-31 23:59:59.5", timestamptz "1999-12-31 23:59:59.5+02", uuid "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12", bytea "\\x01", json "[1]", jsonb "[2]", int2 8
 INSERT INTO t (id, i) VALUES ($1, $2); -- with ? 3, ? null
 INSERT INTO t (id, i) VALUES ($1, $2); -- with ? 4, ? "abc"
 INSERT INTO t (id, i) VALUES ($1, $2); -- with int4 4, text "5"
