@@ -3,11 +3,14 @@
 The rules that make this complete are those of `docs/sql.md`: the hook never raises (an exception there would not stop the
 change), rows of a failed statement are cut off again, virtual tables are flushed before the rows are taken, and what the hook
 cannot see (virtual generated columns, rows of CREATE TABLE AS, counters of AUTOINCREMENT) is read from the tables instead.
+
+The hook is also where the leader sees each value before it is stored: one that does not fit its column's declared type, and a
+transaction that has grown too large, fail the statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -15,13 +18,19 @@ from typing import Any
 
 import apsw
 
+from triplicate.errors import SqlError
+
 from .core.columns import Value
 from .core.records import Column, Operation, RowKind, RowRun, SettingChange
 from .core.scan import quote
 from .schema import Table, is_internal, load_tables
+from .sizes import MOST_PER_CHARACTER, MOST_PER_VALUE, ByteCount
 
 MAX_CHANGES = 1_000_000
-"""Row changes in one transaction; far beyond what a record of 4 MiB can hold, so it only bounds memory."""
+"""Row changes in one transaction; far beyond what a record of 4 MiB can hold, so it only bounds what rows without values take."""
+
+SMALLER = "Use several smaller transactions."
+_TOO_LARGE = "54000"
 
 _Row = tuple[Any, ...]
 
@@ -37,6 +46,22 @@ class _Group:
     full: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What the hook does with rows whose values have certain types."""
+
+    inspections: tuple[tuple[int, Callable[[Any], bool]], ...] | None
+    """Index and check of each value that its type alone does not decide; None where a type is refused."""
+    texts: tuple[int, ...]
+    blobs: tuple[int, ...]
+    most: int
+    """Bytes that such a row takes at most, its texts and bytes apart."""
+
+
+_REMEMBERED = 1024
+"""Combinations of types that are remembered for one table."""
+
+
 class _Known:
     """What the hook needs of one table, looked up by name once per change."""
 
@@ -47,12 +72,40 @@ class _Known:
         self.virtual = table.has_virtual_columns
         self.keyed = shape.without_rowid or (bool(shape.key) and shape.rowid_column < 0)
         self.keys = tuple(table.real[index] for index in shape.key)
+        self._rules = table.rules
+        self._logged = frozenset(table.real)
+        self.plans: dict[tuple[type, ...], _Plan] = {}
+        """What to do with a row of these types of values, for the types that were met."""
         self.insert = _Group(table, RowKind.INSERT)
         self.update = _Group(table, RowKind.UPDATE, full=full)
         self.moved = _Group(table, RowKind.UPDATE, moved=True, full=full)
         self.update_keyed = _Group(table, RowKind.UPDATE, keyed=True, full=full)
         self.moved_keyed = _Group(table, RowKind.UPDATE, moved=True, keyed=True, full=full)
         self.delete = _Group(table, RowKind.DELETE, keyed=self.keyed, full=full)
+
+    def plan(self, kinds: tuple[type, ...]) -> _Plan:
+        """Make what `plans` lacks."""
+        values = [kind for index, kind in enumerate(kinds) if index in self._logged]
+        plan = _Plan(
+            self._rules.inspections(kinds),
+            tuple(index for index, kind in enumerate(kinds) if kind is str and index in self._logged),
+            tuple(index for index, kind in enumerate(kinds) if kind is bytes and index in self._logged),
+            (len(values) + 2) * MOST_PER_VALUE,
+        )
+        if len(self.plans) < _REMEMBERED:
+            self.plans[kinds] = plan
+        return plan
+
+    def broken(self, row: _Row, old: _Row | None) -> SqlError | None:
+        """Why a row may not be stored. A value that an update leaves alone may: rows of earlier releases may hold anything."""
+        for rule in self._rules.refused(row):
+            if old is None or _differs(old[rule.index], row[rule.index]):
+                return rule.refusal(self.table.shape.name, row[rule.index])
+        return None
+
+    def keys_of(self, row: _Row) -> _Row:
+        """The values of the primary key."""
+        return tuple([row[index] for index in self.keys])
 
 
 class Capture:
@@ -62,16 +115,21 @@ class Capture:
     A mark is its length; cutting back to a mark forgets what came after it.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, max_bytes: int) -> None:
+        """
+        Args:
+            max_bytes: how many bytes the changes of one transaction may take once they are encoded.
+        """
         self._connection = connection
+        self._bytes = ByteCount(lambda start, end: _runs(self.events[start:end]), max_bytes)
         self._known: dict[str, _Known] = {}
         self._stale = True
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
         self._counts = False
         self.events: list[_Row] = []
-        self.poison: tuple[str, str] | None = None
-        """SQLSTATE and message of what made the captured rows incomplete; the statement must be rolled back."""
+        self.poison: SqlError | None = None
+        """Why the captured rows must not be kept, from the first row for which that is so; the statement must be rolled back."""
         self.unknown: str | None = None
         """A table that was changed but is not known. Only a statement that makes tables may meet one."""
         connection.preupdate_hook(self._on_change)
@@ -94,14 +152,19 @@ class Capture:
 
     @property
     def overflowing(self) -> bool:
-        """True when the transaction changes too many rows to go on."""
-        return len(self.events) > MAX_CHANGES
+        """True when the transaction changes too much to go on: the statement must stop at once."""
+        return self.poison is not None and self.poison.sqlstate == _TOO_LARGE
+
+    def begin_transaction(self) -> None:
+        """What is captured from here on is another transaction, whose bytes are counted from zero."""
+        self._bytes.begin(len(self.events))
 
     def mark(self) -> int:
         return len(self.events)
 
     def cut(self, mark: int) -> None:
         del self.events[mark:]
+        self._bytes.cut(mark)
         self._touched.clear()
         self.poison = self.unknown = None
 
@@ -124,34 +187,76 @@ class Capture:
                 self._touch(known, change)
                 return
             if change.blob_write >= 0:
-                self.poison = ("0A000", f"incremental writes of table {change.table_name!r} cannot be replicated")
+                self._spoil(SqlError("0A000", f"incremental writes of table {change.table_name!r} cannot be replicated"))
                 return
             operation = change.opcode
             if operation == apsw.SQLITE_INSERT:
-                self.events.append((known.insert, change.rowid_new, None, change.new, None))
+                self._add((known.insert, change.rowid_new, None, change.new, None), known, change)
             elif operation == apsw.SQLITE_DELETE:
-                self.events.append((known.delete, change.rowid, None, None, change.old if known.keyed or known.full else None))
+                self._delete(known, change)
             else:
                 self._update(known, change)
-            if len(self.events) > MAX_CHANGES:
-                self.poison = ("54000", f"the transaction changes more than {MAX_CHANGES} rows; use several")
         except UnicodeDecodeError:
-            self.poison = ("22021", f"table {change.table_name!r} was given text that is not valid UTF-8")
+            self._spoil(SqlError("22021", f"table {change.table_name!r} was given text that is not valid UTF-8"))
         except Exception as error:  # noqa: BLE001  an exception would not stop the change, only hide it: see the module's text
-            self.poison = ("XX000", f"a change could not be captured: {type(error).__name__}: {error}")
+            self._spoil(SqlError("XX000", f"a change could not be captured: {type(error).__name__}: {error}"))
+
+    def _spoil(self, reason: SqlError) -> None:
+        if self.poison is None:
+            self.poison = reason
+
+    def _add(self, event: _Row, known: _Known, change: Any) -> None:
+        """Note a row that is stored, if it may be. `change`: as the hook has it, None for a row that was read."""
+        self.events.append(event)
+        row: _Row = event[3]
+        kinds = tuple(map(type, row))
+        plan = known.plans.get(kinds) or known.plan(kinds)
+        if plan.inspections is None:
+            self._refuse(known, row, change)
+        else:
+            for index, fits in plan.inspections:
+                if not fits(row[index]):
+                    self._refuse(known, row, change)
+                    break
+        size = plan.most
+        for index in plan.texts:
+            size += len(row[index]) * MOST_PER_CHARACTER
+        for index in plan.blobs:
+            size += len(row[index])
+        self._count(size)
+
+    def _refuse(self, known: _Known, row: _Row, change: Any) -> None:
+        refusal = known.broken(row, change.old if change is not None and change.opcode == apsw.SQLITE_UPDATE else None)
+        if refusal is not None:
+            self._spoil(refusal)
+
+    def _count(self, size: int) -> None:
+        """Count a change that takes so many bytes at most."""
+        count, found = len(self.events), self._bytes
+        found.most += size
+        if found.most > found.room and found.exceeds(count):
+            reason = f"the transaction's changes take more than {found.limit} bytes, which row {count} goes beyond"
+            self._spoil(SqlError(_TOO_LARGE, reason, hint=SMALLER))
+        if count > MAX_CHANGES:
+            self._spoil(SqlError(_TOO_LARGE, f"the transaction changes more than {MAX_CHANGES} rows", hint=SMALLER))
+
+    def _delete(self, known: _Known, change: Any) -> None:
+        kept = change.old if known.full else known.keys_of(change.old) if known.keyed else None
+        self.events.append((known.delete, change.rowid, None, None, kept))
+        self._count(_most(kept))
 
     def _update(self, known: _Known, change: Any) -> None:
         rowid, new_rowid, new = change.rowid, change.rowid_new, change.new
         moved = rowid != new_rowid
         if not known.keyed and not known.full:
-            group = known.moved if moved else known.update
-            self.events.append((group, rowid, new_rowid, new, None))
+            self._add((known.moved if moved else known.update, rowid, new_rowid, new, None), known, change)
             return
         old = change.old
         keyed = known.keyed and (known.table.shape.without_rowid or any(_differs(old[index], new[index]) for index in known.keys))
         plain, with_keys = (known.moved, known.moved_keyed) if moved else (known.update, known.update_keyed)
-        group = with_keys if keyed else plain
-        self.events.append((group, rowid, new_rowid, new, old))
+        kept = old if known.full else known.keys_of(old) if keyed else None
+        self._bytes.most += _most(kept)
+        self._add((with_keys if keyed else plain, rowid, new_rowid, new, kept), known, change)
 
     def _unknown(self, name: str) -> None:
         if not is_internal(name) and not name.lower().startswith("sqlite_"):
@@ -163,6 +268,8 @@ class Capture:
             rows.setdefault(change.rowid, True)
         if change.opcode != apsw.SQLITE_DELETE:
             rows.setdefault(change.rowid_new, False)
+        if len(rows) > MAX_CHANGES:
+            self._spoil(SqlError(_TOO_LARGE, f"the statement changes more than {MAX_CHANGES} rows", hint=SMALLER))
 
     def end_statement(self) -> None:
         """For tables with virtual columns, whose values the hook cannot read: delete every touched row that was there before the
@@ -175,9 +282,9 @@ class Capture:
                 if existed:
                     self.events.append((known.delete, rowid, None, None, None))
             for rowid in rows:
-                row = self._final_row(table, rowid)
+                row = None if self.poison is not None else self._final_row(table, rowid)
                 if row is not None:
-                    self.events.append((known.insert, rowid, None, row, None))
+                    self._add((known.insert, rowid, None, row, None), known, None)
         self._touched.clear()
 
     def _final_row(self, table: Table, rowid: int) -> _Row | None:
@@ -223,6 +330,7 @@ class Capture:
         kept = [event for event in self.events[mark:] if isinstance(event[0], _Group) and event[0].table.shape.name in names]
         self._touched = {name: rows for name, rows in self._touched.items() if name in names}
         self.events[mark:] = kept
+        self._bytes.cut(mark)
         self.unknown = None
 
     def scan_table(self, name: str) -> int:
@@ -239,22 +347,35 @@ class Capture:
             whole: list[Any] = [None] * width
             for position, value in zip(table.real, values, strict=True):
                 whole[position] = value
-            self.events.append((known.insert, rowid, None, tuple(whole), None))
+            self._add((known.insert, rowid, None, tuple(whole), None), known, None)
             count += 1
-            if count > MAX_CHANGES:
-                self.poison = ("54000", f"the statement makes more than {MAX_CHANGES} rows; use several")
+            if self.poison is not None:
                 break
         return count
 
     def operations(self, start: int = 0) -> list[Operation]:
         """What was captured since a mark, as the operations of a transaction."""
-        found: list[Operation] = []
-        for group, members in groupby(self.events[start:] if start else self.events, key=itemgetter(0)):
-            if isinstance(group, _Group):
-                found.append(_run(group, list(members)))
-            else:
-                found.extend(member[0] for member in members)
-        return found
+        return list(_operations(self.events[start:] if start else self.events))
+
+
+def _operations(events: list[_Row]) -> Iterator[Operation]:
+    for group, members in groupby(events, key=itemgetter(0)):
+        if isinstance(group, _Group):
+            yield _run(group, list(members))
+        else:
+            yield from (member[0] for member in members)
+
+
+def _runs(events: list[_Row]) -> Iterator[RowRun]:
+    return (operation for operation in _operations(events) if isinstance(operation, RowRun))
+
+
+def _most(row: _Row | None) -> int:
+    """Bytes that the old values of a row take at most, with its rowid."""
+    if row is None:
+        return MOST_PER_VALUE
+    texts = sum(len(value) * MOST_PER_CHARACTER for value in row if type(value) in (str, bytes))
+    return (len(row) + 1) * MOST_PER_VALUE + texts
 
 
 def _differs(one: Value, other: Value) -> bool:
@@ -275,7 +396,7 @@ def _run(group: _Group, rows: Sequence[_Row]) -> RowRun:
         run.new = _columns(table, new)
     if group.keyed and old[0] is not None:
         columns = list(zip(*old, strict=True))
-        run.keys = [columns[table.real[index]] for index in shape.key]
+        run.keys = [columns[table.real[index]] for index in shape.key] if group.full else columns
     if group.full and old[0] is not None:
         run.old = _columns(table, old)
     return run

@@ -9,13 +9,14 @@ import apsw
 
 from .core.records import DIGEST_SIZE
 from .core.scan import quote
+from .core.stored import RowRules
 from .core.tables import TableShape
 
 INTERNAL_PREFIX = "triplicate_"
 """Tables of this prefix are ours: users may read but not change them, and no change of them is logged."""
 
 _COLUMNS = """
-select l.name, l.wr, x.cid, x.name, x.type, x.pk, x.hidden
+select l.name, l.wr, l.type = 'shadow', x.cid, x.name, x.type, x.pk, x.hidden
 from pragma_table_list l join pragma_table_xinfo(l.name, 'main') x
 where l.schema = 'main' and l.type in ('table', 'shadow') and l.name not like 'sqlite\\_%' escape '\\'
 order by l.name, x.cid
@@ -26,6 +27,8 @@ where name not like 'triplicate\\_%' escape '\\' and tbl_name not like 'triplica
 order by type, name
 """
 _GENERATED_VIRTUAL = 2
+_STORED = (0, 3)
+"""Ordinary columns, and generated ones that are stored."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,8 @@ class Table:
     has_virtual_columns: bool
     whole: bool
     """No generated columns: every column of the table is one of the shape's."""
+    rules: RowRules
+    """What its columns accept. A shadow table belongs to its virtual table, which stores what it likes."""
 
     @property
     def where(self) -> str:
@@ -57,20 +62,26 @@ def load_tables(connection: apsw.Connection) -> dict[str, Table]:
     """Every ordinary and shadow table by name, SQLite's own and our internal ones left out."""
     found: dict[str, list[tuple[int, str, str, int, int]]] = {}
     without_rowid: dict[str, bool] = {}
-    for name, wr, cid, column, declared, key, hidden in connection.execute(_COLUMNS):
+    shadows: set[str] = set()
+    for name, wr, shadow, cid, column, declared, key, hidden in connection.execute(_COLUMNS):
         if not is_internal(str(name)):
             found.setdefault(str(name), []).append((int(cid), str(column), str(declared or ""), int(key), int(hidden)))
             without_rowid[str(name)] = bool(wr)
+            if shadow:
+                shadows.add(str(name))
     keyed = {
         str(name)
         for (name,) in connection.execute(
             "select m.name from main.sqlite_schema m join pragma_index_list(m.name, 'main') i where m.type = 'table' and i.origin = 'pk'"
         )
     }
-    return {name: _table(name, columns, without_rowid[name], has_key_index=name in keyed) for name, columns in found.items()}
+    return {
+        name: _table(name, columns, without_rowid[name], has_key_index=name in keyed, is_shadow=name in shadows)
+        for name, columns in found.items()
+    }
 
 
-def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_rowid: bool, *, has_key_index: bool) -> Table:
+def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_rowid: bool, *, has_key_index: bool, is_shadow: bool) -> Table:
     ordinary = [column for column in columns if column[4] == 0]
     key = tuple(index for index, column in sorted(enumerate(ordinary), key=lambda pair: pair[1][3]) if column[3] > 0)
     rowid_column = -1
@@ -95,6 +106,7 @@ def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_row
         rowid_name=rowid_name,
         has_virtual_columns=any(column[4] == _GENERATED_VIRTUAL for column in columns),
         whole=len(ordinary) == len(columns),
+        rules=RowRules([] if is_shadow else [column[:3] for column in columns if column[4] in _STORED]),
     )
 
 

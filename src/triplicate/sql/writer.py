@@ -14,7 +14,7 @@ import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
 
-from .capture import Capture
+from .capture import SMALLER, Capture
 from .copies import is_damage
 from .core.columns import Value
 from .core.records import (
@@ -138,7 +138,7 @@ class Writer:
         self._connection = connection = open_writer(path, setup)
         self.context.register(connection)
         self.gate = Gate(connection)
-        self._capture = Capture(connection)
+        self._capture = Capture(connection, MAX_ENTRY_BYTES - _ENTRY_MARGIN)
         self._capture.schema_changed(full_image_tables(connection))
         state = read_state(connection)
         self._database = state.database
@@ -189,6 +189,7 @@ class Writer:
             raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
         self._connection.execute("begin immediate")
         self._capture.cut(0)
+        self._capture.begin_transaction()
         self._savepoints.clear()
         self._dictionary = TableDictionary()
         self._kept = None
@@ -418,7 +419,7 @@ class Writer:
 
     def _refuse_poisoned(self) -> None:
         if self._capture.poison is not None:
-            raise SqlError(*self._capture.poison)
+            raise self._capture.poison
 
     def _schema_changed(self) -> None:
         self._capture.schema_changed(full_image_tables(self._connection))
@@ -436,7 +437,7 @@ class Writer:
     def _failure(self, error: Exception, sql: str | None) -> SqlError:
         if isinstance(error, apsw.InterruptError):
             if self._capture.overflowing and self._capture.poison is not None:
-                return SqlError(*self._capture.poison)
+                return self._capture.poison
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
@@ -508,6 +509,7 @@ class Writer:
         self.stop, self.context.number = request.stop, None
         self._deadline = self._now() + self._limit_s
         self._connection.execute("savepoint triplicate_request")
+        self._capture.begin_transaction()
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:
             outcome = self.run(request.prepared, request.parameters)
@@ -573,7 +575,7 @@ class Writer:
             raise SqlError(
                 "54000",
                 f"the transaction's changes take {len(record)} bytes; a transaction may have {MAX_ENTRY_BYTES - _ENTRY_MARGIN}",
-                hint="Use several smaller transactions.",
+                hint=SMALLER,
             )
         self._counters = counters
         pending.records.append(record)

@@ -290,10 +290,11 @@ def test_a_transaction_larger_than_an_entry_is_refused_and_leaves_nothing(tmp_pa
         await run(session, "create table t(a)")
         assert await state_of(run(session, "insert into t values(randomblob(4500000))")) == "54000"
         await run(session, "begin")
-        for _ in range(5):
+        for _ in range(4):
             await run(session, "insert into t values(randomblob(1000000))")
-        assert await state_of(run(session, "commit")) == "54000"
-        assert session.status is TransactionStatus.IDLE
+        assert await state_of(run(session, "insert into t values(randomblob(1000000))")) == "54000"
+        assert session.status is TransactionStatus.FAILED
+        await run(session, "rollback")
         assert await run(session, "select count(*) from t") == [(0,)]
         await run(session, "insert into t values(randomblob(3500000))")
         assert await run(session, "select count(*) from t") == [(1,)]

@@ -1,65 +1,85 @@
 """PostgreSQL's types for SQLite's values: object ids, and both formats of each, in both directions. Pure.
 
 SQLite stores integers, floats, text, bytes and NULL; a column's declared type says what a client sees. Dates, times, UUIDs and JSON
-are stored as text in the form that PostgreSQL prints.
-Source: PostgreSQL 15, catalogue ``pg_type`` and the types' send and receive functions.
+are stored as text, each value in one form (`core.moments`), so that texts compare as the values do.
+Source: PostgreSQL 15, catalogue ``pg_type`` and the types' input, output, send and receive functions.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 import struct
 import uuid
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.declared import Declared, Kind, parse_declared
+from triplicate.sql.core.moments import date_of_days, days_of, microseconds_of, moment_of_microseconds, shown_moment, stored_moment
+from triplicate.sql.core.stored import is_json
 from triplicate.sql.interface import Value
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
 DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC, UUID, JSONB = 1082, 1083, 1114, 1184, 1700, 2950, 3802
+INTERVAL, TIMETZ = 1186, 1266
 
 TYPE_SIZES = {BOOL: 1, INT8: 8, INT2: 2, INT4: 4, OID: 4, FLOAT4: 4, FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, UUID: 16}
 """Bytes of the fixed-size types, for RowDescription; all others are -1."""
 
 _TEXTUAL = (TEXT, VARCHAR, BPCHAR, UNKNOWN, JSON)
-_EPOCH_DATE = dt.date(2000, 1, 1)
-_EPOCH = dt.datetime(2000, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
-_MICROSECOND = dt.timedelta(microseconds=1)
 _INTEGERS = {INT2: struct.Struct(">h"), INT4: struct.Struct(">i"), INT8: struct.Struct(">q"), OID: struct.Struct(">I")}
 _FLOAT8 = struct.Struct(">d")
 _FLOAT4 = struct.Struct(">f")
 
-_DECLARED: tuple[tuple[re.Pattern[str], int], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), oid)
-    for pattern, oid in (
-        (r"^INTERVAL", TEXT),
-        (r"^BOOL", BOOL),
-        (r"^TIMESTAMP ?TZ|^TIMESTAMP.*WITH TIME ZONE", TIMESTAMPTZ),
-        (r"^TIMESTAMP|^DATETIME", TIMESTAMP),
-        (r"^DATE$", DATE),
-        (r"^TIME", TIME),
-        (r"^UUID", UUID),
-        (r"^JSONB", JSONB),
-        (r"^JSON", JSON),
-        (r"INT", INT8),
-        (r"^(BIG|SMALL)?SERIAL", INT8),
-        (r"CHAR|CLOB|TEXT", TEXT),
-        (r"BLOB|BYTEA", BYTEA),
-        (r"REAL|FLOA|DOUB", FLOAT8),
-        (r"^NUMERIC|^DECIMAL", NUMERIC),
-    )
-)
+_OIDS = {
+    Kind.ANY: TEXT,
+    Kind.BOOL: BOOL,
+    Kind.INTEGER: INT8,
+    Kind.FLOAT: FLOAT8,
+    Kind.NUMERIC: NUMERIC,
+    Kind.TEXT: TEXT,
+    Kind.VARCHAR: VARCHAR,
+    Kind.BYTEA: BYTEA,
+    Kind.DATE: DATE,
+    Kind.TIME: TIME,
+    Kind.TIMESTAMP: TIMESTAMP,
+    Kind.TIMESTAMPTZ: TIMESTAMPTZ,
+    Kind.UUID: UUID,
+    Kind.JSON: JSON,
+    Kind.JSONB: JSONB,
+}
+_MOMENTS = {DATE: Kind.DATE, TIME: Kind.TIME, TIMESTAMP: Kind.TIMESTAMP, TIMESTAMPTZ: Kind.TIMESTAMPTZ}
+_NAMES = {
+    BOOL: "boolean", BYTEA: "bytea", INT8: "bigint", INT2: "smallint", INT4: "integer", OID: "oid", FLOAT4: "real",
+    FLOAT8: "double precision", NUMERIC: "numeric", UUID: "uuid", JSON: "json", JSONB: "jsonb", DATE: "date", TIME: "time",
+    TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamp with time zone", INTERVAL: "interval", TIMETZ: "time with time zone",
+}  # fmt: skip
+_REFUSED = (INTERVAL, TIMETZ)
 
 
 def oid_of_declared(declared: str) -> int:
     """The type that a client sees for a column declared so; text for what SQLite would call BLOB or NUMERIC by default."""
-    for pattern, oid in _DECLARED:
-        if pattern.search(declared):
-            return oid
-    return TEXT
+    return _OIDS[parse_declared(declared).kind]
+
+
+@lru_cache(maxsize=4096)
+def typmod_of_declared(declared: str | None) -> int:
+    """PostgreSQL's type modifier: the length of a varchar, precision and scale of a numeric; -1 where there is none."""
+    found = parse_declared(declared)
+    if found.kind is Kind.VARCHAR and found.length is not None:
+        return found.length + _TYPMOD_HEADER
+    if found.kind is Kind.NUMERIC and found.precision is not None:
+        return (found.precision << 16 | found.scale & 0x7FF) + _TYPMOD_HEADER
+    return -1
+
+
+_TYPMOD_HEADER = 4
+
+
+def _scale_of(typmod: int) -> int | None:
+    return (typmod - _TYPMOD_HEADER) & 0x7FF if typmod >= _TYPMOD_HEADER else None
 
 
 def oid_of_value(value: Value) -> int | None:
@@ -84,56 +104,132 @@ def decode_parameter(data: bytes | None, oid: int, is_binary: bool) -> Value:
     """Decode one parameter by its type and format; type 0 is text.
 
     Raises:
-        SqlError: 22P02 for text that is not of the type, 22P03 for binary that is not, 22003 out of range, 0A000 for a binary type
-            unknown here.
+        SqlError: 22P02 for text that is not of the type, 22007 and 22008 for dates and times, 22P03 for binary that is not, 22003 out of
+            range, 22021 for text that is not UTF-8, 0A000 for a type unknown here and for values that cannot be stored.
     """
     if data is None:
         return None
+    if oid in _REFUSED:
+        raise SqlError("0A000", f"type {_NAMES[oid]} is not supported", hint="send it as text, to a column of type text")
     try:
-        return _decode_binary(data, oid) if is_binary else _decode_text(data, oid)
+        return _decode_binary(data, oid) if is_binary else value_of_text(data.decode("utf-8"), oid)
+    except UnicodeDecodeError:
+        raise SqlError("22021", f"invalid byte sequence for encoding UTF8: {data[:40].hex()}") from None
     except (ValueError, InvalidOperation, struct.error, OverflowError) as error:
-        state = "22P03" if is_binary else "22P02"
-        shown = data[:40].hex() if is_binary else data[:40].decode("utf-8", "replace")
-        raise SqlError(state, f"invalid input for type oid {oid}: {shown!r} ({error})") from None
+        if not is_binary:
+            raise _malformed(repr(data[:40].decode("utf-8", "replace")), oid) from None
+        raise SqlError("22P03", f"invalid binary input for type {_NAMES.get(oid, oid)}: {data[:40].hex()} ({error})") from None
 
 
-def _integer_in_range(value: int) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise SqlError("22003", f"{value} is out of the range of a 64-bit integer")
-    return value
+def _malformed(shown: str, oid: int) -> SqlError:
+    return SqlError("22P02", f"invalid input syntax for type {_NAMES.get(oid, oid)}: {shown}")
 
 
-def _decode_text(data: bytes, oid: int) -> Value:
-    text = data.decode("utf-8")
+def convert_text(text: str, declared: str) -> Value:
+    """A text as a column of this declared type stores it: what PostgreSQL makes of a literal without a type.
+
+    A numeric is rounded to the scale of the type.
+
+    Raises:
+        SqlError: as `decode_parameter`, and as `fit`.
+    """
+    oid = oid_of_declared(declared)
+    try:
+        return fit(value_of_text(text, oid), declared)
+    except (ValueError, InvalidOperation, OverflowError):
+        raise _malformed(repr(text[:40]), oid) from None
+
+
+def fit(value: Value, declared: str) -> Value:
+    """A value as it is assigned to a column: a numeric is rounded half away from zero to the scale of its type. Others stay.
+
+    Raises:
+        SqlError: 22003 when a numeric has too many digits for the type.
+    """
+    found = parse_declared(declared)
+    if found.kind is not Kind.NUMERIC or found.precision is None or not isinstance(value, (int, float)):
+        return value
+    return _value_of_decimal(_rounded(Decimal(repr(value)), found))
+
+
+def _rounded(number: Decimal, declared: Declared) -> Decimal:
+    precision = declared.precision or 0
+    if not number.is_finite() or abs(number) >= Decimal(10) ** (precision - declared.scale):
+        raise _overflow(declared)
+    rounded = number.quantize(Decimal(1).scaleb(-declared.scale), ROUND_HALF_UP)
+    if abs(rounded) >= Decimal(10) ** (precision - declared.scale):
+        raise _overflow(declared)
+    return rounded
+
+
+def _overflow(declared: Declared) -> SqlError:
+    return SqlError(
+        "22003",
+        "numeric field overflow",
+        detail=f"A field with precision {declared.precision}, scale {declared.scale} must round to an absolute value less than"
+        f" 10^{(declared.precision or 0) - declared.scale}.",
+    )
+
+
+def value_of_text(text: str, oid: int) -> Value:
+    """What a text of a type is stored as. Raises ValueError or InvalidOperation where it is none, SqlError as `decode_parameter`."""
     if oid in _INTEGERS:
-        return _integer_in_range(int(text))
+        return _integer_of_text(text, oid)
+    if oid in _MOMENTS:
+        return stored_moment(text, _MOMENTS[oid])
     match oid:
         case 16:
             return _bool_of_text(text)
         case 700 | 701:
-            return float(text)
+            return _float_of_text(text)
         case 1700:
-            return _value_of_decimal(Decimal(text))
+            return _value_of_decimal(Decimal(_plain(text)))
         case 17:
             return _bytea_of_text(text)
-        case 1082:
-            return dt.date.fromisoformat(text).isoformat()
-        case 1083:
-            return dt.time.fromisoformat(text).isoformat()
-        case 1114:
-            return dt.datetime.fromisoformat(text).replace(tzinfo=None).isoformat(" ")
-        case 1184:
-            return _text_of_instant(dt.datetime.fromisoformat(text))
         case 2950:
-            return str(uuid.UUID(text))
+            return str(uuid.UUID(_plain(text)))
+        case 114 | 3802 if not is_json(text):
+            raise ValueError("not JSON")
+    if "\0" in text:
+        raise SqlError("22021", "text cannot hold the character of code zero")
     return text
+
+
+def _plain(text: str) -> str:
+    """Python's numbers may have digits of any script, and underscores between them; PostgreSQL's may not."""
+    if not text.isascii() or "_" in text:
+        raise ValueError("not a number")
+    return text.strip()
+
+
+def _integer_of_text(text: str, oid: int) -> int:
+    value = int(_plain(text))
+    bits = 8 * TYPE_SIZES[oid]
+    low, high = (0, 2**bits) if oid == OID else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if not low <= value < high:
+        raise SqlError("22003", f'value "{text[:40]}" is out of range for type {_NAMES[oid]}')
+    return value
+
+
+def _float_of_text(text: str) -> float:
+    value = float(_plain(text))
+    if value in (float("inf"), float("-inf")) and "inf" not in text.lower():
+        raise SqlError("22003", f'"{text[:40]}" is out of range for type double precision')
+    return _not_nan(value)
+
+
+def _not_nan(value: float) -> float:
+    # SQLite would store NULL for it, without a word.
+    if value != value:
+        raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number")
+    return value
 
 
 def _bool_of_text(text: str) -> int:
     lowered = text.strip().lower()
-    if lowered in ("t", "true", "y", "yes", "on", "1"):
+    if lowered in ("1", "on") or (lowered and ("true".startswith(lowered) or "yes".startswith(lowered))):
         return 1
-    if lowered in ("f", "false", "n", "no", "off", "0"):
+    if lowered in ("0", "of", "off") or (lowered and ("false".startswith(lowered) or "no".startswith(lowered))):
         return 0
     raise ValueError("not a boolean")
 
@@ -141,22 +237,31 @@ def _bool_of_text(text: str) -> int:
 def _bytea_of_text(text: str) -> bytes:
     if text.startswith("\\x"):
         return bytes.fromhex(text[2:])
+    if re.fullmatch(rb"(?s)(?:[^\\]|\\\\|\\[0-3][0-7]{2})*", text.encode()) is None:
+        raise ValueError("not bytea")
     return re.sub(rb"\\(\\|[0-7]{3})", lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 8)]), text.encode())
 
 
-def _text_of_instant(moment: dt.datetime) -> str:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-    return aware.astimezone(dt.UTC).isoformat(" ")
-
-
 def _value_of_decimal(number: Decimal) -> Value:
-    """An integer where it is one, a float where that is exact enough to print the same, else text, so that nothing is lost."""
+    """An integer where it is one, else a float that prints as the same number.
+
+    Raises:
+        SqlError: 22003 where neither keeps all digits: SQLite would turn a longer number into the float next to it.
+    """
+    if number.is_nan():
+        raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number")
     if not number.is_finite():
         return float(number)
     if number == number.to_integral_value() and abs(number) < 2**63:
         return int(number)
     as_float = float(number)
-    return as_float if Decimal(repr(as_float)) == number else str(number)
+    if Decimal(repr(as_float)) != number:
+        raise SqlError(
+            "22003",
+            f"the numeric {str(number)[:60]} has more digits than can be stored exactly",
+            hint="numeric keeps integers of 64 bits and numbers of up to 15 digits; use a column of type text for longer ones",
+        )
+    return as_float
 
 
 def _int(layout: str, data: bytes) -> int:
@@ -167,30 +272,26 @@ def _decode_binary(data: bytes, oid: int) -> Value:
     if oid in _INTEGERS:
         return int(_INTEGERS[oid].unpack(data)[0])
     if oid in _TEXTUAL or oid == 0:
-        return data.decode("utf-8")
+        return value_of_text(data.decode("utf-8"), oid)
     match oid:
         case 16:
             return data[0] != 0
         case 17:
             return bytes(data)
         case 700:
-            return float(_FLOAT4.unpack(data)[0])
+            return _not_nan(float(_FLOAT4.unpack(data)[0]))
         case 701:
-            return float(_FLOAT8.unpack(data)[0])
+            return _not_nan(float(_FLOAT8.unpack(data)[0]))
         case 1700:
             return _value_of_decimal(_decode_numeric(data))
         case 1082:
-            return (_EPOCH_DATE + dt.timedelta(days=_int(">i", data))).isoformat()
-        case 1083:
-            return (_EPOCH + _int(">q", data) * _MICROSECOND).time().isoformat()
-        case 1114:
-            return (_EPOCH + _int(">q", data) * _MICROSECOND).isoformat(" ")
-        case 1184:
-            return _text_of_instant(_EPOCH + _int(">q", data) * _MICROSECOND)
+            return date_of_days(_int(">i", data))
+        case 1083 | 1114 | 1184:
+            return moment_of_microseconds(_int(">q", data), _MOMENTS[oid])
         case 2950:
             return str(uuid.UUID(bytes=data))
         case 3802:
-            return data[1:].decode("utf-8")
+            return value_of_text(data[1:].decode("utf-8"), oid)
     raise SqlError("0A000", f"a binary parameter of type oid {oid} is not supported; send it as text")
 
 
@@ -209,8 +310,11 @@ def _decode_numeric(data: bytes) -> Decimal:
 # Results: SQLite's values, as the described type and format want them.
 
 
-def encode_value(value: Value, oid: int, is_binary: bool) -> bytes | None:
+def encode_value(value: Value, oid: int, is_binary: bool, typmod: int = -1) -> bytes | None:
     """Encode one value of a result.
+
+    Args:
+        typmod: of the column it comes from; a numeric is shown with the scale that it says.
 
     Raises:
         SqlError: 22P02 when a value cannot be shown as the column's type in binary (SQLite lets any column hold any value).
@@ -218,9 +322,11 @@ def encode_value(value: Value, oid: int, is_binary: bool) -> bytes | None:
     if value is None:
         return None
     if not is_binary:
-        return _encode_text(value, oid)
+        return _encode_text(value, oid, typmod)
     try:
-        return _encode_binary(value, oid)
+        return _encode_binary(value, oid, typmod)
+    except SqlError as error:
+        raise SqlError("22P02", f"the value {value!r:.60} cannot be sent as type {_NAMES.get(oid, oid)}: {error.message}") from None
     except (ValueError, TypeError, struct.error, InvalidOperation, OverflowError) as error:
         raise SqlError(
             "22P02",
@@ -229,15 +335,17 @@ def encode_value(value: Value, oid: int, is_binary: bool) -> bytes | None:
         ) from None
 
 
-def _encode_text(value: Value, oid: int) -> bytes:
+def _encode_text(value: Value, oid: int, typmod: int = -1) -> bytes:
     if oid == BOOL and isinstance(value, int):
         return b"t" if value else b"f"
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
+    if oid == NUMERIC and isinstance(value, (int, float)):
+        return _text_of_decimal(_scaled(value, typmod)).encode()
     if isinstance(value, float):
         return _text_of_float(value).encode()
-    if isinstance(value, str) and oid in (DATE, TIME, TIMESTAMP, TIMESTAMPTZ):
-        return _text_of_moment(value, oid).encode("utf-8", "surrogateescape")
+    if isinstance(value, str) and oid in _MOMENTS:
+        return _text_of_moment(value, _MOMENTS[oid]).encode("utf-8", "surrogateescape")
     return str(value).encode("utf-8", "surrogateescape")
 
 
@@ -246,25 +354,45 @@ def _text_of_float(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
+    if 1e15 <= abs(value) < 1e16:  # PostgreSQL turns to exponents one digit earlier than Python.
+        sign, digits = "-" if value < 0 else "", repr(abs(value)).replace(".", "").rstrip("0")
+        return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e+15"
     return repr(value).removesuffix(".0")
 
 
-def _text_of_moment(text: str, oid: int) -> str:
+def _scaled(value: Value, typmod: int) -> Decimal:
+    """A stored numeric with the zeros that its type's scale asks for. One of more digits was stored before they were checked, and stays."""
+    number = Decimal(str(value))
+    scale = _scale_of(typmod)
+    if scale is None or not number.is_finite():
+        return number
+    exponent = number.as_tuple().exponent
+    return number.quantize(Decimal(1).scaleb(-scale)) if isinstance(exponent, int) and -exponent <= scale else number
+
+
+def _text_of_decimal(number: Decimal) -> str:
+    if number.is_finite():
+        # A float of many digits has an exponent, and a whole one a zero behind its point.
+        whole = number == number.to_integral_value() and number.as_tuple().exponent == -1 and not number.as_tuple().digits[-1]
+        return f"{number:f}".removesuffix(".0") if whole else f"{number:f}"
+    return "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
+
+
+def _text_of_moment(text: str, kind: Kind) -> str:
     """The form that PostgreSQL prints, where the stored text can be read as a moment; otherwise as stored."""
     try:
-        if oid == DATE:
-            return dt.date.fromisoformat(text[:10]).isoformat()
-        if oid == TIME:
-            return dt.time.fromisoformat(text).isoformat()
-        moment = dt.datetime.fromisoformat(text)
-    except ValueError:
+        return shown_moment(text, kind)
+    except SqlError:
         return text
-    return _text_of_instant(moment).replace("+00:00", "+00") if oid == TIMESTAMPTZ else moment.replace(tzinfo=None).isoformat(" ")
 
 
-def _encode_binary(value: Value, oid: int) -> bytes:
+def _encode_binary(value: Value, oid: int, typmod: int) -> bytes:
     if oid in _INTEGERS:
         return _INTEGERS[oid].pack(_as_integer(value))
+    if oid == NUMERIC:
+        return _encode_numeric(_scaled(value, typmod) if isinstance(value, (int, float, str)) else None)
+    if oid in _MOMENTS and oid != DATE:
+        return struct.pack(">q", microseconds_of(_as_text(value), _MOMENTS[oid]))
     encoder = _BINARY.get(oid)
     if encoder is not None:
         return encoder(value)
@@ -297,29 +425,7 @@ def _as_bytes(value: Value) -> bytes:
     return value
 
 
-def _microseconds(moment: dt.datetime) -> bytes:
-    return struct.pack(">q", (moment - _EPOCH) // _MICROSECOND)
-
-
-def _encode_timestamp(value: Value) -> bytes:
-    return _microseconds(dt.datetime.fromisoformat(_as_text(value)).replace(tzinfo=None))
-
-
-def _encode_timestamptz(value: Value) -> bytes:
-    moment = dt.datetime.fromisoformat(_text_of_instant(dt.datetime.fromisoformat(_as_text(value))))
-    return _microseconds(moment.replace(tzinfo=None))
-
-
-def _encode_time(value: Value) -> bytes:
-    return _microseconds(dt.datetime.combine(_EPOCH_DATE, dt.time.fromisoformat(_as_text(value)).replace(tzinfo=None)))
-
-
-def _encode_date(value: Value) -> bytes:
-    return struct.pack(">i", (dt.date.fromisoformat(_as_text(value)[:10]) - _EPOCH_DATE).days)
-
-
-def _encode_numeric(value: Value) -> bytes:
-    number = Decimal(str(value)) if isinstance(value, (int, float, str)) else None
+def _encode_numeric(number: Decimal | None) -> bytes:
     if number is None:
         raise TypeError("not a number")
     if not number.is_finite():
@@ -346,11 +452,7 @@ _BINARY: dict[int, Callable[[Value], bytes]] = {
     BYTEA: _as_bytes,
     FLOAT4: lambda value: _FLOAT4.pack(_as_float(value)),
     FLOAT8: lambda value: _FLOAT8.pack(_as_float(value)),
-    DATE: _encode_date,
-    TIME: _encode_time,
-    TIMESTAMP: _encode_timestamp,
-    TIMESTAMPTZ: _encode_timestamptz,
-    NUMERIC: _encode_numeric,
+    DATE: lambda value: struct.pack(">i", days_of(_as_text(value))),
     UUID: lambda value: uuid.UUID(_as_text(value)).bytes,
     JSONB: lambda value: b"\1" + _as_text(value).encode(),
 }

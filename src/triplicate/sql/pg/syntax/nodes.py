@@ -1,0 +1,567 @@
+"""The tree of a statement: expressions and queries, each with the stretch of the text it was read from. Pure.
+
+`start` and `end` count characters of the text; brackets around an expression are part of its parent. `children` gives the parts in
+the order of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    start: int
+    end: int
+
+    def children(self) -> Iterator[Node]:
+        return iter(())
+
+
+@dataclass(slots=True, eq=False)
+class Name(Node):
+    """A name of one or more parts. `text` of each part is folded to lower case where it was not quoted."""
+
+    parts: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...] = ()
+    quoted: bool = False
+    """The last part was quoted."""
+
+    @property
+    def last(self) -> str:
+        return self.parts[-1]
+
+
+@dataclass(slots=True, eq=False)
+class TypeName(Node):
+    """A type as it is written in a cast: ``numeric(10, 2)``, ``double precision``, ``int[]``."""
+
+    name: str
+    """In lower case, words parted by one blank, without a schema."""
+    modifiers: tuple[int, ...] = ()
+    dimensions: int = 0
+
+
+# Expressions.
+
+
+@dataclass(slots=True, eq=False)
+class Expression(Node):
+    oid: int | None = field(default=None, init=False)
+    """The type that analysis finds; None where it cannot tell."""
+    as_oid: int | None = field(default=None, init=False)
+    """The type to which its context converts it, where that is another."""
+    enclosed: bool = field(default=False, init=False)
+    """It stands in brackets of its own."""
+
+
+@dataclass(slots=True, eq=False)
+class Literal(Expression):
+    kind: str
+    """``number``, ``string``, ``blob``, ``null``, ``true``, ``false``, ``default``."""
+    value: str
+    """The characters of a string, or the text as written."""
+
+
+@dataclass(slots=True, eq=False)
+class Parameter(Expression):
+    number: int
+    """From 1."""
+
+
+@dataclass(slots=True, eq=False)
+class Moment(Expression):
+    """``current_timestamp``, ``now()`` and their kin, by their name in lower case."""
+
+    name: str
+    precision: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ColumnRef(Expression):
+    name: Name
+
+
+@dataclass(slots=True, eq=False)
+class Star(Expression):
+    """``*`` or ``t.*``."""
+
+    qualifier: Name | None
+
+
+@dataclass(slots=True, eq=False)
+class Unary(Expression):
+    operator: str
+    operand: Expression
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class Binary(Expression):
+    operator: str
+    left: Expression
+    right: Expression
+    at: tuple[int, int]
+    """Where the operator is."""
+
+    def children(self) -> Iterator[Node]:
+        yield self.left
+        yield self.right
+
+
+@dataclass(slots=True, eq=False)
+class Logical(Expression):
+    """AND or OR of two or more."""
+
+    operator: str
+    operands: list[Expression]
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.operands)
+
+
+@dataclass(slots=True, eq=False)
+class IsTest(Expression):
+    """``IS NULL``, ``IS NOT TRUE``, ``ISNULL``; with `other` it is ``IS [NOT] DISTINCT FROM``, or SQLite's ``IS [NOT] other``."""
+
+    operand: Expression
+    test: str
+    """``NULL``, ``TRUE``, ``FALSE``, ``UNKNOWN``, ``DISTINCT``, or ``SAME`` for SQLite's own."""
+    negated: bool
+    other: Expression | None = None
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        if self.other is not None:
+            yield self.other
+
+
+@dataclass(slots=True, eq=False)
+class Between(Expression):
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+    symmetric: bool
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield self.low
+        yield self.high
+
+
+@dataclass(slots=True, eq=False)
+class Like(Expression):
+    operand: Expression
+    pattern: Expression
+    kind: str
+    """``LIKE``, ``ILIKE``, ``SIMILAR``, or SQLite's ``GLOB``, ``REGEXP``, ``MATCH``."""
+    negated: bool
+    escape: Expression | None = None
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield self.pattern
+        if self.escape is not None:
+            yield self.escape
+
+
+@dataclass(slots=True, eq=False)
+class In(Expression):
+    operand: Expression
+    items: list[Expression]
+    query: Query | None
+    negated: bool
+    table: Name | None = None
+    """SQLite's ``x IN table``."""
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield from self.items
+        if self.query is not None:
+            yield self.query
+
+
+@dataclass(slots=True, eq=False)
+class Quantified(Expression):
+    """``left operator ANY (right)``; `right` is an expression of an array, or `query` is there."""
+
+    left: Expression
+    operator: str
+    quantifier: str
+    right: Expression | None
+    query: Query | None
+
+    def children(self) -> Iterator[Node]:
+        yield self.left
+        if self.right is not None:
+            yield self.right
+        if self.query is not None:
+            yield self.query
+
+
+@dataclass(slots=True, eq=False)
+class Exists(Expression):
+    query: Query
+
+    def children(self) -> Iterator[Node]:
+        yield self.query
+
+
+@dataclass(slots=True, eq=False)
+class Subquery(Expression):
+    query: Query
+
+    def children(self) -> Iterator[Node]:
+        yield self.query
+
+
+@dataclass(slots=True, eq=False)
+class Case(Expression):
+    operand: Expression | None
+    branches: list[tuple[Expression, Expression]]
+    otherwise: Expression | None
+
+    def children(self) -> Iterator[Node]:
+        if self.operand is not None:
+            yield self.operand
+        for condition, result in self.branches:
+            yield condition
+            yield result
+        if self.otherwise is not None:
+            yield self.otherwise
+
+
+@dataclass(slots=True, eq=False)
+class Cast(Expression):
+    operand: Expression
+    type: TypeName
+    form: str
+    """``::``, ``CAST``, or ``typed`` for ``date '…'``."""
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class Collate(Expression):
+    operand: Expression
+    collation: Name
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class AtTimeZone(Expression):
+    operand: Expression
+    zone: Expression
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield self.zone
+
+
+@dataclass(slots=True, eq=False)
+class Row(Expression):
+    items: list[Expression]
+    is_explicit: bool = False
+    """Written with the word ROW."""
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.items)
+
+
+@dataclass(slots=True, eq=False)
+class Array(Expression):
+    items: list[Expression]
+    query: Query | None
+
+    def children(self) -> Iterator[Node]:
+        yield from self.items
+        if self.query is not None:
+            yield self.query
+
+
+@dataclass(slots=True, eq=False)
+class Subscript(Expression):
+    operand: Expression
+    index: Expression
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+        yield self.index
+
+
+@dataclass(slots=True, eq=False)
+class Window(Node):
+    partition: list[Expression]
+    order: list[Sort]
+
+    def children(self) -> Iterator[Node]:
+        yield from self.partition
+        yield from self.order
+
+
+@dataclass(slots=True, eq=False)
+class Call(Expression):
+    name: Name
+    arguments: list[Expression]
+    words: tuple[str, ...] = ()
+    """The words between the arguments of a call in the standard's own form: ``substring(a FROM b FOR c)`` has FROM and FOR."""
+    is_distinct: bool = False
+    is_star: bool = False
+    order: list[Sort] = field(default_factory=list)
+    filter: Expression | None = None
+    within: list[Sort] = field(default_factory=list)
+    window: Window | None = None
+    is_window: bool = False
+    arguments_end: int = 0
+    """Where the closing bracket of the arguments is."""
+
+    def children(self) -> Iterator[Node]:
+        yield from self.arguments
+        yield from self.order
+        yield from self.within
+        if self.filter is not None:
+            yield self.filter
+        if self.window is not None:
+            yield self.window
+
+
+# Queries.
+
+
+@dataclass(slots=True, eq=False)
+class Sort(Node):
+    expression: Expression
+    descending: bool
+    nulls: str
+    """``FIRST``, ``LAST`` or empty."""
+
+    def children(self) -> Iterator[Node]:
+        yield self.expression
+
+
+@dataclass(slots=True, eq=False)
+class Item(Node):
+    """One item of a select list or a RETURNING list."""
+
+    expression: Expression
+    alias: Name | None
+
+    def children(self) -> Iterator[Node]:
+        yield self.expression
+
+
+@dataclass(slots=True, eq=False)
+class Source(Node):
+    """What stands in FROM: exactly one of table, query, call and joined (of two or more with the words between) is there."""
+
+    table: Name | None = None
+    query: Query | None = None
+    call: Call | None = None
+    joined: Sequence[Source] = ()
+    conditions: Sequence[Expression] = ()
+    alias: Name | None = None
+    columns: tuple[Name, ...] = ()
+    has_ordinality: bool = False
+    kinds: tuple[str, ...] = ()
+    """For each join: ``,``, ``LEFT``, ``RIGHT``, ``FULL``, or empty for an inner one; in capitals."""
+
+    def children(self) -> Iterator[Node]:
+        if self.query is not None:
+            yield self.query
+        if self.call is not None:
+            yield self.call
+        yield from sorted((*self.joined, *self.conditions), key=lambda node: node.start)
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    is_distinct: bool
+    distinct_on: list[Expression]
+    items: list[Item]
+    source: Source | None
+    where: Expression | None
+    group: list[Expression]
+    having: Expression | None
+    windows: list[Window]
+
+    def children(self) -> Iterator[Node]:
+        yield from self.distinct_on
+        yield from self.items
+        if self.source is not None:
+            yield self.source
+        if self.where is not None:
+            yield self.where
+        yield from self.group
+        if self.having is not None:
+            yield self.having
+        yield from self.windows
+
+
+@dataclass(slots=True, eq=False)
+class Values(Node):
+    rows: list[Row]
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.rows)
+
+
+@dataclass(slots=True, eq=False)
+class Compound(Node):
+    """UNION, EXCEPT or INTERSECT; `operator` in capitals with ALL where it is there."""
+
+    left: Body
+    right: Body
+    operator: str
+
+    def children(self) -> Iterator[Node]:
+        yield self.left
+        yield self.right
+
+
+@dataclass(slots=True, eq=False)
+class With(Node):
+    """One common table expression."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    body: Statement
+    materialized: tuple[int, int] | None = None
+    is_recursive: bool = False
+
+    def children(self) -> Iterator[Node]:
+        yield self.body
+
+
+@dataclass(slots=True, eq=False)
+class Limits(Node):
+    """LIMIT, OFFSET and FETCH of one query, in any of their forms."""
+
+    limit: Expression | None
+    offset: Expression | None
+    is_plain: bool
+    """Written as SQLite reads it: ``LIMIT a``, ``LIMIT a OFFSET b`` or ``LIMIT b, a``."""
+
+    def children(self) -> Iterator[Node]:
+        yield from sorted((part for part in (self.limit, self.offset) if part is not None), key=lambda node: node.start)
+
+
+@dataclass(slots=True, eq=False)
+class Query(Node):
+    common: list[With]
+    body: Body
+    order: list[Sort]
+    limits: Limits | None
+    locking: tuple[int, int] | None
+    """Where FOR UPDATE and its kin are."""
+    lock: str = ""
+    """Their words, in capitals."""
+
+    def children(self) -> Iterator[Node]:
+        yield from self.common
+        yield self.body
+        yield from self.order
+        if self.limits is not None:
+            yield self.limits
+
+
+Body = Select | Values | Compound | Query
+
+
+@dataclass(slots=True, eq=False)
+class Assignment(Node):
+    """``column = value`` or ``(a, b) = row`` in SET."""
+
+    columns: tuple[Name, ...]
+    value: Expression
+
+    def children(self) -> Iterator[Node]:
+        yield self.value
+
+
+@dataclass(slots=True, eq=False)
+class Conflict(Node):
+    """ON CONFLICT; `target` are its expressions, `constraint` the name after ON CONSTRAINT."""
+
+    target: list[Sort]
+    target_where: Expression | None
+    constraint: Name | None
+    assignments: list[Assignment]
+    where: Expression | None
+    does_nothing: bool
+
+    def children(self) -> Iterator[Node]:
+        yield from self.target
+        if self.target_where is not None:
+            yield self.target_where
+        yield from self.assignments
+        if self.where is not None:
+            yield self.where
+
+
+@dataclass(slots=True, eq=False)
+class Insert(Node):
+    common: list[With]
+    table: Name
+    alias: Name | None
+    columns: tuple[Name, ...]
+    query: Query | None
+    """None for DEFAULT VALUES."""
+    conflicts: list[Conflict]
+    returning: list[Item]
+    overriding: tuple[int, int] | None = None
+    """Where OVERRIDING … VALUE is."""
+
+    def children(self) -> Iterator[Node]:
+        yield from self.common
+        if self.query is not None:
+            yield self.query
+        yield from self.conflicts
+        yield from self.returning
+
+
+@dataclass(slots=True, eq=False)
+class Update(Node):
+    common: list[With]
+    table: Name
+    alias: Name | None
+    assignments: list[Assignment]
+    source: Source | None
+    where: Expression | None
+    returning: list[Item]
+
+    def children(self) -> Iterator[Node]:
+        yield from self.common
+        yield from self.assignments
+        if self.source is not None:
+            yield self.source
+        if self.where is not None:
+            yield self.where
+        yield from self.returning
+
+
+@dataclass(slots=True, eq=False)
+class Delete(Node):
+    common: list[With]
+    table: Name
+    alias: Name | None
+    using: Source | None
+    where: Expression | None
+    returning: list[Item]
+
+    def children(self) -> Iterator[Node]:
+        yield from self.common
+        if self.using is not None:
+            yield self.using
+        if self.where is not None:
+            yield self.where
+        yield from self.returning
+
+
+Statement = Query | Insert | Update | Delete
