@@ -152,8 +152,7 @@ SELECT 1 IN (1, 2);
 SELECT 'a' LIKE 'a%';
 CREATE TABLE b (id int PRIMARY KEY, f bool, g boolean DEFAULT true);
 INSERT INTO b VALUES (1, true, false), (2, false, true), (3, NULL, NULL);
-INSERT INTO b (id, f) VALUES (4, 't'), (5, 'no'), (6, '1');
-INSERT INTO b (id, f) VALUES (7, 1);
+INSERT INTO b (id, f) VALUES (4, true), (5, 1 > 2);
 INSERT INTO b (id, f) VALUES (8, 'x');
 INSERT INTO b (id, f) VALUES (9, 5);
 SELECT * FROM b ORDER BY id;
@@ -179,6 +178,18 @@ UPDATE b SET f = NOT f RETURNING id, f;
 UPDATE b SET f = id > 2 RETURNING id, f;
 SELECT id FROM b WHERE id > 2 AND f ORDER BY id;
 
+== other forms of booleans
+CREATE TABLE b (id int PRIMARY KEY, f bool);
+INSERT INTO b VALUES (4, 't');
+INSERT INTO b VALUES (5, 'no');
+INSERT INTO b VALUES (6, '1');
+INSERT INTO b VALUES (7, 1);
+INSERT INTO b VALUES (8, 'TRUE');
+INSERT INTO b VALUES ($1, $2); -- with ? 9, ? "yes"
+INSERT INTO b VALUES ($1, $2); -- with int4 10, bool "f"
+INSERT INTO b VALUES ($1, $2); -- with ? 11, ? "x"
+SELECT * FROM b WHERE id > 8 ORDER BY id;
+
 == comparisons of mixed types
 SELECT 1 = 1.0;
 SELECT 1 = '1';
@@ -195,8 +206,8 @@ SELECT '2020-01-02'::date = '2020-01-02 00:00:00'::timestamp;
 SELECT '2020-01-02'::date + 1;
 SELECT '1'::text = '1.0'::text;
 CREATE TABLE m (id int PRIMARY KEY, i int, t text, f float8, n numeric, d date, s timestamp, z timestamptz, u uuid);
-INSERT INTO m VALUES (1, 10, '10', 10, 10, '2020-01-10', '2020-01-10', '2020-01-10', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11');
-INSERT INTO m VALUES (2, 9, '9', 9.5, 9.5, '2020-01-09', '2020-01-09 10:00', '2020-01-09 10:00+02', 'B0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11');
+INSERT INTO m VALUES (1, 10, '10', 10, 10, '2020-01-10', '2020-01-10 00:00:00', '2020-01-10 00:00:00+00:00', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11');
+INSERT INTO m VALUES (2, 9, '9', 9.5, 9.5, '2020-01-09', '2020-01-09 10:00:00', '2020-01-09 08:00:00+00:00', 'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11');
 SELECT id FROM m WHERE i = '10';
 SELECT id FROM m WHERE i = 'x';
 SELECT id FROM m WHERE t = 10;
@@ -227,41 +238,56 @@ SELECT * FROM m ORDER BY t;
 SELECT * FROM m ORDER BY i;
 
 == values into columns
-CREATE TABLE v (id int PRIMARY KEY, i int, s smallint, b bigint, r real, f double precision, n numeric(6,2), t text, c char(4), v varchar(3));
+CREATE TABLE v (id int PRIMARY KEY, i int, s smallint, b bigint, r real, f double precision, n numeric(6,2), t text, v varchar(3));
 INSERT INTO v (id, i) VALUES (1, 'abc');
 INSERT INTO v (id, i) VALUES (1, '12');
-INSERT INTO v (id, i) VALUES (2, 1.6);
-INSERT INTO v (id, i) VALUES (3, 2.5);
-INSERT INTO v (id, i) VALUES (4, true);
-INSERT INTO v (id, i) VALUES (5, '1.5');
 INSERT INTO v (id, i) VALUES (6, ' 7 ');
 INSERT INTO v (id, i) VALUES (7, '');
-INSERT INTO v (id, i) VALUES (8, 3000000000);
-INSERT INTO v (id, s) VALUES (9, 40000);
 INSERT INTO v (id, f) VALUES (10, 'abc');
 INSERT INTO v (id, f) VALUES (11, '1.5');
 INSERT INTO v (id, f) VALUES (12, 7);
 INSERT INTO v (id, t) VALUES (13, 7);
-INSERT INTO v (id, t) VALUES (14, 1.50);
-INSERT INTO v (id, t) VALUES (15, true);
+INSERT INTO v (id, t) VALUES (14, 'x');
 INSERT INTO v (id, v) VALUES (16, 'abcd');
-INSERT INTO v (id, v) VALUES (17, 'abc   ');
-INSERT INTO v (id, c) VALUES (18, 'ab');
-INSERT INTO v (id, n) VALUES (19, 1.005);
-INSERT INTO v (id, n) VALUES (20, 10000);
-INSERT INTO v (id, n) VALUES (21, 'x');
-INSERT INTO v (id, r) VALUES (22, 3.14);
-INSERT INTO v (id, r) VALUES (23, 16777217);
-INSERT INTO v (id, i) SELECT 24, t FROM v WHERE id = 13;
-INSERT INTO v (id, t) SELECT 25, i FROM v WHERE id = 1;
+INSERT INTO v (id, n) VALUES (19, 1.25);
+INSERT INTO v (id, n) VALUES (19, 1.5), (20, 2), (21, -0.01);
+INSERT INTO v (id, n) VALUES (22, 10000);
+INSERT INTO v (id, n) VALUES (22, 'x');
+INSERT INTO v (id, r) VALUES (23, 1.5);
+INSERT INTO v (id, b) VALUES (24, 9223372036854775807);
+INSERT INTO v (id, i) SELECT 25, id FROM v WHERE id = 13;
 SELECT * FROM v ORDER BY id;
-SELECT id, c || '|', length(c) FROM v WHERE id = 18;
-SELECT id FROM v WHERE c = 'ab';
 UPDATE v SET i = 'x' WHERE id = 1;
 UPDATE v SET i = '13' WHERE id = 1 RETURNING i;
 UPDATE v SET t = 5 WHERE id = 13 RETURNING t;
-UPDATE v SET i = f WHERE id = 11 RETURNING i;
 UPDATE v SET v = 'toolong' WHERE id = 16;
+UPDATE v SET n = n + 1 WHERE id = 20 RETURNING n;
+
+== values of another type into columns
+CREATE TABLE v (id int PRIMARY KEY, i int, s smallint, b bigint, r real, f double precision, n numeric(6,2), t text, c char(4), v varchar(3));
+INSERT INTO v (id, i) VALUES (2, 1.6);
+INSERT INTO v (id, i) VALUES (3, 2.5);
+INSERT INTO v (id, i) VALUES (4, true);
+INSERT INTO v (id, i) VALUES (5, '1.5');
+INSERT INTO v (id, i) VALUES (8, 3000000000);
+INSERT INTO v (id, i) VALUES (9, 9223372036854775808);
+INSERT INTO v (id, s) VALUES (10, 40000);
+INSERT INTO v (id, t) VALUES (14, 1.50);
+INSERT INTO v (id, t) VALUES (15, true);
+INSERT INTO v (id, v) VALUES (17, 'abc   ');
+INSERT INTO v (id, n) VALUES (19, 1.005);
+INSERT INTO v (id, r) VALUES (22, 3.14);
+INSERT INTO v (id, r) VALUES (23, 16777217);
+SELECT r FROM v ORDER BY id;
+INSERT INTO v (id, t) VALUES (30, '5');
+INSERT INTO v (id, i) SELECT 31, t FROM v WHERE id = 30;
+INSERT INTO v (id, t) SELECT 32, id FROM v WHERE id = 30;
+INSERT INTO v (id, f) VALUES (33, 2.5);
+UPDATE v SET i = f WHERE id = 33 RETURNING i;
+INSERT INTO v (id, c) VALUES (40, 'ab');
+SELECT c FROM v WHERE id = 40;
+SELECT c || '|', length(c) FROM v WHERE id = 40;
+SELECT id FROM v WHERE c = 'ab';
 
 == constants and their types
 SELECT 1, 1.5, 'a', NULL, true;
