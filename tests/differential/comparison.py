@@ -38,7 +38,6 @@ TYPE_OIDS = {
 REFUSALS = ("0A000", "42601", "42883", "42704", "42501")
 """Not supported, a mistake in the statement, no such function, no such object (a type, a collation), not allowed."""
 _ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
-UNNAMED = "?column?"
 
 
 def class_of(oid: int) -> str:
@@ -73,18 +72,13 @@ def differences(postgresql: Answer, here: Answer, statement: str) -> list[str]:
     found: list[str] = []
     if postgresql.tag != here.tag:
         found.append("tag")
-    if not same_names(postgresql.names, here.names):
+    if postgresql.names != here.names:
         found.append("names")
     if not same_types(postgresql.types, here.types):
         found.append("types")
     if not same_types(postgresql.parameter_types, here.parameter_types):
         found.append("parameters")
     return found + different_rows(postgresql.rows, here.rows, is_ordered=_ORDERED.search(statement) is not None)
-
-
-def same_names(postgresql: Sequence[str], here: Sequence[str]) -> bool:
-    """An expression that PostgreSQL gives no name of its own may have any here."""
-    return len(postgresql) == len(here) and all(one in (other, UNNAMED) for one, other in zip(postgresql, here, strict=True))
 
 
 def same_types(one: Sequence[int], other: Sequence[int]) -> bool:
