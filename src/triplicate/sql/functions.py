@@ -32,6 +32,18 @@ def _register_constants(connection: apsw.Connection) -> None:
         connection.create_scalar_function(function, lambda *_, answer=answer: answer, 0, flags=apsw.SQLITE_DIRECTONLY)
 
 
+def _register_refusals(connection: apsw.Connection) -> None:
+    """Functions of sequences, which there are none of: a name that is known says more than one that is not."""
+
+    def refuse(name: str) -> None:
+        raise SqlError(
+            "0A000", f"function {name}() is not supported: there are no sequences", hint="INSERT … RETURNING id returns the number"
+        )
+
+    for function in ("currval", "lastval", "nextval", "setval"):
+        connection.create_scalar_function(function, lambda *_, function=function: refuse(function), -1, flags=apsw.SQLITE_DIRECTONLY)
+
+
 class Numbers:
     """Numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is one atomic operation."""
 
@@ -90,6 +102,7 @@ class TransactionContext:
         connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
         connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
         _register_constants(connection)
+        _register_refusals(connection)
 
     def take_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""

@@ -17,6 +17,7 @@ import apsw
 from triplicate.errors import SqlError
 
 from .core import scan
+from .definitions import has_column, parse_column_change, statements_of
 from .interface import Column, Prepared, StatementKind
 from .schema import is_internal
 from .sqlstates import from_sqlite
@@ -137,7 +138,16 @@ class Gate:
             raise SqlError("0A000", f"{words[0]} is not available: every copy of a replicated database must stay the same file")
         if change_images(text) is not None:
             return Prepared(text, StatementKind.SCHEMA, (), (), "ALTER TABLE")
+        if words[0] in ("DROP", "ALTER") and statements_of(text):
+            return self._examine_definition(text, words)
         return self._examine(text, words)
+
+    def _examine_definition(self, text: str, words: list[str]) -> Prepared:
+        change = parse_column_change(text)
+        if change is None or has_column(self._connection, change) is not change.adds:
+            for statement in statements_of(text):
+                self._examine(statement, words)
+        return Prepared(text, StatementKind.SCHEMA, (), (), command_tag(words))
 
     def _examine(self, text: str, words: list[str]) -> Prepared:
         facts: list[Any] = []
@@ -167,7 +177,9 @@ class Gate:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
         markers = scan.parameter_markers(text)
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
-        columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in description)
+        # SQLite lets out what its own queries inside of ALTER TABLE return.
+        shown = () if kind is StatementKind.SCHEMA else description
+        columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
         return Prepared(text, kind, columns, parameters, tag)
 

@@ -119,6 +119,12 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
+def stored_text(connection: apsw.Connection, made: frozenset[str]) -> str | None:
+    """How SQLite keeps a new table's text: for CREATE TABLE AS the columns, not the query."""
+    rows = connection.execute("select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)).fetchall()
+    return str(rows[0][0]) if rows else None
+
+
 def unfit_reason(table: Table) -> str | None:
     """Why rows of this table could not be logged, or None. Such a table must not come to be."""
     if table.shape.without_rowid and table.has_virtual_columns:

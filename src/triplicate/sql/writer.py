@@ -29,11 +29,12 @@ from .core.records import (
     encode_transaction,
 )
 from .core.scan import first_words
+from .definitions import broken_by_rows, run_definition
 from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import columns_of, schema_digest, table_names, unfit_reason
+from .schema import columns_of, schema_digest, stored_text, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 
@@ -290,7 +291,7 @@ class Writer:
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:
             changes_schema = prepared.kind is StatementKind.SCHEMA
-            outcome = self._run_schema(prepared, mark) if changes_schema else self._run_change(prepared, parameters)
+            outcome = self._run_schema(prepared) if changes_schema else self._run_change(prepared, parameters)
             self._capture.end_statement()
             self._refuse_poisoned()
             self._connection.execute("release triplicate_statement")
@@ -340,7 +341,7 @@ class Writer:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
         return Outcome(rows, self._connection.changes())
 
-    def _run_schema(self, prepared: Prepared, mark: int) -> Outcome:
+    def _run_schema(self, prepared: Prepared) -> Outcome:
         images = change_images(prepared.sql)
         words = first_words(prepared.sql)
         if images is not None:
@@ -348,7 +349,7 @@ class Writer:
         elif words[0] == "PRAGMA":
             self._set_pragma(prepared)
         else:
-            self._change_schema(prepared, words, mark)
+            run_definition(self._connection, prepared.sql, lambda text: self._change_schema(text, words))
         return Outcome([], 0)
 
     def _change_images(self, table: str, value: str) -> None:
@@ -369,10 +370,13 @@ class Writer:
             if name in prepared.sql.lower():
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
-    def _change_schema(self, prepared: Prepared, words: list[str], mark: int) -> None:
-        before = table_names(self._connection)
-        with self.gate.running(StatementKind.SCHEMA):
-            self._connection.execute(prepared.sql).fetchall()
+    def _change_schema(self, text: str, words: list[str]) -> None:
+        before, mark = table_names(self._connection), self._capture.mark()
+        try:
+            with self.gate.running(StatementKind.SCHEMA):
+                self._connection.execute(text).fetchall()
+        except apsw.ConstraintError as error:
+            raise broken_by_rows(text) or error from error
         after = table_names(self._connection)
         if words[0] == "ALTER" and len(after) < len(before):  # The gate is not told the new name; tables of ours are not among these.
             raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
@@ -386,8 +390,7 @@ class Writer:
         self._schema_changed()
         self._refuse_unfit()
         made = after - before
-        text = prepared.sql
-        stored = self._stored_text(made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
+        stored = stored_text(self._connection, made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
         self._version += 1
         self._digest = digest
         self._capture.add(SchemaChange(stored or text, digest))
@@ -403,13 +406,6 @@ class Writer:
             if len(made) == 1 and len(before - after) == 1:
                 self._record_images(next(iter(made)), "full")
             self._schema_changed()
-
-    def _stored_text(self, made: frozenset[str]) -> str | None:
-        """How SQLite keeps a new table's text: for CREATE TABLE AS the columns, not the query."""
-        rows = self._connection.execute(
-            "select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)
-        ).fetchall()
-        return str(rows[0][0]) if rows else None
 
     def _refuse_unfit(self) -> None:
         for table in self._capture.tables():

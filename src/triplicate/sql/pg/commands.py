@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
+from triplicate.sql.pg.ddl import rewrite_definition
 from triplicate.sql.pg.lexer import Token, strip_catalog_prefix, tokenize
 
 
@@ -104,7 +105,10 @@ def classify(sql: str) -> Command:
             raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
-        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "COMMENT" | "CALL" | "DO" | "TRUNCATE":
+        case "CREATE" | "ALTER" | "DROP" | "COMMENT":
+            definition = rewrite_definition(sql)
+            return Sql(definition.text) if definition.text else Nothing(definition.tag)
+        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO" | "TRUNCATE":
             hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
     return Sql(strip_catalog_prefix(sql))

@@ -1,0 +1,209 @@
+"""What all definitions share: their tokens, stretches of them, and the changes that are made to their text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Value
+from triplicate.sql.pg.lexer import Token, quote_string
+from triplicate.sql.pg.types import convert_text
+
+Tokens = Sequence[Token]
+SCHEMAS = ("PUBLIC", "PG_CATALOG", "MAIN")
+"""Names before a dot that are left out: there is one schema."""
+_END = Token("operator", "", 0, 0)
+
+
+def refuse(subject: str, hint: str | None = None) -> SqlError:
+    """The error for a construct of PostgreSQL that is not here."""
+    return SqlError("0A000", f"{subject} is not supported", hint=hint)
+
+
+def at(tokens: Tokens, index: int) -> Token:
+    """The token, or an empty one beyond the end."""
+    return tokens[index] if 0 <= index < len(tokens) else _END
+
+
+def closing(tokens: Tokens, opening: int) -> int:
+    """The index of the bracket that closes the one at `opening`.
+
+    Raises:
+        SqlError: 42601, there is none.
+    """
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += (tokens[index].text == "(") - (tokens[index].text == ")")
+        if depth == 0:
+            return index
+    raise SqlError("42601", "syntax error at end of input: a bracket is not closed")
+
+
+def split(tokens: Tokens) -> list[list[Token]]:
+    """Cut at the commas outside brackets."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def top_level(tokens: Tokens) -> Iterator[tuple[int, Token]]:
+    """The tokens outside brackets, the outermost brackets included, with their indices."""
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth -= token.text == ")"
+        if depth == 0:
+            yield index, token
+        depth += token.text == "("
+
+
+def past_words(tokens: Tokens, index: int, *words: str) -> int:
+    """The index behind the words where they stand at `index`, else `index` itself."""
+    found = tuple(at(tokens, index + offset).upper for offset in range(len(words)))
+    return index + len(words) if found == words else index
+
+
+@dataclass(slots=True)
+class Edits:
+    """Changes to a text, each of a stretch of its characters."""
+
+    sql: str
+    changes: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        self.changes.append((start, end, text))
+
+    def replace_tokens(self, tokens: Tokens, text: str) -> None:
+        """Put a text in the place of one or more tokens that follow each other."""
+        self.replace(tokens[0].start, tokens[-1].end, text)
+
+    def remove(self, tokens: Tokens) -> None:
+        if tokens:
+            self.replace_tokens(tokens, "")
+
+    def insert(self, position: int, text: str) -> None:
+        self.replace(position, position, text)
+
+    def text(self) -> str:
+        """The text with all changes; one inside of another is left out."""
+        return self.stretch(0, len(self.sql))
+
+    def stretch(self, start: int, end: int) -> str:
+        """The part of the text between two positions, changed."""
+        pieces: list[str] = []
+        reached = start
+        # Of changes that begin at one place, what is inserted comes first, then the longest.
+        for first, last, text in sorted(self.changes, key=lambda one: (one[0], one[1] != one[0], -one[1])):
+            if first >= reached and last <= end:
+                pieces += [self.sql[reached:first], text]
+                reached = last
+        return "".join(pieces) + self.sql[reached:end]
+
+
+def literal(value: Value) -> str:
+    """A value as SQLite reads it.
+
+    Raises:
+        SqlError: 22021 for text that no constant can hold.
+    """
+    match value:
+        case None:
+            return "NULL"
+        case str():
+            return quote_string(value)
+        case bytes():
+            return f"x'{value.hex()}'"
+        case _:
+            return "9e999" if value == float("inf") else "-9e999" if value == float("-inf") else repr(value)
+
+
+def drop_schemas(tokens: Tokens, edits: Edits) -> None:
+    """Take ``public.`` and ``pg_catalog.`` from before names."""
+    for index in range(len(tokens) - 2):
+        first, dot, name = tokens[index : index + 3]
+        is_alone = at(tokens, index - 1).text != "."
+        if is_alone and dot.text == "." and (first.name or "").upper() in SCHEMAS and name.name is not None:
+            edits.remove([first, dot])
+
+
+def constant_casts(tokens: Tokens, edits: Edits) -> None:
+    """Turn ``'constant'::type`` into the constant that it stands for; the text of a schema is read by SQLite alone.
+
+    Raises:
+        SqlError: 0A000 for a cast of anything else; what `convert_text` raises for a constant that is not of the type.
+    """
+    index = 0
+    while index < len(tokens):
+        if at(tokens, index + 1).text != "::":
+            index += 1
+            continue
+        operand = tokens[index]
+        end = index + 1
+        names: list[str] = []
+        while at(tokens, end).text == "::":
+            first = end + 1
+            end = type_end(tokens, first)
+            if end == first:
+                raise SqlError("42601", "a type is missing after ::")
+            names.append(type_text(tokens[first:end]))
+        edits.replace(operand.start, tokens[end - 1].end, _constant(operand, names))
+        index = end
+
+
+def _constant(operand: Token, names: list[str]) -> str:
+    if operand.upper in ("NULL", "TRUE", "FALSE") or operand.kind == "number":
+        return operand.text
+    if operand.kind != "string":
+        raise refuse("a cast with :: of anything but a constant, inside of a definition,", "write CAST(… AS type)")
+    value: Value = operand.string()
+    for name in names:
+        value = convert_text(str(value), name)
+    return literal(value)
+
+
+_TYPE_FOLLOWS = {
+    "DOUBLE": ("PRECISION",),
+    "CHARACTER": ("VARYING",),
+    "CHAR": ("VARYING",),
+    "NATIONAL": ("CHARACTER", "CHAR"),
+    "BIT": ("VARYING",),
+}
+
+
+def type_end(tokens: Tokens, start: int) -> int:
+    """The index behind the name of a type that begins at `start`, with its arguments; `start` where there is none."""
+    index = start
+    if at(tokens, index + 1).text == ".":
+        index += 2
+    if at(tokens, index).name is None:
+        return start
+    first = at(tokens, index).upper
+    index += 1
+    while at(tokens, index).upper in _TYPE_FOLLOWS.get(first, ()):
+        first = at(tokens, index).upper
+        index += 1
+    if at(tokens, index).text == "(":
+        index = closing(tokens, index) + 1
+    for words in (("WITH", "TIME", "ZONE"), ("WITHOUT", "TIME", "ZONE")):
+        if first in ("TIME", "TIMESTAMP"):
+            index = past_words(tokens, index, *words)
+    while at(tokens, index).text.startswith("["):
+        index += 1
+        while at(tokens, index).text and not at(tokens, index - 1).text.endswith("]"):
+            index += 1
+    return index
+
+
+def type_text(tokens: Tokens) -> str:
+    """The words of a type, as SQLite joins them."""
+    text = ""
+    for token in tokens:
+        glued = not text or token.text in ("(", ")", ",", "[", "]", ".") or text[-1] in "(,[."
+        text += token.text if glued else f" {token.text}"
+    return text
