@@ -2,9 +2,7 @@
 CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x', b int DEFAULT 5, c text);
 INSERT INTO t (id) VALUES (1);
 INSERT INTO t VALUES (2, 'y', 6, 'z');
-INSERT INTO t VALUES (3);
-INSERT INTO t VALUES (4, DEFAULT, DEFAULT);
-INSERT INTO t (id, a) VALUES (5, NULL), (6, DEFAULT);
+INSERT INTO t (id, a) VALUES (5, NULL);
 INSERT INTO t (id, c) SELECT id + 10, a FROM t WHERE id < 3;
 INSERT INTO t (id) VALUES (20) RETURNING *;
 INSERT INTO t (id) VALUES (21), (22) RETURNING id, a || '!' AS e;
@@ -12,20 +10,31 @@ INSERT INTO t (id) VALUES (23) RETURNING id + 1;
 INSERT INTO t DEFAULT VALUES;
 INSERT INTO t (id, a) VALUES (1, 'dup');
 INSERT INTO t (id, nosuch) VALUES (30, 1);
-INSERT INTO t (id, id) VALUES (30, 31);
 INSERT INTO t (id, a) VALUES (30);
 INSERT INTO t (id) VALUES (30, 31);
 INSERT INTO t VALUES (30, 'a', 1, 'c', 'd');
 INSERT INTO nosuch VALUES (1);
 INSERT INTO t (id) VALUES (NULL);
 INSERT INTO t (id, b) VALUES (40, (SELECT max(b) FROM t)) RETURNING b;
-INSERT INTO t AS x (id) VALUES (41) RETURNING x.id;
 INSERT INTO t (id) VALUES (50), (51), (50);
 SELECT * FROM t ORDER BY id;
-INSERT OR REPLACE INTO t (id) VALUES (1);
-REPLACE INTO t (id) VALUES (1);
 INSERT INTO t (id) SELECT id FROM t WHERE false;
+
+== insert with defaults and aliases
+CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x', b int DEFAULT 5);
+INSERT INTO t VALUES (3);
+INSERT INTO t VALUES (4, DEFAULT, DEFAULT);
+INSERT INTO t (id, a) VALUES (5, NULL), (6, DEFAULT);
+INSERT INTO t AS x (id) VALUES (41) RETURNING x.id;
 INSERT INTO public.t (id) VALUES (60);
+SELECT count(*) > 0 FROM t;
+
+== insert in words of sqlite
+CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x');
+INSERT OR REPLACE INTO t (id) VALUES (1);
+INSERT OR IGNORE INTO t (id) VALUES (1);
+REPLACE INTO t (id) VALUES (1);
+INSERT INTO t (id, id) VALUES (30, 31);
 
 == update
 CREATE TABLE t (id int PRIMARY KEY, a text, b int NOT NULL DEFAULT 1);
@@ -40,8 +49,6 @@ UPDATE t SET (a, b) = ('r', 11) WHERE id = 2 RETURNING a, b;
 UPDATE t SET (a, b) = (SELECT 'w', 12) WHERE id = 2 RETURNING a, b;
 UPDATE t SET a = b, b = 20 WHERE id = 3 RETURNING a, b;
 UPDATE t SET a = s.v FROM s WHERE s.id = t.id;
-UPDATE t AS x SET a = 'al' WHERE x.id = 3 RETURNING x.a;
-UPDATE t SET b = DEFAULT WHERE id = 1 RETURNING b;
 UPDATE t SET b = NULL WHERE id = 1;
 UPDATE t SET id = 1 WHERE id = 2;
 UPDATE t SET id = id + 1;
@@ -51,9 +58,26 @@ UPDATE nosuch SET a = 1;
 UPDATE t SET a = (SELECT v FROM s WHERE s.id = t.id - 11);
 UPDATE t SET t.a = 'x';
 UPDATE t SET a = 'x' ORDER BY id LIMIT 1;
-UPDATE t SET a = 'one', a = 'two';
 UPDATE t SET a = upper(a) WHERE a IS NOT NULL RETURNING id, a;
 SELECT * FROM t ORDER BY id;
+
+== update with aliases and defaults
+CREATE TABLE t (id int PRIMARY KEY, a text, b int NOT NULL DEFAULT 1);
+INSERT INTO t VALUES (1, 'a', 5);
+UPDATE t AS x SET a = 'al' WHERE x.id = 1;
+UPDATE t AS x SET a = 'al' WHERE x.id = 1 RETURNING x.a;
+UPDATE t SET b = DEFAULT WHERE id = 1 RETURNING b;
+UPDATE t SET a = 'one', a = 'two';
+
+== delete with using
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE TABLE s (id int);
+INSERT INTO t VALUES (1, 'a'), (2, 'b');
+INSERT INTO s VALUES (2);
+DELETE FROM t USING s WHERE t.id = s.id;
+DELETE FROM t USING s WHERE t.id = s.id RETURNING t.id;
+TRUNCATE t;
+TRUNCATE TABLE t, s;
 
 == delete
 CREATE TABLE t (id int PRIMARY KEY, a text);
@@ -63,14 +87,11 @@ INSERT INTO s VALUES (4);
 DELETE FROM t WHERE id = 1;
 DELETE FROM t WHERE id = 100;
 DELETE FROM t WHERE id = 2 RETURNING *;
-DELETE FROM t USING s WHERE t.id = s.id;
 DELETE FROM t AS x WHERE x.id = 3;
 DELETE FROM t WHERE a IN (SELECT 'e');
 DELETE FROM t;
 DELETE FROM nosuch;
 DELETE FROM t LIMIT 1;
-TRUNCATE t;
-SELECT count(*) FROM t;
 
 == on conflict
 CREATE TABLE t (id int PRIMARY KEY, k text UNIQUE, v int, n int DEFAULT 0);
@@ -84,19 +105,23 @@ INSERT INTO t (id, k, v) VALUES (9, 'b', 21) ON CONFLICT (k) DO UPDATE SET v = E
 INSERT INTO t (id, k, v) VALUES (2, 'q', 99) ON CONFLICT (id) DO UPDATE SET v = excluded.v WHERE t.v > 1000;
 INSERT INTO t (id, k, v) VALUES (2, 'q', 99) ON CONFLICT (id) DO UPDATE SET v = excluded.v WHERE t.v < 1000 RETURNING v;
 INSERT INTO t (id, k, v) VALUES (2, 'q', 98), (7, 's', 70) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
-INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
 INSERT INTO t (id, k, v) VALUES (6, 'x', 1), (6, 'y', 2) ON CONFLICT DO NOTHING;
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (v) DO NOTHING;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT DO UPDATE SET v = 1;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT nosuch DO NOTHING;
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (nosuch) DO NOTHING;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO UPDATE SET v = v + 1;
 INSERT INTO t (id, k, v) SELECT 1, 'zz', 77 WHERE true ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING v;
-INSERT INTO t (id, k, v) SELECT id, k, v + 1 FROM t ON CONFLICT (id) DO UPDATE SET v = excluded.v;
-INSERT INTO t (id, k) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET v = DEFAULT RETURNING v;
 INSERT INTO t (id, k) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET (v, n) = (1, 2) RETURNING v, n;
 SELECT * FROM t ORDER BY id;
+
+== on conflict, rarer forms
+CREATE TABLE t (id int PRIMARY KEY, k text UNIQUE, v int);
+INSERT INTO t (id, k, v) VALUES (1, 'a', 10), (2, 'b', 20);
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT DO UPDATE SET v = 1;
+INSERT INTO t (id, k) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET v = DEFAULT RETURNING v;
+INSERT INTO t (id, k, v) SELECT id, k, v + 1 FROM t ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING;
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT nosuch DO NOTHING;
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO UPDATE SET v = v + 1;
+INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
 
 == on conflict with several columns
 CREATE TABLE p (a int, b int, c int);
@@ -178,27 +203,31 @@ INSERT INTO s (id, v) VALUES (DEFAULT, 'c') RETURNING id;
 INSERT INTO s VALUES (10, 'd') RETURNING id;
 INSERT INTO s (v) VALUES ('e') RETURNING id > 0;
 DELETE FROM s WHERE v = 'e';
-INSERT INTO s (id) VALUES (NULL);
 CREATE TABLE b (id bigserial, v int, PRIMARY KEY (id));
 INSERT INTO b (v) VALUES (7) RETURNING *;
 CREATE TABLE b2 (id smallserial PRIMARY KEY, v int);
 INSERT INTO b2 (v) VALUES (7) RETURNING *;
 CREATE TABLE i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int);
 INSERT INTO i (v) VALUES (1), (2) RETURNING id;
-INSERT INTO i (id, v) VALUES (9, 9);
 CREATE TABLE j (id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, v int);
 INSERT INTO j (v) VALUES (1) RETURNING id;
 INSERT INTO j (id, v) VALUES (100, 2) RETURNING id;
-CREATE TABLE n (v text, num serial);
-INSERT INTO n (v) VALUES ('x') RETURNING num;
 CREATE TABLE k (id int PRIMARY KEY, v int);
 INSERT INTO k (v) VALUES (1);
-CREATE TABLE k2 (id integer PRIMARY KEY, v int);
-INSERT INTO k2 (v) VALUES (1);
-INSERT INTO k2 VALUES (NULL, 1);
 CREATE TABLE m (id serial PRIMARY KEY);
 INSERT INTO m DEFAULT VALUES RETURNING id;
 INSERT INTO m DEFAULT VALUES RETURNING id;
+
+== numbering, rarer forms
+CREATE TABLE n (v text, num serial);
+CREATE TABLE k2 (id integer PRIMARY KEY, v int);
+INSERT INTO k2 (v) VALUES (1);
+INSERT INTO k2 VALUES (NULL, 1);
+CREATE TABLE s (id serial PRIMARY KEY, v text);
+INSERT INTO s (id) VALUES (NULL);
+CREATE TABLE i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int);
+INSERT INTO i (id, v) VALUES (9, 9);
+INSERT INTO i (id, v) OVERRIDING SYSTEM VALUE VALUES (9, 9);
 CREATE SEQUENCE q;
 SELECT nextval('q');
 SELECT lastval();
@@ -218,15 +247,14 @@ CREATE VIEW v AS SELECT id, upper(a) AS u FROM t WHERE id > 1;
 SELECT * FROM v;
 SELECT u || 'x' AS y FROM v;
 CREATE VIEW v AS SELECT 1;
-CREATE OR REPLACE VIEW v AS SELECT id, upper(a) AS u FROM t;
-SELECT * FROM v ORDER BY id;
 INSERT INTO v VALUES (3, 'c');
 CREATE VIEW w (x, y) AS SELECT id, a FROM t;
 SELECT x, y FROM w ORDER BY x;
-CREATE VIEW z AS SELECT * FROM nosuch;
-DROP TABLE t;
 DROP VIEW w;
 DROP VIEW nosuch;
 DROP VIEW IF EXISTS nosuch;
 DROP TABLE v;
+CREATE OR REPLACE VIEW v AS SELECT id, upper(a) AS u FROM t;
+CREATE VIEW z AS SELECT * FROM nosuch;
+DROP TABLE t;
 CREATE MATERIALIZED VIEW mv AS SELECT 1 AS a;
