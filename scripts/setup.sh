@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with exactly what requirements.lock names, and the programs that tests and demo call (Java 17, psql and PostgreSQL's server).
+# Makes .venv with exactly what requirements.lock names, and the programs that tests and demo call (Java 17, psql, and for the tests alone
+# PostgreSQL's server, Go, Node and pgjdbc).
 # Needs: a Python 3.11 or newer. Run by `make setup`, which leaves it out when nothing has changed since.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -83,5 +84,6 @@ make_environment
 install_packages
 install_project
 install_programs
+.venv/bin/python scripts/clients.py
 touch .venv/.ready
 say "ready: .venv/bin/triplicate"

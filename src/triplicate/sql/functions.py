@@ -9,8 +9,10 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue import register_functions, register_tables
 from .core.columns import Value
 from .kept import committed, transaction_id
+from .scalars import register_scalars
 from .store import read_state
 
 _REMEMBERED = 100_000
@@ -103,6 +105,8 @@ class TransactionContext:
         connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
         _register_constants(connection)
         _register_refusals(connection)
+        register_scalars(connection)
+        register_functions(connection, register_tables(connection))
 
     def take_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""

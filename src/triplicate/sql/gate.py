@@ -16,6 +16,7 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue.relations import TABLES as CATALOGUE_TABLES
 from .core import scan
 from .definitions import has_column, parse_column_change, statements_of
 from .interface import Column, Prepared, StatementKind
@@ -70,6 +71,7 @@ _READ_PRAGMAS = _PRAGMAS_WITH_ARGUMENT | frozenset(
 _SETTING_PRAGMAS = frozenset(("application_id", "user_version"))
 _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_rename_table"))
 _MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
+_MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
 MAX_STATEMENT_BYTES = 1024 * 1024
 
 
@@ -222,6 +224,8 @@ class Gate:
         subject = second if action in (apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_TRIGGER) else name
         if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
             return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
+        if action in _MAKES_RELATION and name.lower() in CATALOGUE_TABLES:
+            return self._deny("42939", f"{name} is a table of PostgreSQL's catalogue; give the table or view another name")
         if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
             return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")
         if mode is Mode.EXAMINE:

@@ -107,6 +107,16 @@ class Session(Protocol):
     async def set_request_id(self, request_id: str | None) -> None:
         """Name the next transaction by the client's own id; a repeat of an id returns the stored result instead of running again."""
 
+    async def claim_writer(self, tag: str) -> None:
+        """In a transaction, hold the writer from here on, as a change would. Nobody else changes anything until the transaction ends.
+
+        Raises:
+            SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03.
+        """
+
+    def fail(self) -> None:
+        """An error outside of the engine, as in a parameter, fails the open transaction as one of the engine does."""
+
     def cancel(self) -> None:
         """Interrupt what runs; it fails with 57014. May be called at any time."""
 

@@ -322,6 +322,8 @@ class ReaderPool:
         self._look_timer: Timer | None = None
         self._examined: OrderedDict[str, Prepared] = OrderedDict()
         self._examined_version = -1
+        self._columns: dict[str, list[tuple[str, str]] | None] = {}
+        self._columns_version = -1
         # Every statement, of writers too, is examined first. So that must not wait behind a long statement on another's thread.
         self._examiner_worker = threads.examiner(name)
         self._examiner = Reader(self._examiner_worker, path, setup)
@@ -503,14 +505,22 @@ class ReaderPool:
                 self._examined.popitem(last=False)
         return prepared
 
-    async def columns_of(self, table: str) -> list[tuple[str, str]] | None:
-        """Columns of a table as of now.
+    async def columns_of(self, table: str, schema_version: int) -> list[tuple[str, str]] | None:
+        """Columns of a table as of now, remembered while the schema stays.
 
         Raises:
             SqlError: 57P01, the database has been closed.
         """
         self._check_open()
-        return await self._examiner_worker.run(self._examiner.columns_of, table)
+        if schema_version != self._columns_version:
+            self._columns.clear()
+            self._columns_version = schema_version
+        if table not in self._columns:
+            found = await self._examiner_worker.run(self._examiner.columns_of, table)
+            if schema_version != self._columns_version or len(self._columns) >= _EXAMINED_STATEMENTS:
+                return found
+            self._columns[table] = found
+        return self._columns[table]
 
     def _check_open(self) -> None:
         # The examiner opens its connection when it is first asked: after the end that would leave one behind.

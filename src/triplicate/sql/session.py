@@ -151,8 +151,17 @@ class SqlSession:
             elif self._hold is not None:
                 found = await self._hold.run(self._hold.reader.columns_of, table)
             else:
-                found = await self._home.pool.columns_of(table)
+                found = await self._home.pool.columns_of(table, self._home.schema_version)
             return found
+
+    async def claim_writer(self, tag: str) -> None:
+        async with self._call():
+            if self._status is TransactionStatus.ACTIVE:
+                await self._hold_writer(tag)
+
+    def fail(self) -> None:
+        if self._status is TransactionStatus.ACTIVE:
+            self._status = TransactionStatus.FAILED
 
     async def set_request_id(self, request_id: str | None) -> None:
         if request_id is not None and not 0 < len(request_id) <= _REQUEST_ID_CHARACTERS:

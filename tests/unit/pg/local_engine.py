@@ -13,6 +13,7 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
+from triplicate.sql.scalars import register_scalars
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -103,6 +104,13 @@ class LocalSession:
     async def set_request_id(self, request_id: str | None) -> None:
         self.request_ids.append(request_id)
 
+    async def claim_writer(self, tag: str) -> None:
+        return None
+
+    def fail(self) -> None:
+        if self.status is TransactionStatus.ACTIVE:
+            self.status = TransactionStatus.FAILED
+
     def cancel(self) -> None:
         self._connection.interrupt()
 
@@ -119,6 +127,7 @@ class LocalDatabase:
         self.position = 0
         self._connection = apsw.Connection(":memory:")
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
+        register_scalars(self._connection)
         self._connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0, 0)
         self.sessions: list[LocalSession] = []
 

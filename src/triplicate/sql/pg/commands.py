@@ -13,6 +13,7 @@ from itertools import pairwise
 from triplicate.errors import SqlError
 from triplicate.sql.pg.ddl import rewrite_definition
 from triplicate.sql.pg.lexer import Token, strip_catalog_prefix, tokenize
+from triplicate.sql.pg.session_calls import SessionCalls, session_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Sql:
     """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
 
 
-Command = SetParameter | ShowParameter | ResetParameter | Deallocate | SetAccess | Nothing | Sql
+Command = SetParameter | ShowParameter | ResetParameter | Deallocate | SetAccess | SessionCalls | Nothing | Sql
 
 
 def classify(sql: str) -> Command:
@@ -82,6 +83,10 @@ def classify(sql: str) -> Command:
     tokens = tokenize(sql)
     first = tokens[0].upper if tokens else ""
     match first:
+        case "SELECT":
+            calls = session_calls(sql)
+            if calls is not None:
+                return calls
         case "SET":
             return _set(tokens, sql)
         case "SHOW":

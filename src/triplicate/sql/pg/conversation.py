@@ -7,17 +7,18 @@ Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Clock
-from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus
+from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetAccess, SetParameter, ShowParameter, Sql, classify
 from triplicate.sql.pg.lexer import split_statements
-from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings
+from triplicate.sql.pg.session_calls import SessionCalls, is_true, values_of
+from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings, duration_s
 from triplicate.sql.pg.statements import (
     Portal,
     Statement,
@@ -31,6 +32,7 @@ from triplicate.sql.pg.statements import (
     row_description,
 )
 from triplicate.sql.pg.stream import MessageStream
+from triplicate.sql.pg.times import TransactionTime
 
 FETCH_ROWS = 256
 """Rows taken from a cursor at once."""
@@ -66,6 +68,7 @@ class Conversation:
         self._session = session
         self._settings = settings
         self._clock = clock
+        self._time = TransactionTime(clock)
         self._limits = limits or Limits()
         self._statements: dict[str, Statement] = {}
         self._portals: dict[str, Portal] = {}
@@ -119,6 +122,7 @@ class Conversation:
 
     async def _serve(self, message: wire.ClientMessage, skipping: bool) -> bool:
         """Serve one message; returns whether what follows is to be skipped up to the next Sync."""
+        self._time.begin()
         match message:
             case wire.Sync():
                 await self._sync()
@@ -154,6 +158,7 @@ class Conversation:
     async def _ready(self) -> None:
         if self._session.status is TransactionStatus.IDLE:
             self._access = None
+            self._time.end()
             self._settings.end_transaction()
             await self._close_portals()
         self._report()
@@ -177,11 +182,13 @@ class Conversation:
         await cursor.close()
 
     async def _abandon_implicit(self) -> None:
-        """After an error: an implicit transaction is rolled back, an explicit one stays in the failed state."""
+        """After an error, wherever it was found: an implicit transaction is rolled back, an explicit one has failed."""
         if self._is_implicit:
             self._is_implicit = False
             if self._session.status is not TransactionStatus.IDLE:
                 await self._control("ROLLBACK")
+        else:
+            self._session.fail()
 
     async def _transaction_control(self, prepared: Prepared) -> bool:
         """Handle BEGIN, COMMIT and ROLLBACK inside an implicit transaction. Returns False where the engine shall run the statement."""
@@ -299,8 +306,8 @@ class Conversation:
     async def _describe(self, message: wire.Describe) -> None:
         if message.is_portal:
             portal = self._portal(message.name)
-            if isinstance(portal.statement.command, ShowParameter):
-                self._stream.write(self._show_description(portal.statement.command))
+            if isinstance(portal.statement.command, (ShowParameter, SessionCalls)):
+                self._stream.write(self._show_description(portal.statement.command, portal.formats()))
                 return
             prepared = portal.statement.prepared
             if prepared is not None and prepared.kind is StatementKind.READ and None in portal.statement.column_oids:
@@ -310,7 +317,7 @@ class Conversation:
             return
         statement = self._statement(message.name)
         self._stream.write(wire.parameter_description(statement.parameter_oids))
-        if isinstance(statement.command, ShowParameter):
+        if isinstance(statement.command, (ShowParameter, SessionCalls)):
             self._stream.write(self._show_description(statement.command))
             return
         oids = described_oids(statement)
@@ -374,11 +381,15 @@ class Conversation:
         if not await self._transaction_control(prepared):
             if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
                 portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
-            self._check_access(prepared)
+            self._check_access(portal.statement)
+            if portal.statement.lock and self._session.status is TransactionStatus.ACTIVE and not self._is_implicit:
+                await self._session.claim_writer(f"SELECT {portal.statement.lock}")
             if prepared.kind in _ENDS:
                 await self._close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
             async with self._in_time():
-                portal.cursor = await self._session.start(prepared, engine_parameters(portal))
+                portal.cursor = await self._session.start(
+                    prepared, engine_parameters(portal, self._time.transaction_us, self._time.statement_us)
+                )
                 if prepared.columns:
                     portal.kept = await portal.cursor.fetch(FETCH_ROWS)
                     decide_types(portal)
@@ -390,15 +401,17 @@ class Conversation:
     def _is_read_only(self) -> bool:
         return self._settings.read_only if self._access is None else self._access
 
-    def _check_access(self, prepared: Prepared) -> None:
-        """Raises SqlError 25006 for a change where the client itself said that it will make none."""
-        if prepared.kind in _CHANGES and self._is_read_only and self._session.status is not TransactionStatus.FAILED:
-            raise SqlError("25006", f"cannot execute {prepared.tag} in a read-only transaction")
+    def _check_access(self, statement: Statement) -> None:
+        """Raises SqlError 25006 for a change, or a lock, where the client itself said that it will make none."""
+        prepared = statement.prepared
+        changes = prepared is not None and (prepared.kind in _CHANGES or bool(statement.lock))
+        if prepared is not None and changes and self._is_read_only and self._session.status is not TransactionStatus.FAILED:
+            raise SqlError("25006", f"cannot execute {prepared.tag} {statement.lock}".rstrip() + " in a read-only transaction")
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
         """Around what statement_timeout limits; it fails with 57014 when the time is over."""
-        seconds = _duration_s(self._settings.get("statement_timeout", is_leader=self._database.is_leader))
+        seconds = duration_s(self._settings.get("statement_timeout", is_leader=self._database.is_leader))
         if seconds <= 0:
             yield
             return
@@ -440,7 +453,7 @@ class Conversation:
                         rows = await portal.cursor.fetch(take)
                 if not rows:
                     break
-                for row in encode_rows(rows, portal.column_oids or (), formats):
+                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.typmods):
                     self._stream.write(row)
                 portal.rows_sent += len(rows)
                 left = None if left is None else left - len(rows)
@@ -456,9 +469,13 @@ class Conversation:
 
     # Session commands.
 
-    def _show_description(self, command: ShowParameter) -> bytes:
-        names = [command.name] if command.name is not None else ["name", "setting"]
-        return wire.row_description((name, types.TEXT, -1, 0) for name in names)
+    def _show_description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
+        if isinstance(command, SessionCalls):
+            names = command.columns
+        else:
+            names = [command.name] if command.name is not None else ["name", "setting"]
+        formats = formats or [0] * len(names)
+        return wire.row_description((name, types.TEXT, -1, shown) for name, shown in zip(names, formats, strict=True))
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command
@@ -485,6 +502,11 @@ class Conversation:
                     self._stream.write(self._show_description(command))
                 self._show(command)
                 tag = "SHOW"
+            case SessionCalls():
+                if not is_described:
+                    self._stream.write(self._show_description(command))
+                await self._session_calls(command, portal.parameters)
+                tag = "SELECT 1"
             case Deallocate(name):
                 if name is None:
                     self._statements.clear()
@@ -520,34 +542,45 @@ class Conversation:
             self._settings.reset(name)
         else:
             if name.lower() == "statement_timeout":
-                _duration_s(value)
+                duration_s(value)
             if local and self._session.status is TransactionStatus.IDLE:
                 self._stream.write(wire.notice_response("25P01", "SET LOCAL can only be used in transaction blocks"))
                 return
             self._settings.set(name, value, local=local)
 
+    async def _session_calls(self, command: SessionCalls, parameters: Sequence[Value]) -> None:
+        """Run set_config and current_setting in their order, and send the row of their results."""
+        row: list[bytes | None] = []
+        for call in command.calls:
+            name, *others = values_of(call, parameters)
+            if name is None:
+                row.append(None)
+                continue
+            if call.sets:
+                await self._set(name, others[0], local=is_true(others[1]))
+            is_missing_fine = not call.sets and bool(others) and is_true(others[0])
+            row.append(self._setting(name, is_missing_fine=is_missing_fine))
+        self._stream.write(wire.data_row(row))
+
+    def _setting(self, name: str, *, is_missing_fine: bool = False) -> bytes | None:
+        is_leader = self._database.is_leader
+        try:
+            value = self._settings.get(name, is_leader=is_leader)
+        except SqlError:
+            if is_missing_fine:
+                return None
+            raise
+        if name.lower() == "transaction_read_only" and is_leader:
+            value = "on" if self._is_read_only else "off"
+        return value.encode()
+
     def _show(self, command: ShowParameter) -> None:
         is_leader = self._database.is_leader
         if command.name is not None:
-            value = self._settings.get(command.name, is_leader=is_leader)
-            if command.name.lower() == "transaction_read_only" and is_leader:
-                value = "on" if self._is_read_only else "off"
-            self._stream.write(wire.data_row([value.encode()]))
+            self._stream.write(wire.data_row([self._setting(command.name)]))
             return
         for name, value in self._settings.all(is_leader=is_leader):
             self._stream.write(wire.data_row([name.encode(), value.encode()]))
-
-
-def _duration_s(text: str) -> float:
-    """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
-    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-    stripped = text.strip().strip("'")
-    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = stripped[len(number) :].strip() or "ms"
-    try:
-        return float(number) * units[unit]
-    except (ValueError, KeyError):
-        raise SqlError("22023", f"{text!r} is not a duration; write milliseconds, or a number with us, ms, s, min, h or d") from None
 
 
 class SessionEnd:

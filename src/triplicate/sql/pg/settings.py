@@ -185,3 +185,15 @@ def _options(text: str) -> dict[str, str]:
             raise SqlError("22023", f"options {text!r} cannot be read: {word!r} is neither -c name=value nor --name=value")
         found[name.replace("-", "_")] = value
     return found
+
+
+def duration_s(text: str) -> float:
+    """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+    stripped = text.strip().strip("'")
+    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = stripped[len(number) :].strip() or "ms"
+    try:
+        return float(number) * units[unit]
+    except (ValueError, KeyError):
+        raise SqlError("22023", f"{text!r} is not a duration; write milliseconds, or a number with us, ms, s, min, h or d") from None

@@ -7,12 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, Value
+from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
+from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
-from triplicate.sql.pg.infer import Tables, parameter_types, result_types, table_names
-from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.pg.session_calls import SessionCalls
+from triplicate.sql.pg.translate import (
+    ELEMENT_OF,
+    Moment,
+    TableColumns,
+    Translation,
+    decode_array,
+    named_tables,
+    round_moment,
+    text_of_micros,
+    translate,
+)
 
+_INTEGERS = (types.INT2, types.INT4, types.INT8)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
 
@@ -25,6 +38,14 @@ class Statement:
     parameter_oids: tuple[int, ...] = ()
     column_oids: tuple[int | None, ...] = ()
     """None where only a value can tell the type of an expression."""
+    names: tuple[str, ...] = ()
+    """What the client calls the columns; empty where the engine's own names are shown."""
+    moments: tuple[Moment, ...] = ()
+    """Parameters of the engine's statement behind the client's, which are times."""
+    typmods: tuple[int, ...] = ()
+    """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
+    lock: str = ""
+    """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
 
 
 @dataclass(slots=True)
@@ -66,34 +87,73 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
         SqlError: what the gate or SQLite finds.
     """
     command = classify(sql)
+    if isinstance(command, SessionCalls):
+        return session_calls_statement(command, given_oids)
     if not isinstance(command, Sql):
         return Statement(command, None)
-    prepared = await session.prepare(command.text)
+    asked = catalogue_query(sql)
+    if asked is not None:
+        return await _prepare_catalogue_query(session, command, asked, given_oids)
+    if session.status is TransactionStatus.FAILED:
+        return Statement(command, await session.prepare(command.text))
+    translation = translate(command.text, await _tables(session, command.text), given_oids)
+    try:
+        prepared = await session.prepare(translation.sql)
+    except SqlError as error:
+        if error.position is not None:
+            error.position = translation.origin(error.position)
+        raise
     if prepared.kind is StatementKind.EMPTY:
         return Statement(command, None)
-    count = _parameter_count(prepared.parameters)
-    needs_parameters = any(index >= len(given_oids) or given_oids[index] == 0 for index in range(count))
-    needs_columns = any(not column.declared_type for column in prepared.columns)
-    tables: Tables = await _tables(session, command.text) if needs_parameters or needs_columns else {}
-    told = parameter_types(command.text, tables) if needs_parameters else {}
+    return _translated(command, prepared, translation)
+
+
+def _translated(command: Command, prepared: Prepared, translation: Translation) -> Statement:
+    columns, outputs = prepared.columns, translation.outputs
+    if outputs is None or len(outputs) != len(columns):
+        outputs = ()
+    oids = [
+        types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
+        for index, column in enumerate(columns)
+    ]
+    return Statement(
+        command,
+        prepared,
+        translation.parameter_oids,
+        tuple(oids),
+        tuple(name for name, _ in outputs),
+        translation.moments,
+        tuple(types.typmod_of_declared(column.declared_type) for column in columns),
+        translation.lock,
+    )
+
+
+async def _tables(session: Session, sql: str) -> TableColumns:
+    found = []
+    for name in named_tables(sql):
+        columns = await session.table_columns(name)
+        if columns is not None:
+            found.append((name, tuple(columns)))
+    return tuple(found)
+
+
+async def _prepare_catalogue_query(session: Session, command: Sql, asked: CatalogueQuery, given_oids: Sequence[int]) -> Statement:
+    """A query of the catalogue: the rewriting tells the types that the columns do not declare."""
+    prepared = await session.prepare(asked.text)
     oids: list[int] = []
-    for number in range(1, count + 1):
+    for number in range(1, _parameter_count(prepared.parameters) + 1):
         given = given_oids[number - 1] if number <= len(given_oids) else 0
-        oids.append(given or told.get(f"${number}") or told.get(f"?{number}") or types.TEXT)
-    expressions = result_types(command.text, len(prepared.columns), tables) if needs_columns else []
-    columns: list[int | None] = []
-    for index, column in enumerate(prepared.columns):
-        columns.append(types.oid_of_declared(column.declared_type) if column.declared_type else expressions[index])
+        oids.append(given or asked.parameters.get(number, types.TEXT))
+    told: Sequence[int | None] = asked.columns if len(asked.columns) == len(prepared.columns) else [None] * len(prepared.columns)
+    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, told, strict=True)]
     return Statement(command, prepared, tuple(oids), tuple(columns))
 
 
-async def _tables(session: Session, sql: str) -> Tables:
-    found: dict[str, Sequence[tuple[str, str]]] = {}
-    for name in dict.fromkeys(table_names(tokenize(sql)).values()):
-        columns = await session.table_columns(name)
-        if columns is not None:
-            found[name.lower()] = columns
-    return found
+def session_calls_statement(command: SessionCalls, given_oids: Sequence[int]) -> Statement:
+    """set_config and current_setting: parameters and results are text."""
+    given = [oid or types.TEXT for oid in given_oids[: command.parameters]]
+    oids = (*given, *[types.TEXT] * (command.parameters - len(given)))
+    return Statement(command, None, oids, (types.TEXT,) * len(command.calls))
 
 
 def _parameter_count(names: Sequence[str | None]) -> int:
@@ -104,10 +164,17 @@ def _parameter_count(names: Sequence[str | None]) -> int:
 
 
 def _parameter_number(name: str | None, index: int) -> int:
-    """Which of the client's parameters SQLite's parameter at `index` (from 1) is."""
-    if name is None or not name[1:].isdigit():
+    """Which of the parameters SQLite's parameter at `index` (from 1) is; a number that is not used has no name.
+
+    Raises:
+        SqlError: 42601 for a name that is no number, which SQLite reads in ``$1::int`` too.
+    """
+    if name is None:
         return index
-    return int(name[1:])
+    digits = name.lstrip("$?")
+    if not digits.isdigit():
+        raise SqlError("42601", f"syntax error at or near {name!r}", hint="Parameters are numbered: $1, $2, ….")
+    return int(digits)
 
 
 def bind(statement: Statement, message: wire.Bind) -> Portal:
@@ -121,15 +188,26 @@ def bind(statement: Statement, message: wire.Bind) -> Portal:
     values: list[Value] = []
     for index, (data, oid) in enumerate(zip(message.parameters, statement.parameter_oids, strict=True)):
         is_binary = bool(formats and (formats[0] if len(formats) == 1 else formats[index]))
-        values.append(types.decode_parameter(data, oid, is_binary))
+        if oid in ELEMENT_OF:
+            values.append(None if data is None else decode_array(data, oid, is_binary))
+        else:
+            values.append(types.decode_parameter(data, oid, is_binary))
     return Portal(statement, tuple(values), message.result_formats)
 
 
-def engine_parameters(portal: Portal) -> list[Value]:
-    """The parameters in SQLite's order: it numbers them by first appearance, the client by their digits."""
+def engine_parameters(portal: Portal, transaction_us: int, statement_us: int) -> list[Value]:
+    """The engine's parameters by number: the client's, and the times that the statement asks for.
+
+    Args:
+        transaction_us, statement_us: when they began, in µs since 1970.
+    """
     prepared = portal.statement.prepared
     assert prepared is not None, "only statements of the engine have parameters"
-    return [portal.parameters[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]
+    values: list[Value] = list(portal.parameters)
+    for moment in portal.statement.moments:
+        text = text_of_micros(statement_us if moment.of_statement else transaction_us, moment.oid)
+        values.append(text if moment.precision is None else round_moment(text, moment.oid, moment.precision))
+    return [values[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]
 
 
 def described_oids(statement: Statement) -> tuple[int, ...]:
@@ -154,22 +232,37 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (_shown_name(column), oid, types.TYPE_SIZES.get(oid, -1), result_format)
-        for column, oid, result_format in zip(prepared.columns, oids, formats, strict=True)
+        (name, oid, types.TYPE_SIZES.get(oid, -1), result_format)
+        for name, oid, result_format in zip(_shown_names(statement, prepared.columns), oids, formats, strict=True)
     )
 
 
-def _shown_name(column: Column) -> str:
-    """A call without an alias is named after its function, as PostgreSQL does; SQLite says ``count(*)``."""
-    called = _CALL.fullmatch(column.name) if column.origin is None else None
-    return called[1].lower() if called is not None else column.name
+def _shown_names(statement: Statement, columns: Sequence[Column]) -> Sequence[str]:
+    """As PostgreSQL names them; a call in a statement that is not understood is named after its function."""
+    if statement.names:
+        return statement.names
+    called = [_CALL.fullmatch(column.name) if column.origin is None else None for column in columns]
+    return [call[1].lower() if call is not None else column.name for call, column in zip(called, columns, strict=True)]
 
 
-def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]) -> list[bytes]:
-    """DataRow messages. Raises SqlError 22P02 for a value that cannot be sent as its column's type."""
-    shape = [(oid, bool(result_format)) for oid, result_format in zip(oids, formats, strict=True)]
+def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int], typmods: Sequence[int] = ()) -> list[bytes]:
+    """DataRow messages.
+
+    Raises:
+        SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for the result of integers that is none.
+    """
+    shape = [(oid, bool(shown), typmod) for oid, shown, typmod in zip(oids, formats, typmods or [-1] * len(oids), strict=True)]
     encode = types.encode_value
-    return [wire.data_row([encode(value, oid, binary) for value, (oid, binary) in zip(row, shape, strict=True)]) for row in rows]
+    encoded = []
+    integers = [index for index, oid in enumerate(oids) if oid in _INTEGERS]
+    for row in rows:
+        for index in integers:
+            value = row[index]
+            # SQLite goes on with a float where the result of integers is none.
+            if type(value) is float and abs(value) >= 2.0**63:
+                raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
+        encoded.append(wire.data_row([encode(value, oid, binary, mod) for value, (oid, binary, mod) in zip(row, shape, strict=True)]))
+    return encoded
 
 
 def command_tag(prepared: Prepared, rows: int, affected: int) -> str:

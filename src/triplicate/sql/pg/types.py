@@ -19,6 +19,7 @@ from triplicate.sql.core.declared import Declared, Kind, parse_declared
 from triplicate.sql.core.moments import date_of_days, days_of, microseconds_of, moment_of_microseconds, shown_moment, stored_moment
 from triplicate.sql.core.stored import is_json
 from triplicate.sql.interface import Value
+from triplicate.sql.pg.array_results import ELEMENTS, encode_array
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
@@ -396,6 +397,8 @@ def _encode_binary(value: Value, oid: int, typmod: int) -> bytes:
     encoder = _BINARY.get(oid)
     if encoder is not None:
         return encoder(value)
+    if oid in ELEMENTS:
+        return encode_array(_as_text(value), oid)
     return _encode_text(value, TEXT)
 
 

@@ -25,7 +25,7 @@ _AFTER_ITEM = {
 }  # fmt: skip
 """Words that go on with the statement, so that they are no alias."""
 _JOIN_WORDS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL")
-_SETS = ("UNION", "EXCEPT", "INTERSECT")
+_LONGEST_COMPOUND = 100
 
 
 class StatementParser(ExpressionParser):
@@ -110,10 +110,14 @@ class StatementParser(ExpressionParser):
     def _compound(self) -> nodes.Body:
         start = self.token.start
         left = self._intersection()
+        parts = 1
         while self.token.upper in ("UNION", "EXCEPT"):
             operator = self._set_operator()
             right = self._intersection()
             left = nodes.Compound(start, self.last_end, left, right, operator)
+            parts += 1
+            if parts > _LONGEST_COMPOUND:
+                raise self.not_understood()
         return left
 
     def _intersection(self) -> nodes.Body:

@@ -1,0 +1,367 @@
+"""The rows of each catalogue table, from the facts of a schema. Pure.
+
+Columns are those of PostgreSQL 15 that client libraries ask for; others are left out, so that asking for them is an error (42703) and
+never an invented answer. A table that could only be empty here (enumerations, ranges, comments, inheritance) is there and is empty.
+Object ids follow from names alone: the same on every node, in every session, and after a restart.
+Source: PostgreSQL 15 documentation, "System Catalogs" and "The Information Schema".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import SqlError
+
+from ..interface import Row
+from .definitions import Check, IndexDefinition
+from .facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
+from .typenames import TYPES, declared_type, format_type
+
+CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
+OWNER = 10
+HEAP, BTREE = 2, 403
+_FIRST_OWN = 16384
+"""Oids below are PostgreSQL's own."""
+
+CATALOG_OIDS = {
+    "pg_type": 1247, "pg_attribute": 1249, "pg_class": 1259, "pg_database": 1262, "pg_tablespace": 1213, "pg_am": 2601,
+    "pg_attrdef": 2604, "pg_constraint": 2606, "pg_depend": 2608, "pg_description": 2609, "pg_index": 2610, "pg_inherits": 2611,
+    "pg_namespace": 2615, "pg_opclass": 2616, "pg_sequence": 2224, "pg_collation": 3456, "pg_enum": 3501, "pg_range": 3541,
+}  # fmt: skip
+
+TABLES: dict[str, str] = {
+    "pg_namespace": "oid oid, nspname name, nspowner oid",
+    "pg_type": "oid oid, typname name, typnamespace oid, typowner oid, typlen integer, typbyval boolean, typtype char1, typcategory char1,"
+    " typispreferred boolean, typisdefined boolean, typdelim char1, typrelid oid, typelem oid, typarray oid, typnotnull boolean,"
+    " typbasetype oid, typtypmod integer, typndims integer, typcollation oid, typdefault text",
+    "pg_class": "oid oid, relname name, relnamespace oid, reltype oid, relowner oid, relam oid, reltablespace oid, reltuples real,"
+    " relpages integer, relhasindex boolean, relisshared boolean, relpersistence char1, relkind char1, relnatts integer,"
+    " relchecks integer, relhasrules boolean, relhastriggers boolean, relhassubclass boolean, relrowsecurity boolean,"
+    " relforcerowsecurity boolean, relispopulated boolean, relreplident char1, relispartition boolean, reloptions text[]",
+    "pg_attribute": "attrelid oid, attname name, atttypid oid, attlen integer, attnum integer, attndims integer, atttypmod integer,"
+    " attnotnull boolean, atthasdef boolean, attidentity char1, attgenerated char1, attisdropped boolean, attislocal boolean,"
+    " attcollation oid",
+    "pg_attrdef": "oid oid, adrelid oid, adnum integer, adbin text",
+    "pg_index": "indexrelid oid, indrelid oid, indnatts integer, indnkeyatts integer, indisunique boolean, indnullsnotdistinct boolean,"
+    " indisprimary boolean, indisexclusion boolean, indimmediate boolean, indisclustered boolean, indisvalid boolean,"
+    " indisready boolean, indislive boolean, indkey int2vector, indclass int2vector, indoption int2vector, indexprs text, indpred text",
+    "pg_constraint": "oid oid, conname name, connamespace oid, contype char1, condeferrable boolean, condeferred boolean,"
+    " convalidated boolean, conrelid oid, contypid oid, conindid oid, confrelid oid, confupdtype char1, confdeltype char1,"
+    " confmatchtype char1, conislocal boolean, conkey int2[], confkey int2[], conbin text",
+    "pg_database": "oid oid, datname name, datdba oid, encoding integer, datistemplate boolean, datallowconn boolean,"
+    " datconnlimit integer, datcollate text, datctype text",
+    "pg_am": "oid oid, amname name, amtype char1",
+    "pg_collation": "oid oid, collname name, collnamespace oid, collcollate text, collctype text",
+    "pg_tablespace": "oid oid, spcname name, spcowner oid",
+    "pg_description": "objoid oid, classoid oid, objsubid integer, description text",
+    "pg_enum": "oid oid, enumtypid oid, enumsortorder real, enumlabel name",
+    "pg_range": "rngtypid oid, rngsubtype oid, rngmultitypid oid",
+    "pg_sequence": "seqrelid oid, seqtypid oid, seqstart bigint, seqincrement bigint, seqmax bigint, seqmin bigint, seqcache bigint,"
+    " seqcycle boolean",
+    "pg_inherits": "inhrelid oid, inhparent oid, inhseqno integer",
+    "pg_opclass": "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcintype oid, opcdefault boolean",
+    "pg_depend": "classid oid, objid oid, objsubid integer, refclassid oid, refobjid oid, refobjsubid integer, deptype char1",
+    "information_schema.schemata": "catalog_name name, schema_name name, schema_owner name",
+    "information_schema.tables": "table_catalog name, table_schema name, table_name name, table_type text, is_insertable_into text,"
+    " is_typed text",
+    "information_schema.columns": "table_catalog name, table_schema name, table_name name, column_name name, ordinal_position integer,"
+    " column_default text, is_nullable text, data_type text, character_maximum_length integer, numeric_precision integer,"
+    " numeric_scale integer, datetime_precision integer, udt_catalog name, udt_schema name, udt_name name, is_identity text,"
+    " is_generated text, generation_expression text, is_updatable text",
+}
+"""Name of each catalogue table to its columns and their types."""
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """The rows of all tables, and what the functions look up."""
+
+    rows: dict[str, list[Row]]
+    relations: dict[str, int] = field(default_factory=dict)
+    """Oid of each table, view and index by its name."""
+    names: dict[int, str] = field(default_factory=dict)
+    constraint_texts: dict[int, str] = field(default_factory=dict)
+    index_texts: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Oid of an index to CREATE INDEX and to the text of each key column."""
+
+
+def object_ids(names: Sequence[str]) -> dict[str, int]:
+    """An oid for each name, of 31 bits: from its hash, and the next free one where two meet."""
+    found: dict[str, int] = {}
+    used: set[int] = set()
+    for name in sorted(names):
+        number = _FIRST_OWN + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big") % (2**31 - 2 * _FIRST_OWN)
+        while number in used:
+            number += 1
+        used.add(number)
+        found[name] = number
+    return found
+
+
+def build(facts: Sequence[RelationFacts], database: str) -> Catalogue:
+    """The catalogue of one schema."""
+    builder = _Builder(facts, database)
+    for relation in facts:
+        builder.add(relation)
+    return builder.catalogue
+
+
+def _quoted(name: str) -> str:
+    plain = name.isascii() and name == name.lower() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(_quoted(name) for name in names)
+
+
+def _array(numbers: Sequence[int]) -> str:
+    return "{" + ",".join(str(number) for number in numbers) + "}"
+
+
+def _vector(numbers: Sequence[int]) -> str:
+    return " ".join(str(number) for number in numbers)
+
+
+def _fixed_rows(database: str) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {name: [] for name in TABLES}
+    rows["pg_namespace"] = [(CATALOG, "pg_catalog", OWNER), (PUBLIC, "public", OWNER), (INFORMATION, "information_schema", OWNER)]
+    rows["information_schema.schemata"] = [(database, name, "") for _, name, _ in rows["pg_namespace"]]
+    rows["pg_type"] = [
+        (one.oid, one.name, CATALOG, OWNER, one.length, one.length in (1, 2, 4, 8), "b", one.category, one.preferred, 1, ",", 0,
+         one.element, one.array, 0, 0, -1, 0, one.collation, None)
+        for one in TYPES.values()
+    ]  # fmt: skip
+    rows["pg_am"] = [(HEAP, "heap", "t"), (BTREE, "btree", "i")]
+    rows["pg_collation"] = [(100, "default", CATALOG, None, None), (950, "C", CATALOG, "C", "C")]
+    rows["pg_tablespace"] = [(1663, "pg_default", OWNER)]
+    rows["pg_database"] = [(object_ids([database])[database], database, OWNER, 6, 0, 1, -1, "C", "C")]
+    return rows
+
+
+class _Builder:
+    """Adds the rows of one relation after the other."""
+
+    def __init__(self, facts: Sequence[RelationFacts], database: str) -> None:
+        self._database = database
+        self._by_name = {relation.name.lower(): relation for relation in facts}
+        self.catalogue = Catalogue(_fixed_rows(database))
+        self._rows = self.catalogue.rows
+        names = [relation.name for relation in facts]
+        indexes = [self._index_name(relation, index) for relation in facts for index in relation.indexes]
+        implicit = [self._key_name(relation) for relation in facts if relation.rowid_column is not None]
+        self._oids = object_ids([*dict.fromkeys([*names, *indexes, *implicit])])
+        constraints = [f"{relation.name} {kind} {columns}" for relation in facts for kind, columns in _constraint_keys(relation)]
+        defaults = [f"{relation.name} d {column.name}" for relation in facts for column in relation.columns if column.default is not None]
+        self._constraints = object_ids([*constraints, *defaults])
+        self.catalogue.relations = {name: self._oids[name] for name in self._oids}
+        self.catalogue.names = {oid: _quoted(name) for name, oid in self._oids.items()}
+
+    @staticmethod
+    def _key_name(relation: RelationFacts) -> str:
+        return relation.definition.names.get(("p", tuple(name.lower() for name in relation.key)), f"{relation.name}_pkey")
+
+    def _index_name(self, relation: RelationFacts, index: IndexFacts) -> str:
+        """SQLite names the index of a constraint by number; PostgreSQL by the constraint."""
+        if index.origin == "c":
+            return index.name
+        if index.origin == "pk":
+            return self._key_name(relation)
+        columns = _column_names(relation, index)
+        default = f"{relation.name}_{'_'.join(columns)}_key"
+        return relation.definition.names.get(("u", tuple(name.lower() for name in columns)), default)
+
+    def add(self, relation: RelationFacts) -> None:
+        oid = self._oids[relation.name]
+        has_index = bool(relation.indexes) or relation.rowid_column is not None
+        checks = len(relation.definition.checks)
+        self._add_class(oid, relation.name, relation.kind, len(relation.columns), has_index=has_index, checks=checks)
+        table_type = "VIEW" if relation.kind == "v" else "BASE TABLE"
+        self._rows["information_schema.tables"].append(
+            (self._database, "public", relation.name, table_type, "NO" if relation.kind == "v" else "YES", "NO")
+        )
+        for column in relation.columns:
+            self._add_column(relation, oid, column)
+        if relation.rowid_column is not None:
+            number = next(column.number for column in relation.columns if column.name == relation.rowid_column)
+            self._add_index(relation, IndexFacts("", True, "pk", ((number, False),), IndexDefinition()))
+        for index in relation.indexes:
+            self._add_index(relation, index)
+        for place, key in enumerate(relation.foreign_keys):
+            self._add_foreign_key(relation, key, place)
+        self._add_checks(relation)
+
+    def _add_class(self, oid: int, name: str, kind: str, columns: int, *, has_index: bool = False, checks: int = 0) -> None:
+        method = {"r": HEAP, "i": BTREE}.get(kind, 0)
+        self._rows["pg_class"].append(
+            (oid, name, PUBLIC, 0, OWNER, method, 0, -1.0, 0, has_index, 0, "p", kind, columns, checks, kind == "v", 0, 0, 0, 0, 1, "d", 0,
+             None)
+        )  # fmt: skip
+
+    def _add_column(self, relation: RelationFacts, oid: int, column: ColumnFacts) -> None:
+        type_oid, modifier = declared_type(column.declared)
+        type_facts = TYPES[type_oid]
+        identity = "d" if column.name == relation.rowid_column else ""
+        has_default = column.default is not None or column.generated != ""
+        self._rows["pg_attribute"].append(
+            (oid, column.name, type_oid, type_facts.length, column.number, int(type_facts.category == "A"), modifier, column.not_null,
+             has_default, identity, column.generated, 0, 1, type_facts.collation)
+        )  # fmt: skip
+        if column.default is not None:
+            self._rows["pg_attrdef"].append((self._constraints[f"{relation.name} d {column.name}"], oid, column.number, column.default))
+        size = modifier - 4 if modifier >= 0 else None
+        is_text, is_number = type_oid in (1042, 1043), type_oid == 1700
+        self._rows["information_schema.columns"].append(
+            (self._database, "public", relation.name, column.name, column.number, column.default, "NO" if column.not_null else "YES",
+             "ARRAY" if type_facts.category == "A" else format_type(type_oid, -1), size if is_text else None,
+             _precision(type_oid) if not is_number else size and size >> 16, size & 0xFFFF if is_number and size is not None else
+             0 if type_oid in _BITS and type_oid < 100 else None, 6 if type_oid in (1083, 1114, 1184) else 0 if type_oid == 1082 else None,
+             self._database, "pg_catalog", type_facts.name, "YES" if identity else "NO", "ALWAYS" if column.generated else "NEVER", None,
+             "NO" if relation.kind == "v" else "YES")
+        )  # fmt: skip
+
+    def _add_index(self, relation: RelationFacts, index: IndexFacts) -> None:
+        name = self._index_name(relation, index)
+        oid, table = self._oids[name], self._oids[relation.name]
+        self._add_class(oid, name, "i", len(index.columns))
+        numbers = [number for number, _ in index.columns]
+        columns = _column_names(relation, index)
+        expressions = index.definition.expressions
+        texts = tuple(
+            _quoted(columns[place]) if number else f"({expressions[place]})" if place < len(expressions) else "?"
+            for place, number in enumerate(numbers)
+        )
+        spelled = ", ".join(text + (" DESC" if descends else "") for text, (_, descends) in zip(texts, index.columns, strict=True))
+        unique = "UNIQUE " if index.unique else ""
+        where = f" WHERE ({index.definition.predicate})" if index.definition.predicate else ""
+        created = f"CREATE {unique}INDEX {_quoted(name)} ON public.{_quoted(relation.name)} USING btree ({spelled}){where}"
+        self.catalogue.index_texts[oid] = (created, texts)
+        # Bit 1: descending; bit 2: NULLs first, which is PostgreSQL's order for a descending column.
+        options = [3 if descends else 0 for _, descends in index.columns]
+        self._rows["pg_index"].append(
+            (oid, table, len(numbers), len(numbers), index.unique, 0, index.origin == "pk", 0, 1, 0, 1, 1, 1, _vector(numbers),
+             _vector([0] * len(numbers)), _vector(options), ", ".join(texts) if 0 in numbers else None, index.definition.predicate)
+        )  # fmt: skip
+        if index.origin != "c":
+            kind, word = ("p", "PRIMARY KEY") if index.origin == "pk" else ("u", "UNIQUE")
+            self._add_constraint(relation, kind, name, columns, f"{word} ({_listed(columns)})", index_oid=oid)
+
+    def _add_constraint(
+        self,
+        relation: RelationFacts,
+        kind: str,
+        name: str,
+        columns: Sequence[str],
+        text: str,
+        *,
+        index_oid: int = 0,
+        key: ForeignKeyFacts | None = None,
+        place: int = 0,
+        expression: str | None = None,
+    ) -> None:
+        identity = (str(place), *columns) if kind == "f" else tuple(columns) if kind != "c" else (name,)
+        oid = self._constraints[f"{relation.name} {kind} {identity}"]
+        numbers = [_number(relation, column) for column in columns]
+        deferred = kind == "f" and tuple(column.lower() for column in columns) in relation.definition.deferred
+        other, referenced = (0, None) if key is None else self._referenced(key)
+        actions = ("a", "a", "s") if key is None else (_ACTIONS.get(key.on_update, "a"), _ACTIONS.get(key.on_delete, "a"), "s")
+        self._rows["pg_constraint"].append(
+            (oid, name, PUBLIC, kind, deferred, deferred, 1, self._oids[relation.name], 0, index_oid, other,
+             *(actions if key is not None else (" ", " ", " ")), 1, _array(numbers), referenced, expression)
+        )  # fmt: skip
+        self.catalogue.constraint_texts[oid] = text + (" DEFERRABLE INITIALLY DEFERRED" if deferred else "")
+
+    def _referenced(self, key: ForeignKeyFacts) -> tuple[int, str | None]:
+        other = self._by_name.get(key.table.lower())
+        if other is None:
+            return 0, None  # SQLite allows a reference to a table that is not there yet.
+        return self._oids[other.name], _array([_number(other, column) for column in key.referenced or other.key])
+
+    def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, place: int) -> None:
+        other = self._by_name.get(key.table.lower())
+        referenced = key.referenced or (other.key if other is not None else ())
+        default = f"{relation.name}_{'_'.join(key.columns)}_fkey"
+        name = relation.definition.names.get(("f", tuple(column.lower() for column in key.columns)), default)
+        target = other.name if other is not None else key.table
+        text = f"FOREIGN KEY ({_listed(key.columns)}) REFERENCES {_quoted(target)}({_listed(referenced)})"
+        for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
+            text += f" ON {word} {action}" if action != "NO ACTION" else ""
+        self._add_constraint(relation, "f", name, key.columns, text, key=key, place=place)
+
+    def _add_checks(self, relation: RelationFacts) -> None:
+        for name, check in _check_names(relation):
+            columns = (check.column,) if check.column is not None else ()
+            self._add_constraint(relation, "c", name, columns, f"CHECK (({check.expression}))", expression=check.expression)
+
+
+_ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d"}
+_BITS = {20: 64, 21: 16, 23: 32, 700: 24, 701: 53}
+
+
+def _precision(oid: int) -> int | None:
+    return _BITS.get(oid)
+
+
+def _check_names(relation: RelationFacts) -> list[tuple[str, Check]]:
+    found: list[tuple[str, Check]] = []
+    for place, check in enumerate(relation.definition.checks):
+        middle = f"_{check.column}" if check.column is not None else ""
+        default = f"{relation.name}{middle}_check{place if place and check.column is None else ''}"
+        found.append((check.name or default, check))
+    return found
+
+
+def _constraint_keys(relation: RelationFacts) -> list[tuple[str, tuple[str, ...]]]:
+    keys: list[tuple[str, tuple[str, ...]]] = [("f", (str(place), *key.columns)) for place, key in enumerate(relation.foreign_keys)]
+    if relation.key:
+        keys.append(("p", relation.key))
+    keys += [("u", tuple(_column_names(relation, index))) for index in relation.indexes if index.origin == "u"]
+    return keys + [("c", (name,)) for name, _ in _check_names(relation)]
+
+
+def _column_names(relation: RelationFacts, index: IndexFacts) -> list[str]:
+    return [relation.columns[number - 1].name if number else "" for number, _ in index.columns]
+
+
+def _number(relation: RelationFacts, column: str) -> int:
+    for one in relation.columns:
+        if one.name.lower() == column.lower():
+            return one.number
+    return 0
+
+
+def relation_oid(catalogue: Catalogue, name: str) -> int | None:
+    """The oid that a relation's name means: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None where there is none."""
+    parts = _parts(name)
+    if len(parts) > 1 and parts[0] not in ("public", "pg_catalog"):
+        return None
+    last = parts[-1]
+    if last.isdigit():
+        return int(last)
+    if parts[0] != "public" and last in CATALOG_OIDS:
+        return CATALOG_OIDS[last]
+    if parts[0] == "pg_catalog":
+        return None
+    found = catalogue.relations.get(last)
+    # SQLite's names have no case: a table made as "Account" answers to account as well.
+    return found if found is not None else {known.lower(): oid for known, oid in catalogue.relations.items()}.get(last.lower())
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = []
+    rest = name.strip()
+    while rest:
+        if rest[0] == '"':
+            end = rest.find('"', 1)
+            while end > 0 and rest[end + 1 : end + 2] == '"':
+                end = rest.find('"', end + 2)
+            if end < 0:
+                raise SqlError("42602", f"invalid name syntax: {name!r}")
+            parts.append(rest[1:end].replace('""', '"'))
+            rest = rest[end + 1 :].removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+            parts.append(part.strip().lower())
+    return parts or [""]

@@ -1,0 +1,142 @@
+"""The types that clients are told of: object ids, names, and how a declared type of a column reads as one of them. Pure.
+
+The catalogue tells what a column declares (``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length), as tools that compare a
+schema with their model expect. A result is described by what SQLite can hold: an integer of any declaration comes as int8.
+Source: PostgreSQL 15, catalogue ``pg_type``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """One row of pg_type. `length` in bytes, -1 for any; `array` is the oid of the type of its arrays; `shown` is the SQL name."""
+
+    oid: int
+    name: str
+    length: int
+    category: str
+    array: int
+    shown: str
+    element: int = 0
+    collation: int = 0
+    preferred: bool = False
+
+
+_BASE = (
+    TypeFacts(16, "bool", 1, "B", 1000, "boolean", preferred=True),
+    TypeFacts(17, "bytea", -1, "U", 1001, "bytea"),
+    TypeFacts(18, "char", 1, "Z", 1002, '"char"'),
+    TypeFacts(19, "name", 64, "S", 1003, "name", element=18, collation=950),
+    TypeFacts(20, "int8", 8, "N", 1016, "bigint"),
+    TypeFacts(21, "int2", 2, "N", 1005, "smallint"),
+    TypeFacts(22, "int2vector", -1, "A", 1006, "int2vector", element=21),
+    TypeFacts(23, "int4", 4, "N", 1007, "integer"),
+    TypeFacts(25, "text", -1, "S", 1009, "text", collation=100, preferred=True),
+    TypeFacts(26, "oid", 4, "N", 1028, "oid", preferred=True),
+    TypeFacts(114, "json", -1, "U", 199, "json"),
+    TypeFacts(700, "float4", 4, "N", 1021, "real"),
+    TypeFacts(701, "float8", 8, "N", 1022, "double precision", preferred=True),
+    TypeFacts(1042, "bpchar", -1, "S", 1014, "character", collation=100),
+    TypeFacts(1043, "varchar", -1, "S", 1015, "character varying", collation=100),
+    TypeFacts(1082, "date", 4, "D", 1182, "date"),
+    TypeFacts(1083, "time", 8, "D", 1183, "time without time zone"),
+    TypeFacts(1114, "timestamp", 8, "D", 1115, "timestamp without time zone"),
+    TypeFacts(1184, "timestamptz", 8, "D", 1185, "timestamp with time zone", preferred=True),
+    TypeFacts(1700, "numeric", -1, "N", 1231, "numeric"),
+    TypeFacts(2950, "uuid", 16, "U", 2951, "uuid"),
+    TypeFacts(3802, "jsonb", -1, "U", 3807, "jsonb"),
+)
+_ARRAYS = tuple(
+    TypeFacts(base.array, "_" + base.name, -1, "A", 0, base.shown + "[]", element=base.oid, collation=base.collation) for base in _BASE
+)
+TYPES = {one.oid: one for one in (*_BASE, *_ARRAYS)}
+_NAMES = {one.name: one.oid for one in TYPES.values()} | {one.shown: one.oid for one in TYPES.values()}
+_NAMES |= {
+    "int": 23,
+    "char": 1042,
+    "float": 701,
+    "decimal": 1700,
+    "time": 1083,
+    "timestamp": 1114,
+    "serial": 23,
+    "serial4": 23,
+    "serial2": 21,
+    "smallserial": 21,
+    "serial8": 20,
+    "bigserial": 20,
+    "datetime": 1114,
+    "string": 25,
+    "clob": 25,
+    "blob": 17,
+}
+TEXT, NUMERIC, BPCHAR, VARCHAR = 25, 1700, 1042, 1043
+_SPELLED = re.compile(
+    r"^(?P<name>[^(\[]*)(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?(?P<rest>[^(\[]*)(?P<array>(?:\[\d*\])*)\s*$"
+)
+_HEADER = 4
+"""PostgreSQL counts four bytes of header into the modifiers of varchar and numeric."""
+
+
+def type_named(name: str) -> int | None:
+    """The oid that a type's name means, as ``to_regtype`` reads it; None for a name that is no type here.
+
+    Args:
+        name: ``int4``, ``integer``, ``varchar(20)``, ``timestamp with time zone``, ``pg_catalog.text``, ``int4[]``, …, or an oid's digits.
+    """
+    text = " ".join(name.split())
+    if text.isdigit():
+        return int(text)
+    text = text.lower().removeprefix("pg_catalog.")
+    if text == '"char"':
+        return 18
+    found = _SPELLED.match(text.replace('"', ""))
+    if found is None:
+        return None
+    base = _NAMES.get(" ".join((found["name"] + found["rest"]).split()))
+    return base if base is None or not found["array"] else TYPES[base].array or base
+
+
+def declared_type(declared: str) -> tuple[int, int]:
+    """(oid, modifier) of a column declared so; text for what SQLite accepts and PostgreSQL does not have. -1: no modifier."""
+    found = _SPELLED.match(" ".join(declared.lower().split()))
+    oid = type_named(declared)
+    if found is None or oid is None or declared.strip().isdigit():
+        return _by_affinity(declared), -1
+    if found["array"] or found["first"] is None:
+        # A bare `char` is one character long.
+        return oid, 1 + _HEADER if oid == BPCHAR and found["name"].strip() != "bpchar" else -1
+    first, second = int(found["first"]), int(found["second"] or 0)
+    if oid == NUMERIC:
+        return oid, (first << 16 | second) + _HEADER
+    return oid, first + _HEADER if oid in (BPCHAR, VARCHAR) else -1
+
+
+def _by_affinity(declared: str) -> int:
+    # SQLite's own rules for a type's name that nobody knows, so that `UNSIGNED BIG INT` is an integer for tools as well.
+    upper = declared.upper()
+    if "INT" in upper:
+        return 20
+    if any(part in upper for part in ("CHAR", "CLOB", "TEXT")):
+        return TEXT
+    if "BLOB" in upper:
+        return 17
+    return 701 if any(part in upper for part in ("REAL", "FLOA", "DOUB")) else TEXT
+
+
+def format_type(oid: int | None, modifier: int | None) -> str | None:
+    """The SQL name of a type with its modifier, as ``format_type`` gives it; ``???`` for an oid that no type has."""
+    if oid is None:
+        return None
+    found = TYPES.get(oid)
+    if found is None:
+        return "-" if oid == 0 else "???"
+    if modifier is None or modifier < _HEADER:
+        return found.shown
+    size = modifier - _HEADER
+    if oid == NUMERIC:
+        return f"numeric({size >> 16},{size & 0xFFFF})"
+    return f"{found.shown}({size})" if oid in (BPCHAR, VARCHAR) else found.shown

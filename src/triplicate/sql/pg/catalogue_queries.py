@@ -1,0 +1,380 @@
+"""Queries of the catalogue, brought to what SQLite runs over the catalogue's virtual tables. Pure.
+
+Client libraries write these queries, with arrays, ``::regclass`` and functions that give rows, and no user of a database does. So they
+are rewritten by rules over tokens, apart from the translation of users' statements; what no rule knows is left for SQLite to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue.relations import TABLES
+from triplicate.sql.pg.catalogue_types import parameter_oids, result_oids
+from triplicate.sql.pg.lexer import Token, tokenize
+
+_TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
+    "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
+    "PG_TYPE_IS_VISIBLE", "CURRENT_SCHEMAS", "OBJ_DESCRIPTION", "COL_DESCRIPTION", "HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE",
+    "HAS_DATABASE_PRIVILEGE", "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
+    "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
+    "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
+}  # fmt: skip
+"""Words by which such a query is known. Names without a table here are among them, so that the error names the table."""
+_OBJECTS = {"REGCLASS": "regclass", "REGTYPE": "regtype", "REGNAMESPACE": "regnamespace"}
+_INTEGERS = {"OID", "INT", "INTEGER", "INT2", "INT4", "INT8", "BIGINT", "SMALLINT", "XID"}
+_TEXTS = {"TEXT", "VARCHAR", "NAME", "CHARACTER VARYING", "CHAR", "BPCHAR", "UNKNOWN"}
+_NO_FUNCTIONS = {
+    "AND", "OR", "NOT", "IN", "ANY", "ALL", "SOME", "SELECT", "WHERE", "ON", "THEN", "ELSE", "WHEN", "CASE", "AS", "BY", "FROM", "JOIN",
+    "USING", "VALUES", "HAVING", "LIKE", "BETWEEN", "IS", "UNION", "LIMIT", "DISTINCT",
+}  # fmt: skip
+_FROM_ENDS = {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"}
+_AFTER_TABLE = {
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "LIMIT",
+    "UNION",
+    "ON",
+    "JOIN",
+    "LEFT",
+    "INNER",
+    "CROSS",
+    "NATURAL",
+    "RIGHT",
+    "FULL",
+    ")",
+    ",",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueQuery:
+    """The rewritten text, and what the text tells of types."""
+
+    text: str
+    parameters: dict[int, int]
+    """Oid of a parameter by its number, where a cast or a column tells it."""
+    columns: tuple[int | None, ...]
+    """Oid of each column of the result; None where only the declared type of a column, or a value, tells."""
+
+
+def catalogue_query(sql: str) -> CatalogueQuery | None:
+    """The rewritten query; None for a statement that does not ask for the catalogue.
+
+    Raises:
+        SqlError: 0A000 for a cast or a quantifier that no rule knows.
+    """
+    if "pg_" not in sql.lower() and "reg" not in sql.lower() and "_" not in sql:
+        return None
+    tokens = tokenize(sql)
+    if not tokens or tokens[0].upper not in ("SELECT", "WITH", "("):
+        return None
+    if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
+        return None
+    parts = _without_schemas([Part(token.kind, token.text) for token in tokens])
+    parameters = parameter_oids(parts)
+    columns = result_oids(parts)
+    parts = _arrays(parts)
+    parts = _casts(parts)
+    parts = _subscripts(parts)
+    parts = _quantified(parts)
+    parts = _unnested(parts)
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns)
+
+
+class Part:
+    """A token that rewriting may change."""
+
+    __slots__ = ("kind", "text", "upper")
+
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        self.text = text
+        self.upper = text.upper() if kind in ("word", "operator") else ""
+
+
+def _made(text: str) -> list[Part]:
+    return [Part(token.kind, token.text) for token in tokenize(text)]
+
+
+def closing(parts: Sequence[Part], opening: int) -> int:
+    """Where the bracket that opens here ends."""
+    depth = 0
+    for index in range(opening, len(parts)):
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        if depth == 0:
+            return index
+    raise SqlError("42601", "a bracket has no end")
+
+
+def _opening(parts: Sequence[Part], end: int) -> int:
+    depth = 0
+    for index in range(end, -1, -1):
+        depth += (parts[index].text in (")", "]")) - (parts[index].text in ("(", "["))
+        if depth == 0:
+            return index
+    raise SqlError("42601", "a bracket has no beginning")
+
+
+def _primary(parts: Sequence[Part], end: int) -> int:
+    """Where the operand that ends at `end` begins: a name with its dots, a call, brackets, CASE … END, a constant."""
+    start = end
+    last = parts[end]
+    if last.text in (")", "]"):
+        start = _opening(parts, end)
+        before = parts[start - 1] if start else None
+        if before is not None and before.kind in ("word", "quoted") and before.upper not in _NO_FUNCTIONS:
+            start -= 1
+        elif before is not None and last.text == "]":
+            return _primary(parts, start - 1)
+    elif last.upper == "END":
+        depth = 0
+        for index in range(end, -1, -1):
+            depth += (parts[index].upper == "END") - (parts[index].upper == "CASE")
+            if depth == 0:
+                return index
+    while start >= 2 and parts[start - 1].text == "." and parts[start].kind in ("word", "quoted"):
+        start -= 2
+    return start
+
+
+def _without_schemas(parts: list[Part]) -> list[Part]:
+    found: list[Part] = []
+    index = 0
+    while index < len(parts):
+        part = parts[index]
+        has_name = index + 2 < len(parts) and parts[index + 1].text == "." and parts[index + 2].kind in ("word", "quoted")
+        if has_name and part.upper in ("PG_CATALOG", "PUBLIC"):
+            index += 2
+            continue
+        if has_name and part.upper == "INFORMATION_SCHEMA":
+            name = parts[index + 2].text.strip('"').lower()
+            found.append(Part("quoted", f'"information_schema.{name}"'))
+            after = parts[index + 3] if index + 3 < len(parts) else None
+            if after is None or after.upper in _AFTER_TABLE:
+                found += [Part("word", "AS"), Part("word", name)]
+            index += 3
+            continue
+        found.append(part)
+        index += 1
+    return found
+
+
+def _arrays(parts: list[Part]) -> list[Part]:
+    """``ARRAY[…]`` and ``ARRAY(SELECT …)``."""
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].upper == "ARRAY" and parts[index + 1].text == "[":
+            end = closing(parts, index + 1)
+            parts = [*parts[:index], *_made("pg_array("), *parts[index + 2 : end], *_made(")"), *parts[end + 1 :]]
+        elif parts[index].upper == "ARRAY" and parts[index + 1].text == "(":
+            end = closing(parts, index + 1)
+            query = parts[index + 2 : end]
+            whole = [*_made('(WITH "_a"("v") AS ('), *query, *_made(') SELECT pg_array_of("v") FROM "_a")')]
+            parts = [*parts[:index], *whole, *parts[end + 1 :]]
+        index += 1
+    return parts
+
+
+# Casts.
+
+
+def type_at(parts: Sequence[Part], start: int) -> tuple[str, int]:
+    """The type that is written here, in capitals and without modifiers (``TEXT[]`` with brackets), and where it ends."""
+    words: list[str] = []
+    at = start
+    while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
+        word = parts[at].text.strip('"').upper()
+        if words and word not in ("VARYING", "PRECISION", "WITH", "WITHOUT", "TIME", "ZONE"):
+            break
+        words.append(word)
+        at += 1
+    if at < len(parts) and parts[at].text == "(":
+        at = closing(parts, at) + 1
+    dimensions = ""
+    while at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]":
+        at += 2
+        dimensions = "[]"
+    if not words:
+        raise SqlError("42601", "a type is missing after a cast")
+    return " ".join(words) + dimensions, at
+
+
+def _casts(parts: list[Part]) -> list[Part]:
+    index = 0
+    while index < len(parts):
+        if parts[index].text == "::":
+            start = _primary(parts, index - 1)
+            name, end = type_at(parts, index + 1)
+            cast = _cast(parts[start:index], name)
+            parts = [*parts[:start], *cast, *parts[end:]]
+            index = start + len(cast)
+        elif parts[index].upper == "CAST" and index + 1 < len(parts) and parts[index + 1].text == "(":
+            end = closing(parts, index + 1)
+            inner = _casts(parts[index + 2 : end])
+            at = max(place for place, part in enumerate(inner) if part.upper == "AS")
+            cast = _cast(inner[:at], type_at(inner, at + 1)[0])
+            parts = [*parts[:index], *cast, *parts[end + 1 :]]
+            index += len(cast)
+        else:
+            index += 1
+    return parts
+
+
+def _cast(operand: list[Part], name: str) -> list[Part]:
+    if name in _OBJECTS:
+        return [Part("word", f"pg_cast_{_OBJECTS[name]}"), *_made("("), *operand, *_made(")")]
+    of_object = operand[0].text.removeprefix("pg_cast_") if operand[0].text.startswith("pg_cast_") else ""
+    if name in _TEXTS:
+        if of_object:
+            return [Part("word", f"pg_{of_object}_text"), *_made("("), *operand, *_made(")")]
+        return [*_made("CAST("), *operand, *_made("AS TEXT)")]
+    if name in _INTEGERS:
+        return [*_made("CAST("), *operand, *_made("AS INTEGER)")]
+    if name.endswith("[]"):
+        return operand
+    if name in ("BOOL", "BOOLEAN"):
+        return [*_made("("), *operand, *_made(")")]
+    raise SqlError("0A000", f"a cast to {name.lower()} is not available in a query of the catalogue")
+
+
+def _subscripts(parts: list[Part]) -> list[Part]:
+    index = 1
+    while index < len(parts):
+        if parts[index].text == "[" and (parts[index - 1].kind in ("word", "quoted") or parts[index - 1].text == ")"):
+            start, end = _primary(parts, index - 1), closing(parts, index)
+            item = [*_made("pg_array_item("), *parts[start:index], *_made(","), *parts[index + 1 : end], *_made(")")]
+            parts = [*parts[:start], *item, *parts[end + 1 :]]
+            index = start + len(item)
+        index += 1
+    return parts
+
+
+def _quantified(parts: list[Part]) -> list[Part]:
+    """``x = ANY (array)`` and ``x <> ALL (array)``."""
+    index = 2
+    while index + 1 < len(parts):
+        word = parts[index].upper
+        if word in ("ANY", "SOME", "ALL") and parts[index + 1].text == "(":
+            operator = parts[index - 1].text
+            start, end = _primary(parts, index - 2), closing(parts, index + 1)
+            if (operator, word == "ALL") not in (("=", False), ("<>", True), ("!=", True)):
+                raise SqlError("0A000", f"{operator} {word} (…) is not available in a query of the catalogue")
+            negation = _made("NOT") if word == "ALL" else []
+            operand, inside = parts[start : index - 1], parts[index + 2 : end]
+            if inside and inside[0].upper in ("SELECT", "WITH"):
+                made = [*operand, *negation, *_made("IN ("), *inside, *_made(")")]
+            else:
+                made = [*negation, *_made("pg_array_has("), *inside, *_made(","), *operand, *_made(")")]
+            parts = [*parts[:start], *made, *parts[end + 1 :]]
+            index = start
+        index += 1
+    return parts
+
+
+# Functions that give rows.
+
+
+def _unnested(parts: list[Part]) -> list[Part]:
+    """``unnest`` and ``generate_subscripts`` in a select list and ``unnest`` in FROM become ``pg_unnest`` in FROM."""
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].upper in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+            select, in_from = _clause_of(parts, index)
+            parts = _unnest_in_from(parts, index) if in_from else _unnest_in_list(parts, select)
+        index += 1
+    return parts
+
+
+def _clause_of(parts: Sequence[Part], index: int) -> tuple[int, bool]:
+    """The SELECT that a place belongs to, and whether the place stands behind its FROM."""
+    depth, in_from = 0, False
+    for at in range(index - 1, -1, -1):
+        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
+        if depth < 0:
+            raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
+        if depth == 0 and parts[at].upper == "FROM":
+            in_from = True
+        if depth == 0 and parts[at].upper == "SELECT":
+            return at, in_from
+    raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
+
+
+def _arguments(parts: Sequence[Part], opening: int) -> list[list[Part]]:
+    found: list[list[Part]] = [[]]
+    depth = 0
+    for part in parts[opening + 1 : closing(parts, opening)]:
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if depth == 0 and part.text == ",":
+            found.append([])
+        else:
+            found[-1].append(part)
+    return found
+
+
+def _unnest_in_list(parts: list[Part], select: int) -> list[Part]:
+    arrays: list[list[Part]] = []
+    made: list[Part] = list(parts[: select + 1])
+    index, depth = select + 1, 0
+    while index < len(parts) and not (depth == 0 and parts[index].upper == "FROM") and depth >= 0:
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        word = parts[index].upper
+        if depth == 0 and word in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+            array = _arguments(parts, index + 1)[0]
+            place = next((at for at, known in enumerate(arrays) if _text(known) == _text(array)), None)
+            if place is None:
+                place = len(arrays)
+                arrays.append(array)
+            made += _made(f'"_u".value{place + 1}' if word == "UNNEST" else '"_u".subscript')
+            index = closing(parts, index + 1) + 1
+            continue
+        made.append(parts[index])
+        index += 1
+    call = _made("pg_unnest(")
+    for array in arrays:
+        call += [*array, *_made(",")]
+    call = [*call[:-1], *_made(') AS "_u"')]
+    if index >= len(parts) or parts[index].upper != "FROM":
+        return [*made, *_made("FROM"), *call, *parts[index:]]
+    end = _from_end(parts, index)
+    return [*made, *parts[index:end], *_made(","), *call, *parts[end:]]
+
+
+def _from_end(parts: Sequence[Part], start: int) -> int:
+    depth = 0
+    for index in range(start, len(parts)):
+        if depth == 0 and (parts[index].upper in _FROM_ENDS or parts[index].text == ")"):
+            return index
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+    return len(parts)
+
+
+def _unnest_in_from(parts: list[Part], index: int) -> list[Part]:
+    end = closing(parts, index + 1) + 1
+    call = [*_made("pg_unnest"), *parts[index + 1 : end]]
+    has_place = [part.upper for part in parts[end : end + 2]] == ["WITH", "ORDINALITY"]
+    end += 2 if has_place else 0
+    end += end < len(parts) and parts[end].upper == "AS"
+    alias = parts[end] if end < len(parts) and parts[end].kind in ("word", "quoted") else None
+    if alias is None or end + 1 >= len(parts) or parts[end + 1].text != "(":
+        raise SqlError("0A000", "unnest() in FROM needs names for its columns: unnest(x) AS t(a)")
+    names = [part.text.strip('"').lower() for argument in _arguments(parts, end + 1) for part in argument]
+    rest_at = closing(parts, end + 1) + 1
+    columns = [f"value{place + 1}" for place in range(len(names))]
+    if has_place and names:
+        columns[-1] = "ordinality"
+    renamed = dict(zip(names, columns, strict=True))
+    shown = {place for place in range(len(parts)) if parts[place].text.strip('"').lower() in renamed}
+    made = [Part("word", renamed[part.text.strip('"').lower()]) if place in shown else part for place, part in enumerate(parts)]
+    return [*made[:index], *call, *_made("AS"), alias, *made[rest_at:]]
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return " ".join(part.text for part in parts)
+
+
+def token_parts(tokens: Sequence[Token]) -> list[Part]:
+    return [Part(token.kind, token.text) for token in tokens]

@@ -1,0 +1,34 @@
+"""The times that a conversation's statements may ask for: when the transaction began, and when the statement did."""
+
+from __future__ import annotations
+
+from triplicate.runtime import Clock
+
+
+class TransactionTime:
+    """``now()`` is one time for all statements of a transaction: that of its first message."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began_us: int | None = None
+
+    def begin(self) -> None:
+        """A message has come; outside of a transaction it begins one."""
+        if self._began_us is None:
+            self._began_us = self._clock.wall_us()
+
+    def end(self) -> None:
+        """The next message begins another transaction."""
+        self._began_us = None
+
+    @property
+    def transaction_us(self) -> int:
+        """When the transaction began, in µs since 1970."""
+        self.begin()
+        assert self._began_us is not None, "begin has set it"
+        return self._began_us
+
+    @property
+    def statement_us(self) -> int:
+        """Now, in µs since 1970."""
+        return self._clock.wall_us()

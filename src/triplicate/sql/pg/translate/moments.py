@@ -1,0 +1,46 @@
+"""Dates and times from one of their types to another, as they are stored. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from triplicate.sql.core.declared import Kind
+from triplicate.sql.core.moments import stored_moment
+from triplicate.sql.pg import types
+
+_KINDS = {
+    types.DATE: Kind.DATE,
+    types.TIME: Kind.TIME,
+    types.TIMESTAMP: Kind.TIMESTAMP,
+    types.TIMESTAMPTZ: Kind.TIMESTAMPTZ,
+}
+
+
+def read_moment(text: str, oid: int) -> str:
+    """A date, time or timestamp as it is stored, from its text or from another of these types.
+
+    Raises:
+        SqlError: 22007 for text that is none, 22008 for a field out of range, 0A000 for what cannot be stored.
+    """
+    return stored_moment(text, _KINDS[oid])
+
+
+def round_moment(stored: str, oid: int, digits: int) -> str:
+    """A stored time or timestamp, rounded to so many digits of a second."""
+    step = 10 ** (6 - min(max(digits, 0), 6))
+    if oid == types.DATE:
+        return stored
+    moment = dt.datetime.fromisoformat("2000-01-01 " + stored if oid == types.TIME else stored)
+    micros = (moment.microsecond + step // 2) // step * step
+    rounded = moment.replace(microsecond=0) + dt.timedelta(microseconds=micros)
+    return rounded.time().isoformat() if oid == types.TIME else rounded.isoformat(" ")
+
+
+def text_of_micros(micros: int, oid: int) -> str:
+    """A moment in microseconds since 1970 as a value of the type is stored."""
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
+    if oid == types.DATE:
+        return moment.date().isoformat()
+    if oid == types.TIME:
+        return moment.time().isoformat()
+    return moment.isoformat(" ") if oid == types.TIMESTAMPTZ else moment.replace(tzinfo=None).isoformat(" ")

@@ -1,0 +1,451 @@
+"""The text that SQLite gets: the client's own but for the places where SQLite would read or do something else. Pure.
+
+Parameters become ``?1``, casts become functions of ours (`triplicate.sql.scalars`) or vanish, constants become what their context makes
+of them. Where the two databases group operators differently, brackets are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Value
+from triplicate.sql.pg import types
+from triplicate.sql.pg.lexer import Pieces, quote_string
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.nodes import Expression, Node
+from triplicate.sql.pg.translate.arrays import ELEMENT_OF, read_array
+from triplicate.sql.pg.translate.conversions import CAST_NAMES, INTEGERS, TEXTS, convert, decimal_of, type_of_name, value_of_decimal
+from triplicate.sql.pg.translate.patterns import glob_of_like
+
+OURS = "triplicate_"
+_SCHEMAS = ("public", "pg_catalog")
+
+# How strongly SQLite binds, the weakest first: OR, AND, NOT, = IS IN LIKE, < >, & | << >>, + -, * / %, || ->, COLLATE, ~ -.
+_SQLITE = {
+    "OR": 1, "AND": 2, "=": 4, "==": 4, "<>": 4, "!=": 4, "<": 5, ">": 5, "<=": 5, ">=": 5, "&": 6, "|": 6, "<<": 6, ">>": 6, "+": 7,
+    "-": 7, "*": 8, "/": 8, "%": 8, "||": 9, "->": 9, "->>": 9, "~~": 4, "~~*": 4, "!~~": 4, "!~~*": 4,
+}  # fmt: skip
+_TIGHTEST = 20
+
+
+def sqlite_strength(node: Node) -> int:
+    """How strongly SQLite binds the outermost operator of an expression that stands without brackets."""
+    match node:
+        case nodes.Binary():
+            return _SQLITE.get(node.operator, _TIGHTEST)
+        case nodes.Logical():
+            return _SQLITE[node.operator]
+        case nodes.Unary():
+            return 3 if node.operator == "NOT" else 11
+        case nodes.IsTest() | nodes.Between() | nodes.Like() | nodes.In() | nodes.Quantified():
+            return 4
+        case nodes.Collate():
+            return 10
+    return _TIGHTEST
+
+
+def literal_text(value: Value) -> str:
+    """A constant of SQLite."""
+    match value:
+        case None:
+            return "NULL"
+        case bool() | int():
+            return str(int(value))
+        case float():
+            if value != value:
+                return "'NaN'"
+            if value in (float("inf"), float("-inf")):
+                return "9e999" if value > 0 else "-9e999"
+            return repr(value)
+        case str():
+            return quote_string(value)
+        case _:
+            return f"x'{value.hex()}'"
+
+
+class Renderer:
+    """Writes one statement.
+
+    Args:
+        source: its text as the client sent it.
+        first_hidden: the number of the first parameter of our own.
+    """
+
+    def __init__(self, source: str, first_hidden: int) -> None:
+        self.pieces = Pieces(source)
+        self.moments: dict[tuple[str, int, int | None], int] = {}
+        """Parameters of our own: (which moment, type, digits of the second) to number."""
+        self.lock = ""
+        self._source = source
+        self._next_hidden = first_hidden
+        self._rules: dict[type, Callable[[Any], None]] = {
+            nodes.Literal: self._literal,
+            nodes.Parameter: self._parameter,
+            nodes.Moment: self._moment,
+            nodes.ColumnRef: self._column,
+            nodes.Star: self._star,
+            nodes.Unary: self._unary,
+            nodes.Binary: self._binary,
+            nodes.Like: self._like,
+            nodes.IsTest: self._is_test,
+            nodes.Between: self._between,
+            nodes.Quantified: self._quantified,
+            nodes.Cast: self._cast,
+            nodes.AtTimeZone: self._at_time_zone,
+            nodes.Collate: self._collate,
+            nodes.Row: self._row,
+            nodes.Call: self._call,
+            nodes.Sort: self._sort,
+            nodes.Source: self._from,
+            nodes.Query: self._query,
+            nodes.Limits: self._limits,
+            nodes.Item: self._item,
+            nodes.Insert: self._insert,
+            nodes.Update: self._update,
+            nodes.Delete: self._delete,
+            nodes.Conflict: self._conflict,
+        }
+
+    # Writing.
+
+    def write(self, node: Node) -> None:
+        """The node in SQLite's words, with what its context makes of it."""
+        if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
+            self.converted(node, node.as_oid)
+            return
+        rule = self._rules.get(type(node))
+        if rule is None:
+            self.verbatim(node)
+        else:
+            rule(node)
+
+    def verbatim(self, node: Node) -> None:
+        """The node as it is written, with its parts in SQLite's words."""
+        at = node.start
+        strength = sqlite_strength(node)
+        for index, child in enumerate(node.children()):
+            self.pieces.copy(at, child.start)
+            self.part(child, strength, is_right=index > 0)
+            at = child.end
+        self.pieces.copy(at, node.end)
+
+    def part(self, child: Node, strength: int, *, is_right: bool) -> None:
+        """One operand, in brackets where SQLite would take it apart."""
+        inner = sqlite_strength(child)
+        enclosed = not isinstance(child, Expression) or child.enclosed or inner == _TIGHTEST or strength == _TIGHTEST
+        if enclosed or inner > strength or (inner == strength and not is_right):
+            self.write(child)
+            return
+        self.add("(", child)
+        self.write(child)
+        self.add(")", child)
+
+    def add(self, text: str, node: Node) -> None:
+        self.pieces.add(text, node.start)
+
+    def call(self, name: str, node: Node, *arguments: Node | str) -> None:
+        """A call, with expressions or texts as arguments."""
+        self.add(f"{name}(", node)
+        for index, argument in enumerate(arguments):
+            if index:
+                self.add(", ", node)
+            if isinstance(argument, str):
+                self.add(argument, node)
+            else:
+                self.write(argument)
+        self.add(")", node)
+
+    def replaced(self, node: Node, parts: list[tuple[int, int, str]]) -> None:
+        """`verbatim`, with stretches of the text between the parts replaced: (start, end, new text), in order."""
+        at = node.start
+        cuts = iter([*parts, (node.end + 1, node.end + 1, "")])
+        start, end, text = next(cuts)
+        strength = sqlite_strength(node)
+        for index, child in enumerate(node.children()):
+            while start <= child.start:
+                self.pieces.copy(at, start)
+                self.pieces.add(text, start)
+                at = end
+                start, end, text = next(cuts)
+            self.pieces.copy(at, child.start)
+            self.part(child, strength, is_right=index > 0)
+            at = child.end
+        while start <= node.end:
+            self.pieces.copy(at, start)
+            self.pieces.add(text, start)
+            at = end
+            start, end, text = next(cuts)
+        self.pieces.copy(at, node.end)
+
+    # Leaves.
+
+    def _literal(self, node: nodes.Literal) -> None:
+        if node.as_oid is not None and node.kind in ("string", "number"):
+            if node.as_oid in ELEMENT_OF:
+                raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
+            value: Value = node.value
+            if node.kind == "number":
+                value = value_of_decimal(decimal_of(node.value.replace("_", "")))
+                self.add(literal_text(convert(value, types.NUMERIC, node.as_oid)), node)
+                return
+            self.add(literal_text(convert(value, None, node.as_oid)), node)
+        elif node.kind == "string":
+            self.add(quote_string(node.value), node)
+        elif node.kind == "number" and node.oid == types.NUMERIC:
+            self.add(literal_text(value_of_decimal(decimal_of(node.value.replace("_", "")))), node)
+        else:
+            self.verbatim(node)
+
+    def _parameter(self, node: nodes.Parameter) -> None:
+        self.add(f"?{node.number}", node)
+
+    def _moment(self, node: nodes.Moment) -> None:
+        oid = node.as_oid or node.oid or types.TIMESTAMPTZ
+        if oid in TEXTS:
+            # Text of a moment is not its stored form.
+            node.as_oid = None
+            self.converted(node, oid)
+            return
+        which = {"clock_timestamp": "statement", "statement_timestamp": "statement"}.get(node.name, "transaction")
+        key = (which, oid, node.precision)
+        if key not in self.moments:
+            self.moments[key] = self._next_hidden
+            self._next_hidden += 1
+        self.add(f"?{self.moments[key]}", node)
+
+    def _column(self, node: nodes.ColumnRef) -> None:
+        self.name(node.name)
+
+    def name(self, name: nodes.Name) -> None:
+        """A name without the schema that every table here is in."""
+        if len(name.parts) > 1 and name.parts[0] in _SCHEMAS:
+            self.pieces.copy(name.spans[1][0], name.end)
+        else:
+            self.pieces.copy(name.start, name.end)
+
+    def _star(self, node: nodes.Star) -> None:
+        start = node.start
+        if node.qualifier is not None and len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
+            start = node.qualifier.spans[1][0]
+        self.pieces.copy(start, node.end)
+
+    # Operators.
+
+    def _unary(self, node: nodes.Unary) -> None:
+        self.verbatim(node)
+
+    def _binary(self, node: nodes.Binary) -> None:
+        operator = node.operator
+        if operator in ("/", "%", "^") or (operator in ("+", "-", "*") and node.oid == types.NUMERIC):
+            self._arithmetic(node)
+        elif types.DATE in (node.left.oid, node.right.oid) and operator in ("+", "-"):
+            function = "date_difference" if node.oid == types.INT8 else "date_add"
+            amount = node.left if node.right.oid == types.DATE and function == "date_add" else node.right
+            date = node.right if amount is node.left else node.left
+            self.call(OURS + function, node, date, amount, *([] if function == "date_difference" else [f"{operator}1"]))
+        elif operator in ("~", "~*", "!~", "!~*"):
+            self.add("(NOT " if operator[0] == "!" else "(", node)
+            self.call(OURS + "matches", node, node.left, node.right, "1" if operator[-1] == "*" else "0")
+            self.add(")", node)
+        elif operator in ("~~", "~~*", "!~~", "!~~*"):
+            self._pattern(node, node.left, node.right, None, ignores_case=operator[-1] == "*", negated=operator[0] == "!")
+        elif operator == "||" and node.oid == types.BYTEA:
+            self.add("CAST(", node)
+            self.verbatim(node)
+            self.add(" AS BLOB)", node)
+        elif self._source[node.at[0]] in "oO":
+            self.replaced(node, [(node.at[0], node.at[1], operator)])
+        else:
+            self.verbatim(node)
+
+    def _arithmetic(self, node: nodes.Binary) -> None:
+        operator = node.operator
+        if operator == "^":
+            self.call(OURS + "power", node, node.left, node.right)
+            return
+        if node.oid == types.NUMERIC:
+            names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "remainder"}
+            self.call(OURS + "numeric_" + names[operator], node, node.left, node.right)
+            return
+        if operator == "%" and node.oid not in INTEGERS and node.oid is not None:
+            self.call(OURS + "numeric_remainder", node, node.left, node.right)
+            return
+        self.part(node.left, sqlite_strength(node), is_right=False)
+        self.pieces.copy(node.left.end, node.right.start)
+        if isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != "":
+            self.write(node.right)
+        else:
+            self.call(OURS + "divisor", node.right, node.right)
+
+    def _like(self, node: nodes.Like) -> None:
+        if node.kind in ("LIKE", "ILIKE"):
+            self._pattern(node, node.operand, node.pattern, node.escape, ignores_case=node.kind == "ILIKE", negated=node.negated)
+        else:
+            self.verbatim(node)
+
+    def _pattern(
+        self, node: Node, operand: Expression, pattern: Expression, escape: Expression | None, *, ignores_case: bool, negated: bool
+    ) -> None:
+        """LIKE is SQLite's GLOB, which minds the case and uses an index; ILIKE is SQLite's LIKE, which folds A to Z as locale C does."""
+        character = "\\"
+        if escape is not None:
+            if not isinstance(escape, nodes.Literal) or escape.kind != "string" or len(escape.value) > 1:
+                raise SqlError("22019", "ESCAPE needs a constant of one character, or none")
+            character = escape.value
+        self.part(operand, 4, is_right=False)
+        self.add(" NOT" if negated else "", node)
+        if isinstance(pattern, nodes.Literal) and pattern.kind == "string":
+            glob = glob_of_like(pattern.value, character)
+            if not ignores_case:
+                self.add(f" GLOB {quote_string(glob)}", pattern)
+                return
+            self.add(f" LIKE {quote_string(pattern.value)}", pattern)
+        elif not ignores_case:
+            self.add(" GLOB ", pattern)
+            self.call(OURS + "glob", pattern, pattern, quote_string(character))
+            return
+        else:
+            self.add(" LIKE ", pattern)
+            self.part(pattern, 4, is_right=True)
+        if character:
+            self.add(f" ESCAPE {quote_string(character)}", node)
+
+    def _is_test(self, node: nodes.IsTest) -> None:
+        if node.test == "UNKNOWN":
+            self.part(node.operand, 4, is_right=False)
+            self.add(" IS NOT NULL" if node.negated else " IS NULL", node)
+        else:
+            self.verbatim(node)
+
+    def _between(self, node: nodes.Between) -> None:
+        if not node.symmetric:
+            self.verbatim(node)
+            return
+        raise SqlError("0A000", "BETWEEN SYMMETRIC is not available", hint="Write (x BETWEEN a AND b OR x BETWEEN b AND a).")
+
+    def _quantified(self, node: nodes.Quantified) -> None:
+        self.part(node.left, 4, is_right=False)
+        self.add(" NOT IN (" if node.quantifier == "ALL" else " IN (", node)
+        if node.query is not None:
+            self.write(node.query)
+        elif isinstance(node.right, nodes.Array):
+            for index, item in enumerate(node.right.items):
+                self.add(", " if index else "", node)
+                self.write(item)
+        else:
+            assert node.right is not None, "there is a query or an array"
+            self._elements(node.right)
+        self.add(")", node)
+
+    def _elements(self, array: Expression) -> None:
+        operand = array.operand if isinstance(array, nodes.Cast) else array
+        element = ELEMENT_OF[array.oid or 0]
+        if isinstance(operand, nodes.Array):
+            for index, item in enumerate(operand.items):
+                self.add(", " if index else "", array)
+                self.write(item)
+        elif isinstance(operand, nodes.Literal):
+            if operand.kind == "null":
+                self.add("NULL", operand)
+                return
+            self.add(", ".join(literal_text(value) for value in read_array(operand.value, element)), operand)
+        elif isinstance(operand, nodes.Parameter):
+            # An array that is NULL makes the comparison unknown, as a list of one NULL does.
+            value = "unhex(value)" if element == types.BYTEA else "value"
+            self.add(f"SELECT {value} FROM json_each(coalesce(?{operand.number}, '[null]'))", operand)
+        else:
+            raise SqlError("0A000", "ANY and ALL take an array parameter, a constant, ARRAY[…] or a subquery")
+
+    # Conversions.
+
+    def converted(self, node: Expression, oid: int, modifiers: tuple[int, ...] = ()) -> None:
+        """A call of the function that converts the node's value to a type."""
+        as_oid, node.as_oid = node.as_oid, None
+        name = OURS + "to_" + CAST_NAMES[oid]
+        self.call(name, node, node, str(node.oid or 0), *map(str, modifiers))
+        node.as_oid = as_oid
+
+    def _cast(self, node: nodes.Cast) -> None:
+        if node.type.dimensions:
+            raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
+        oid, modifiers = type_of_name(node.type)
+        operand = node.operand
+        if isinstance(operand, nodes.Literal) and operand.kind in ("string", "number"):
+            self._constant_cast(operand, oid, modifiers)
+            return
+        if isinstance(operand, nodes.Literal) and operand.kind == "null":
+            self.add("NULL", node)
+            return
+        if isinstance(operand, nodes.Moment) and oid in (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ) and not modifiers:
+            operand.as_oid = oid
+            self.write(operand)
+            return
+        same = operand.oid == oid or (operand.oid in TEXTS and oid in TEXTS)
+        if same and not modifiers and operand.as_oid is None and isinstance(operand, nodes.Parameter | nodes.Cast | nodes.ColumnRef):
+            self.write(operand)
+            return
+        self.converted(operand, oid, modifiers)
+
+    def _constant_cast(self, operand: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
+        value: Value = operand.value
+        source = None
+        if operand.kind == "number":
+            text = operand.value.replace("_", "")
+            value = int(text, 16) if text.lower().startswith("0x") else value_of_decimal(decimal_of(text))
+            source = operand.oid
+        self.add(literal_text(convert(value, source, oid, modifiers)), operand)
+
+    def _at_time_zone(self, node: nodes.AtTimeZone) -> None:
+        target = types.TIMESTAMP if node.oid == types.TIMESTAMP else types.TIMESTAMPTZ
+        if isinstance(node.operand, nodes.Moment):
+            node.operand.as_oid = target
+            self.write(node.operand)
+        else:
+            self.converted(node.operand, target)
+
+    def _collate(self, node: nodes.Collate) -> None:
+        name = node.collation.last.lower()
+        if name in ("c", "posix", "default", "ucs_basic"):
+            self.replaced(node, [(node.collation.start, node.collation.end, "BINARY")])
+        else:
+            self.verbatim(node)
+
+    def _row(self, node: nodes.Row) -> None:
+        if node.is_explicit:
+            self.replaced(node, [(node.start, node.start + 3, "")])
+        else:
+            self.verbatim(node)
+
+    # What the subclasses write.
+
+    def _call(self, node: nodes.Call) -> None:
+        raise NotImplementedError
+
+    def _sort(self, node: nodes.Sort) -> None:
+        raise NotImplementedError
+
+    def _from(self, node: nodes.Source) -> None:
+        raise NotImplementedError
+
+    def _query(self, node: nodes.Query) -> None:
+        raise NotImplementedError
+
+    def _limits(self, node: nodes.Limits) -> None:
+        raise NotImplementedError
+
+    def _item(self, node: nodes.Item) -> None:
+        raise NotImplementedError
+
+    def _insert(self, node: nodes.Insert) -> None:
+        raise NotImplementedError
+
+    def _update(self, node: nodes.Update) -> None:
+        raise NotImplementedError
+
+    def _delete(self, node: nodes.Delete) -> None:
+        raise NotImplementedError
+
+    def _conflict(self, node: nodes.Conflict) -> None:
+        raise NotImplementedError

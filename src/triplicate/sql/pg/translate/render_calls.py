@@ -1,0 +1,118 @@
+"""Calls of functions, in SQLite's words. Pure."""
+
+from __future__ import annotations
+
+from triplicate.sql.pg import types
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.nodes import Expression
+from triplicate.sql.pg.translate.calls import DATE_PARTS, FUNCTIONS
+from triplicate.sql.pg.translate.conversions import INTEGERS
+from triplicate.sql.pg.translate.render import OURS, Renderer
+
+# A UUID of version 4 from SQLite's own random bytes.
+_UUID = (
+    "(lower(hex(randomblob(4))) || '-' || lower(hex(randomblob(2))) || '-4' || substr(lower(hex(randomblob(2))), 2) || '-' || "
+    "substr('89ab', 1 + (random() & 3), 1) || substr(lower(hex(randomblob(2))), 2) || '-' || lower(hex(randomblob(6))))"
+)
+# 53 random bits, which a float holds exactly.
+_RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
+_WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.TIMESTAMPTZ)
+
+
+class CallRenderer(Renderer):
+    """Writes calls."""
+
+    def _call(self, node: nodes.Call) -> None:
+        name = node.name.last
+        function = FUNCTIONS.get(name)
+        if function is not None and function.takes_text:
+            for argument in node.arguments:
+                if argument.oid in _WRITTEN_OTHERWISE:
+                    argument.as_oid = types.TEXT
+        if self._is_special(node, name):
+            return
+        sqlite = function.sqlite if function is not None else ""
+        if sqlite or len(node.name.parts) > 1:
+            self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
+        else:
+            self.verbatim(node)
+
+    def _is_special(self, node: nodes.Call, name: str) -> bool:
+        """Write a call that is more than another name for the same arguments; False where it is none."""
+        arguments = node.arguments
+        if name in DATE_PARTS:
+            function = "date_trunc" if name == "date_trunc" else "date_part"
+            self.call(OURS + function, node, arguments[0], arguments[1], str(arguments[1].oid or 0))
+        elif name == "position":
+            self.call("instr", node, *reversed(arguments))
+        elif name == "trim" and node.words:
+            self._trim(node)
+        elif name in ("substring", "substr"):
+            self._substring(node)
+        elif name in ("random", "gen_random_uuid", "uuid_generate_v4"):
+            self.add(_RANDOM if name == "random" else _UUID, node)
+        elif name == "coalesce" and len(arguments) == 1:
+            self.add("(", node)
+            self.write(arguments[0])
+            self.add(")", node)
+        elif name in ("greatest", "least"):
+            self._extreme(node, "max" if name == "greatest" else "min")
+        elif name in ("mod", "div") and len(arguments) == 2:
+            self._division(node, name)
+        elif name in ("round", "trunc", "sign", "ceil", "ceiling", "floor") and arguments:
+            return self._rounding(node, name)
+        else:
+            return False
+        return True
+
+    def _trim(self, node: nodes.Call) -> None:
+        """``trim(both 'x' from text)``: the characters come first, SQLite has them last."""
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.words[0], "trim")
+        self.call(name, node, *reversed(node.arguments))
+
+    def _substring(self, node: nodes.Call) -> None:
+        arguments: list[Expression | str] = list(node.arguments)
+        if node.words == ("FOR",):
+            arguments = [node.arguments[0], "1", node.arguments[1]]
+        elif node.words == ("FOR", "FROM"):
+            arguments = [node.arguments[0], node.arguments[2], node.arguments[1]]
+        plain = all(
+            isinstance(argument, str) or (isinstance(argument, nodes.Literal) and argument.value.isdigit() and int(argument.value) > 0)
+            for argument in arguments[1:]
+        )
+        # From a constant place on both databases cut the same; SQLite's own function may be one that an index knows.
+        self.call("substr" if plain else OURS + "substr", node, *arguments)
+
+    def _extreme(self, node: nodes.Call, name: str) -> None:
+        """NULLs count in SQLite's max(a, b) and do not in greatest(a, b)."""
+        if len(node.arguments) == 1:
+            self.call("", node, node.arguments[0])
+            return
+        self.call(OURS + ("greatest" if name == "max" else "least"), node, *node.arguments)
+
+    def _division(self, node: nodes.Call, name: str) -> None:
+        left, right = node.arguments
+        if all(argument.oid in INTEGERS for argument in node.arguments):
+            self.add("((", node)
+            self.write(left)
+            self.add(") / " if name == "div" else ") % ", node)
+            self.call(OURS + "divisor", node, right)
+            self.add(")", node)
+        else:
+            self.call(OURS + ("numeric_div" if name == "div" else "numeric_remainder"), node, left, right)
+
+    def _rounding(self, node: nodes.Call, name: str) -> bool:
+        oid = node.arguments[0].oid
+        if name == "round" and oid in (types.FLOAT4, types.FLOAT8) and len(node.arguments) == 1:
+            self.call(OURS + "round_even", node, node.arguments[0])
+        elif oid == types.NUMERIC and name != "sign":
+            self.call(f"{OURS}numeric_{'ceil' if name == 'ceiling' else name}", node, *node.arguments)
+        elif oid in INTEGERS and name in ("round", "trunc", "ceil", "ceiling", "floor") and len(node.arguments) == 1:
+            self.add("CAST(", node)
+            self.write(node.arguments[0])
+            self.add(" AS REAL)", node)
+        elif len(node.arguments) == 2 and name in ("round", "trunc"):
+            self.call(f"{OURS}numeric_{name}", node, *node.arguments)
+        else:
+            return False
+        return True

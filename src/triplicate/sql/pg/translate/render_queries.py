@@ -1,0 +1,246 @@
+"""Queries and changes, in SQLite's words. Pure."""
+
+from __future__ import annotations
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.translate.grouping import check_grouping
+from triplicate.sql.pg.translate.render_calls import CallRenderer
+
+
+class StatementRenderer(CallRenderer):
+    """Writes whole statements."""
+
+    def __init__(self, source: str, first_hidden: int) -> None:
+        super().__init__(source, first_hidden)
+        self._shortened: set[int] = set()
+        """Rows of VALUES that lost items, so that their text is written new."""
+
+    def _sort(self, node: nodes.Sort) -> None:
+        """PostgreSQL sorts NULL behind everything, SQLite before: what is not said is said."""
+        self.verbatim(node)
+        if not node.nulls:
+            self.pieces.add(" NULLS FIRST" if node.descending else " NULLS LAST", node.end)
+
+    def _item(self, node: nodes.Item) -> None:
+        self.verbatim(node)
+
+    def _query(self, node: nodes.Query) -> None:
+        for select in _own_selects(node):
+            self._check(select, node)
+        if node.locking is None:
+            self.verbatim(node)
+            return
+        if "SKIP" in node.lock or "NOWAIT" in node.lock:
+            raise SqlError("0A000", f"{node.lock} is not available", hint="Write FOR UPDATE: the transaction waits for the writer.")
+        self.lock = node.lock
+        self.replaced(node, [(*node.locking, "")])
+
+    def _check(self, select: nodes.Select, query: nodes.Query) -> None:
+        if select.distinct_on:
+            raise SqlError(
+                "0A000", "SELECT DISTINCT ON is not available", hint="Use row_number() OVER (PARTITION BY … ORDER BY …) in a subquery."
+            )
+        if not select.items:
+            raise SqlError("0A000", "a SELECT without columns is not available")
+        check_grouping(select, query.order)
+
+    def _limits(self, node: nodes.Limits) -> None:
+        if node.is_plain:
+            self.verbatim(node)
+            return
+        self.add("LIMIT ", node)
+        if node.limit is None:
+            self.add("-1", node)
+        else:
+            self.write(node.limit)
+        if node.offset is not None:
+            self.add(" OFFSET ", node)
+            self.write(node.offset)
+
+    # FROM.
+
+    def _from(self, node: nodes.Source) -> None:
+        text = self.pieces.source[node.start : node.end].upper()
+        cuts: list[tuple[int, int, str]] = []
+        if text.startswith("LATERAL"):
+            raise SqlError("0A000", "LATERAL is not available", hint="Join, or write a subquery in the select list.")
+        if text.startswith("ONLY") and node.table is not None and node.table.start > node.start:
+            cuts.append((node.start, node.table.start, ""))
+        if node.has_ordinality:
+            raise SqlError("0A000", "WITH ORDINALITY is not available", hint="Write row_number() OVER ().")
+        if node.call is not None and node.call.name.last == "generate_series":
+            self._series(node, node.call)
+            return
+        if node.columns and node.table is not None:
+            raise SqlError(
+                "0A000", "names for the columns of a table are not available", hint="Name them in a subquery: (SELECT a AS b …)."
+            )
+        if node.table is not None:
+            if len(node.table.parts) > 1 and node.table.parts[0] == "public":
+                cuts.append((node.table.start, node.table.spans[1][0], ""))
+            self.replaced(node, cuts)
+            return
+        if node.query is not None and node.columns and node.alias is not None:
+            self._named_columns(node, node.query, node.alias)
+            return
+        self.verbatim(node)
+
+    def _named_columns(self, node: nodes.Source, query: nodes.Query, alias: nodes.Name) -> None:
+        """``(query) alias(a, b)``: SQLite names the columns of a common table expression only."""
+        names = ", ".join(self.pieces.source[column.start : column.end] for column in node.columns)
+        shown = self.pieces.source[alias.start : alias.end]
+        self.add(f"(WITH {shown}({names}) AS (", node)
+        self.write(query)
+        self.add(f") SELECT * FROM {shown}) AS {shown}", node)
+
+    def _series(self, node: nodes.Source, call: nodes.Call) -> None:
+        """``generate_series(a, b, step)`` as a recursive query of one column."""
+        if not 2 <= len(call.arguments) <= 3:
+            raise SqlError("42883", "generate_series() takes two or three integers")
+        alias = self.pieces.source[node.alias.start : node.alias.end] if node.alias is not None else "generate_series"
+        column = self.pieces.source[node.columns[0].start : node.columns[0].end] if node.columns else alias
+        self.add("(WITH RECURSIVE triplicate_bounds(low, high, step) AS MATERIALIZED (SELECT ", node)
+        self.write(call.arguments[0])
+        self.add(", ", node)
+        self.write(call.arguments[1])
+        self.add(", ", node)
+        if len(call.arguments) == 3:
+            self.call("triplicate_step", node, call.arguments[2])
+        else:
+            self.add("1", node)
+        self.add(
+            f"), triplicate_series({column}) AS (SELECT low FROM triplicate_bounds WHERE (step > 0 AND low <= high) OR (step < 0 AND "
+            f"low >= high) UNION ALL SELECT {column} + step FROM triplicate_series, triplicate_bounds WHERE "
+            f"(step > 0 AND {column} <= high - step) OR (step < 0 AND {column} >= high - step)) "
+            f"SELECT {column} FROM triplicate_series) AS {alias}",
+            node,
+        )
+
+    # Changes.
+
+    def _table_cuts(self, table: nodes.Name, start: int) -> list[tuple[int, int, str]]:
+        """ONLY and the schema go: there is no inheritance, and one schema."""
+        end = table.spans[1][0] if len(table.parts) > 1 and table.parts[0] == "public" else table.start
+        only = self.pieces.source.upper().rfind("ONLY", start, table.start)
+        begin = only if only >= 0 and self.pieces.source[only + 4 : table.start].isspace() else table.start
+        return [(begin, end, "")] if begin < end else []
+
+    def _insert(self, node: nodes.Insert) -> None:
+        cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
+        if node.overriding is not None:
+            text = self.pieces.source[slice(*node.overriding)].upper()
+            if "USER" in text:
+                raise SqlError("0A000", "OVERRIDING USER VALUE is not available", hint="Leave the column out.")
+            cuts.append((*node.overriding, ""))
+        query = node.query
+        if query is not None and isinstance(query.body, nodes.Values) and not query.common:
+            self._default_values(node, query.body, cuts)
+        if query is not None and node.conflicts and isinstance(query.body, nodes.Select):
+            select = query.body
+            if select.source is not None and select.where is None and not select.group and not query.order and query.limits is None:
+                # Without it SQLite takes ON for the condition of a join.
+                cuts.append((query.end, query.end, " WHERE true"))
+        self.replaced(node, cuts)
+
+    def _default_values(self, node: nodes.Insert, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
+        """A DEFAULT in the list of values stands for leaving the column out, which SQLite can do for all rows together only."""
+        places = {
+            index
+            for row in values.rows
+            for index, item in enumerate(row.items)
+            if isinstance(item, nodes.Literal) and item.kind == "default"
+        }
+        if not places:
+            return
+        everywhere = all(
+            index < len(row.items) and isinstance(item := row.items[index], nodes.Literal) and item.kind == "default"
+            for row in values.rows
+            for index in places
+        )
+        if not everywhere or not node.columns or len(node.columns) != len(values.rows[0].items):
+            raise SqlError(
+                "0A000",
+                "DEFAULT among values is available where the columns are named and every row has it at the same place",
+                hint="Leave the column out of the list, and insert rows with another list by another statement.",
+            )
+        kept = [column for index, column in enumerate(node.columns) if index not in places]
+        if not kept:
+            if len(values.rows) > 1 or node.query is None:
+                raise SqlError("0A000", "several rows of DEFAULT only are not available", hint="Insert them one by one.")
+            opening = self.pieces.source.rindex("(", 0, node.columns[0].start)
+            cuts.append((opening, node.query.end, "DEFAULT VALUES"))
+            node.query = None
+            return
+        shown = ", ".join(self.pieces.source[column.start : column.end] for column in kept)
+        cuts.append((node.columns[0].start, node.columns[-1].end, shown))
+        for row in values.rows:
+            row.items = [item for index, item in enumerate(row.items) if index not in places]
+            row.is_explicit = False
+        self._shortened.update(id(row) for row in values.rows)
+
+    def _row(self, node: nodes.Row) -> None:
+        if id(node) not in self._shortened:
+            super()._row(node)
+            return
+        self.call("", node, *node.items)
+
+    def _conflict(self, node: nodes.Conflict) -> None:
+        if node.constraint is not None:
+            raise SqlError(
+                "0A000", "ON CONFLICT ON CONSTRAINT is not available", hint="Name the constraint's columns: ON CONFLICT (a, b) DO …."
+            )
+        at = node.start
+        for child in node.children():
+            self.pieces.copy(at, child.start)
+            if isinstance(child, nodes.Sort):
+                self.verbatim(child)
+            else:
+                self.write(child)
+            at = child.end
+        self.pieces.copy(at, node.end)
+
+    def _update(self, node: nodes.Update) -> None:
+        self.replaced(node, self._table_cuts(node.table, node.common[-1].end if node.common else node.start))
+
+    def _delete(self, node: nodes.Delete) -> None:
+        cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
+        if node.using is None:
+            self.replaced(node, cuts)
+            return
+        if node.returning:
+            raise SqlError("0A000", "DELETE … USING … RETURNING is not available", hint="Write WHERE EXISTS (SELECT … ).")
+        # USING is a subquery that finds at least one row.
+        begin = self.pieces.source.upper().rindex("USING", 0, node.using.start + 1)
+        head_end = node.alias.end if node.alias is not None else node.table.end
+        at = node.start
+        for common in node.common:
+            self.pieces.copy(at, common.start)
+            self.write(common)
+            at = common.end
+        for start, end, text in cuts:
+            self.pieces.copy(at, start)
+            self.pieces.add(text, start)
+            at = end
+        self.pieces.copy(at, max(head_end, at))
+        self.pieces.copy(max(head_end, at), begin)
+        self.add("WHERE EXISTS (SELECT 1 FROM ", node.using)
+        self.write(node.using)
+        if node.where is not None:
+            self.pieces.copy(node.using.end, node.where.start)
+            self.write(node.where)
+            self.pieces.copy(node.where.end, node.end)
+        self.add(")", node)
+
+
+def _own_selects(query: nodes.Query) -> list[nodes.Select]:
+    """The SELECTs of the query itself, not those of queries inside of it."""
+    found: list[nodes.Select] = []
+    waiting: list[nodes.Body] = [query.body]
+    while waiting:
+        match waiting.pop():
+            case nodes.Select() as select:
+                found.append(select)
+            case nodes.Compound(left=left, right=right):
+                waiting += [left, right]
+    return found

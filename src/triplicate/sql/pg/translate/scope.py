@@ -1,0 +1,127 @@
+"""What names mean at one place of a statement: the columns in reach with their types, and the parameters' types as they become known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg import types
+from triplicate.sql.pg.syntax import nodes
+
+Tables = Mapping[str, Sequence[tuple[str, str]]]
+"""Lower-case table name to (column, declared type) in order."""
+Outputs = list[tuple[str, int | None]]
+"""The columns of a query: name and type, None for a type that nobody can tell."""
+
+_ROW_NUMBERS = ("rowid", "_rowid_", "oid")
+
+
+def column_oid(declared: str) -> int | None:
+    """The type of a column declared so; None where the declaration says none that PostgreSQL knows."""
+    oid = types.oid_of_declared(declared)
+    if oid == types.TEXT and not any(word in declared.upper() for word in ("CHAR", "TEXT", "CLOB")):
+        return None
+    return oid
+
+
+@dataclass(slots=True)
+class Relation:
+    """A table, query or function in FROM. `columns` is None where they are not known."""
+
+    name: str
+    columns: Outputs | None
+    is_table: bool = False
+
+    def oid(self, column: str) -> tuple[bool, int | None]:
+        """Whether there is such a column, and its type."""
+        for name, oid in self.columns or ():
+            if name.lower() == column.lower():
+                return True, oid
+        if self.is_table and column.lower() in _ROW_NUMBERS:
+            return True, types.INT8
+        return False, None
+
+
+@dataclass(slots=True)
+class Scope:
+    """The relations of one query, and those of the queries around it."""
+
+    parent: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    common: dict[str, Outputs | None] = field(default_factory=dict)
+    """Common table expressions by name."""
+    aliases: dict[str, int | None] = field(default_factory=dict)
+    """Names of the select list, which ORDER BY may use, and GROUP BY and more in SQLite."""
+
+    def common_named(self, name: str) -> tuple[bool, Outputs | None]:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.common:
+                return True, scope.common[name]
+            scope = scope.parent
+        return False, None
+
+    def column(self, name: nodes.Name) -> tuple[bool, int | None]:
+        """Whether the column is found for sure, and its type."""
+        column = name.last
+        owner = name.parts[-2].lower() if len(name.parts) > 1 else None
+        scope: Scope | None = self
+        while scope is not None:
+            for relation in scope.relations:
+                if owner is None or relation.name.lower() == owner:
+                    found, oid = relation.oid(column)
+                    if found:
+                        return True, oid
+            if owner is None and column.lower() in scope.aliases:
+                return True, scope.aliases[column.lower()]
+            scope = scope.parent
+        return False, None
+
+    def is_known(self) -> bool:
+        """Whether the columns of all relations in reach are known, so that a name that is not found does not exist."""
+        scope: Scope | None = self
+        while scope is not None:
+            if any(relation.columns is None for relation in scope.relations):
+                return False
+            scope = scope.parent
+        return True
+
+
+class Parameters:
+    """The parameters' types: as the client gave them, else as the first place tells that needs one."""
+
+    def __init__(self, given: Sequence[int]) -> None:
+        self._given = given
+        self.known: dict[int, int] = {}
+        self.numbers: set[int] = set()
+
+    def oid(self, number: int) -> int:
+        """The parameter's type; UNKNOWN as long as nothing tells it."""
+        self.numbers.add(number)
+        given = self._given[number - 1] if number <= len(self._given) else 0
+        if given not in (0, types.UNKNOWN):
+            return given
+        return self.known.get(number, types.UNKNOWN)
+
+    def declare(self, number: int, oid: int) -> int:
+        """A place needs this type; the one that it has then."""
+        if self.oid(number) == types.UNKNOWN:
+            self.known[number] = oid
+        return self.oid(number)
+
+    def all(self) -> tuple[int, ...]:
+        """Of every parameter up to the largest number; text where nothing tells.
+
+        Raises:
+            SqlError: 42P18 for a number that the statement does not use and whose type the client does not give.
+        """
+        count = max(max(self.numbers, default=0), len(self._given) if self.numbers else 0)
+        found = []
+        for number in range(1, count + 1):
+            oid = self._given[number - 1] if number <= len(self._given) else 0
+            if number not in self.numbers and oid in (0, types.UNKNOWN):
+                raise SqlError("42P18", f"could not determine data type of parameter ${number}", hint="Use every number from $1 on.")
+            oid = oid if oid not in (0, types.UNKNOWN) else self.known.get(number, types.TEXT)
+            found.append(oid)
+        return tuple(found)

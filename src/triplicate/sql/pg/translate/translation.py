@@ -1,0 +1,176 @@
+"""One statement of a client as SQLite gets it, with the types that the client is given. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg import types
+from triplicate.sql.pg.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
+from triplicate.sql.pg.syntax import nodes, parse
+from triplicate.sql.pg.translate.analysis import Analysis
+from triplicate.sql.pg.translate.render_queries import StatementRenderer
+from triplicate.sql.pg.translate.scope import Outputs, Parameters
+
+TableColumns = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+"""Each table's name with its columns: name and declared type."""
+_REMEMBERED = 2000
+_REMEMBERED_CHARACTERS = 16 * 1024
+"""Longer statements are sent once, and thousands of them would fill the memory."""
+_PARAMETERS_MAX = 32_766
+"""SQLite's limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A parameter of ours that the session fills: the time of the transaction or of the statement."""
+
+    number: int
+    of_statement: bool
+    oid: int
+    precision: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What SQLite runs, and what the client is told of it."""
+
+    sql: str
+    parameter_oids: tuple[int, ...] = ()
+    """Of the client's parameters by number, from 1."""
+    moments: tuple[Moment, ...] = ()
+    outputs: tuple[tuple[str, int | None], ...] | None = None
+    """The result's columns: name and type; None where a star or the statement hides them."""
+    lock: str = ""
+    """``FOR UPDATE`` and its kin."""
+    pieces: Pieces | None = None
+
+    def origin(self, position: int) -> int:
+        """Where in the client's text the character at `position` (both from 1) of ours comes from."""
+        return position if self.pieces is None else self.pieces.origin(position - 1) + 1
+
+
+def named_tables(sql: str) -> tuple[str, ...]:
+    """Tables that the statement may read or change, as they are written, without their schema. What is not understood names none."""
+    return _named_tables(sql) if len(sql) <= _REMEMBERED_CHARACTERS else _named_tables.__wrapped__(sql)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _named_tables(sql: str) -> tuple[str, ...]:
+    tokens = tokenize(sql)
+    statement = parse(tokens[_prefix(tokens) :], len(sql))
+    if statement is None:
+        return ()
+    found: dict[str, None] = {}
+    waiting: list[nodes.Node] = [statement]
+    while waiting:
+        node = waiting.pop()
+        table = getattr(node, "table", None)
+        if isinstance(table, nodes.Name):
+            found[table.last] = None
+        waiting.extend(node.children())
+    return tuple(found)
+
+
+def translate(sql: str, tables: TableColumns = (), given: Sequence[int] = ()) -> Translation:
+    """The statement for SQLite.
+
+    Args:
+        tables: the columns of those of `named_tables` that exist.
+        given: the parameters' types as far as the client says them; 0 for one that it leaves open.
+
+    Raises:
+        SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
+    """
+    if len(sql) <= _REMEMBERED_CHARACTERS:
+        return _translate(sql, tables, tuple(given))
+    return _translate.__wrapped__(sql, tables, tuple(given))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _translate(sql: str, tables: TableColumns, given: tuple[int, ...]) -> Translation:
+    for start, end in nested_comments(sql):
+        sql = sql[:start] + " " * (end - start) + sql[end:]
+    tokens = tokenize(sql)
+    _check_tokens(tokens)
+    begin = _prefix(tokens)
+    statement = parse(tokens[begin:], len(sql))
+    if statement is None:
+        return _as_written(sql, tokens, given)
+    parameters = Parameters(given)
+    analysis = Analysis(dict(tables), parameters)
+    outputs = analysis.statement(statement)
+    oids = parameters.all()
+    _check_count(len(oids))
+    renderer = StatementRenderer(sql, len(oids) + 1)
+    renderer.pieces.copy(0, statement.start)
+    renderer.write(statement)
+    moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
+    return Translation(renderer.pieces.text(), oids, moments, None if begin else _told(outputs), renderer.lock, renderer.pieces)
+
+
+def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
+    if outputs is None:
+        return None
+    return tuple((name, types.TEXT if oid == types.UNKNOWN else oid) for name, oid in outputs)
+
+
+def _prefix(tokens: Sequence[Token]) -> int:
+    """How many tokens are EXPLAIN or EXPLAIN QUERY PLAN."""
+    words = [token.upper for token in tokens[:3]]
+    return 3 if words == ["EXPLAIN", "QUERY", "PLAN"] else 1 if words[:1] == ["EXPLAIN"] else 0
+
+
+def _check_tokens(tokens: list[Token]) -> None:
+    for token in tokens:
+        if token.kind == "parameter" and not (token.text[1:].isascii() and (token.text[1:].isdigit() or token.text == "?")):
+            raise SqlError(
+                "42601",
+                f'syntax error at or near "{token.text}"',
+                hint="Parameters are numbered: $1, $2, ….",
+                position=token.start + 1,
+            )
+        if token.kind == "parameter" and len(token.text) > 1 and not 1 <= int(token.text[1:7]) <= _PARAMETERS_MAX:
+            raise SqlError("42P02", f"there is no parameter {token.text[:12]}", position=token.start + 1)
+    if adjacent(tokens):
+        raise SqlError("42601", "two string constants stand side by side", hint="Join them with ||.")
+
+
+def _check_count(count: int) -> None:
+    if count > _PARAMETERS_MAX:
+        raise SqlError("54000", f"a statement may have {_PARAMETERS_MAX} parameters, this one has {count}")
+
+
+def _as_written(sql: str, tokens: list[Token], given: tuple[int, ...]) -> Translation:
+    """A statement that is not understood: SQLite judges it, but parameters go by their numbers, and strings mean what they say.
+
+    Raises:
+        SqlError: 0A000 for a cast in it, which SQLite would take for a part of a name.
+    """
+    parameters = Parameters(given)
+    pieces = Pieces(sql)
+    at = largest = 0
+    is_change = not tokens or tokens[0].upper not in ("CREATE", "ALTER", "DROP")
+    for token in tokens:
+        if token.kind == "parameter":
+            number = int(token.text[1:]) if len(token.text) > 1 else largest + 1
+            largest = max(largest, number)
+            parameters.oid(number)
+            pieces.copy(at, token.start)
+            pieces.add(f"?{number}", token.start)
+            at = token.end
+        elif token.upper == "::" and is_change:
+            raise SqlError(
+                "0A000",
+                "the cast :: is not available in this statement, which is not read as PostgreSQL's",
+                hint="Write CAST(value AS type), or the statement in PostgreSQL's words.",
+                position=token.start + 1,
+            )
+        elif not token.is_plain:
+            pieces.copy(at, token.start)
+            pieces.add(quote_string(token.string()), token.start)
+            at = token.end
+    pieces.copy(at, len(sql))
+    return Translation(pieces.text(), parameters.all(), pieces=pieces)

@@ -1,0 +1,146 @@
+"""pgjdbc, the driver of Java, called over Py4J, which needs no compiler: dates, keys, batches, what it asks of the catalogue by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
+
+from tests.clients.foreign import JDBC_JAR, leader_port
+from tests.clients.stand import Db
+
+TABLE = "(id INTEGER PRIMARY KEY, x INTEGER, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, n NUMERIC(10,2), b BOOLEAN, t TEXT)"
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaGateway]:
+    if not JDBC_JAR.exists():
+        pytest.skip("pgjdbc is not installed: scripts/clients.py says why")
+    port, process = launch_gateway(classpath=str(JDBC_JAR), die_on_exit=True, return_proc=True)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    yield gateway
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait(30)
+
+
+@pytest.fixture
+def connection(java: JavaGateway, shared: Db, table: str) -> Iterator[Any]:
+    url = f"jdbc:postgresql://127.0.0.1:{leader_port(shared)}/{shared.name}?user=tester&connectTimeout=10"
+    opened = java.jvm.java.sql.DriverManager.getConnection(url)
+    run(opened, f"CREATE TABLE {table} {TABLE}")
+    yield opened
+    opened.close()
+
+
+def run(connection: Any, sql: str) -> None:
+    statement = connection.createStatement()
+    statement.execute(sql)
+    statement.close()
+
+
+def rows_of(result: Any, read: Callable[[Any], Any]) -> list[Any]:
+    found = []
+    while result.next():
+        found.append(read(result))
+    result.close()
+    return found
+
+
+def ask(connection: Any, sql: str, read: Callable[[Any], Any], *numbers: int) -> list[Any]:
+    statement = connection.prepareStatement(sql)
+    for place, number in enumerate(numbers, start=1):
+        statement.setInt(place, number)
+    return rows_of(statement.executeQuery(), read)
+
+
+def pair(row: Any) -> tuple[int, int]:
+    return row.getInt(1), row.getInt(2)
+
+
+def test_casts_stand_where_they_are_written_also_when_the_statement_is_kept_on_the_server(connection: Any, table: str) -> None:
+    run(connection, f"INSERT INTO {table}(id, x) VALUES (1, 10), (2, 20)")
+    statement = connection.prepareStatement(f"UPDATE {table} SET x = ?::int WHERE id = ?::int")
+    for turn in range(8):  # From the fifth time on the driver keeps the statement on the server and sends binary values.
+        statement.setInt(1, 100 + turn)
+        statement.setInt(2, 2)
+        assert statement.executeUpdate() == 1
+    assert ask(connection, f"SELECT id, x FROM {table} ORDER BY id", pair) == [(1, 10), (2, 107)]
+
+
+def test_dates_and_times_come_back_as_they_were_given(connection: Any, java: JavaGateway, table: str) -> None:
+    sql = java.jvm.java.sql
+    day, moment = sql.Date.valueOf("2026-02-03"), sql.Timestamp.valueOf("2026-02-03 04:05:06.789")
+    statement = connection.prepareStatement(f"INSERT INTO {table}(id, d, ts, tz, n, b) VALUES (?, ?, ?, ?, ?, ?)")
+    for turn in range(7):
+        statement.setInt(1, turn)
+        statement.setDate(2, day)
+        statement.setTimestamp(3, moment)
+        statement.setTimestamp(4, moment)
+        statement.setBigDecimal(5, java.jvm.java.math.BigDecimal("2.50"))
+        statement.setBoolean(6, turn % 2 == 0)
+        assert statement.executeUpdate() == 1
+
+    def read(row: Any) -> tuple[str, str, str, str, bool]:
+        decimal = str(row.getBigDecimal(4))
+        return row.getDate(1).toString(), row.getTimestamp(2).toString(), row.getTimestamp(3).toString(), decimal, row.getBoolean(5)
+
+    found = ask(connection, f"SELECT d, ts, tz, n, b FROM {table} ORDER BY id", read)
+    text = "2026-02-03 04:05:06.789"
+    assert found == [("2026-02-03", text, text, "2.50", turn % 2 == 0) for turn in range(7)]
+
+
+def test_generated_keys_and_a_batch(connection: Any, java: JavaGateway, table: str) -> None:
+    statement = connection.prepareStatement(f"INSERT INTO {table}(x) VALUES (?)", java.jvm.java.sql.Statement.RETURN_GENERATED_KEYS)
+    statement.setInt(1, 5)
+    statement.executeUpdate()
+    assert rows_of(statement.getGeneratedKeys(), lambda row: row.getLong("id")) == [1]
+    batch = connection.prepareStatement(f"INSERT INTO {table}(id, x) VALUES (?, ?)")
+    for number in range(10, 15):
+        batch.setInt(1, number)
+        batch.setInt(2, number * 2)
+        batch.addBatch()
+    assert list(batch.executeBatch()) == [1] * 5
+    assert ask(connection, f"SELECT count(*), sum(x) FROM {table}", pair) == [(6, 125)]
+
+
+def test_any_of_an_array_and_booleans(connection: Any, java: JavaGateway, table: str) -> None:
+    run(connection, f"INSERT INTO {table}(id, x) VALUES (1, 10), (2, 20), (3, 30)")
+    statement = connection.prepareStatement(f"SELECT id, x FROM {table} WHERE id = ANY(?) ORDER BY id")
+    wanted = java.new_array(java.jvm.java.lang.Integer, 2)
+    wanted[0], wanted[1] = 3, 1
+    statement.setArray(1, connection.createArrayOf("int4", wanted))
+    assert rows_of(statement.executeQuery(), pair) == [(1, 10), (3, 30)]
+    found = ask(
+        connection, f"SELECT exists(SELECT 1 FROM {table} WHERE id = ?), 1 < 2", lambda row: (row.getBoolean(1), row.getBoolean(2)), 9
+    )
+    assert found == [(False, True)]
+
+
+def test_a_transaction_is_undone_and_a_broken_constraint_has_its_sqlstate(connection: Any, table: str) -> None:
+    connection.setAutoCommit(False)
+    run(connection, f"INSERT INTO {table}(id, x) VALUES (1, 10)")
+    savepoint = connection.setSavepoint("here")
+    with pytest.raises(Py4JJavaError) as refused:
+        run(connection, f"INSERT INTO {table}(id, x) VALUES (1, 11)")
+    assert refused.value.java_exception.getSQLState() == "23505"
+    connection.rollback(savepoint)
+    assert ask(connection, f"SELECT id, x FROM {table}", pair) == [(1, 10)]
+    connection.rollback()
+    connection.setAutoCommit(True)
+    assert ask(connection, f"SELECT id, x FROM {table}", pair) == []
+
+
+def test_what_the_driver_asks_of_a_result_by_itself(connection: Any, table: str) -> None:
+    run(connection, f"INSERT INTO {table}(id, x, n) VALUES (1, 10, 2.5)")
+    result = connection.createStatement().executeQuery(f"SELECT * FROM {table}")
+    shape = result.getMetaData()
+    names = [(shape.getColumnName(place), shape.getColumnTypeName(place)) for place in range(1, shape.getColumnCount() + 1)]
+    assert names[:3] == [("id", "int8"), ("x", "int8"), ("d", "date")]
+    assert names[3:] == [("ts", "timestamp"), ("tz", "timestamptz"), ("n", "numeric"), ("b", "bool"), ("t", "text")]
+    assert connection.isValid(5)
+    assert connection.getSchema() == "public"
+    assert connection.getMetaData().getDatabaseProductName() == "PostgreSQL"
