@@ -140,7 +140,7 @@ SELECT 10 % 3 * 2;
 
 == numeric columns keep their scale
 CREATE TABLE n (id int, a numeric(10,2), b numeric, c decimal(5,1), d numeric(4));
-INSERT INTO n VALUES (1, 1.5, 1.50, 2.25, 3.5), (2, 100, 100, 100, 100), (3, -0.005, 0.1, 0.05, 0.5);
+INSERT INTO n VALUES (1, 1.5, 1.50, 2.2, 3), (2, 100, 100, 100, 100), (3, -0.01, 0.1, 0.1, 1);
 SELECT * FROM n ORDER BY id;
 SELECT a + 1, a * 2, a / 3, b + 0.05 FROM n ORDER BY id;
 SELECT sum(a), avg(a), min(a), max(a) FROM n;
@@ -157,7 +157,15 @@ INSERT INTO n (id, b) VALUES (8, '2.50');
 SELECT b, b * 2 FROM n WHERE id = 8;
 INSERT INTO n (id, b) VALUES (9, 'NaN');
 SELECT b FROM n WHERE id = 9;
-UPDATE n SET a = a + 0.005 WHERE id = 1 RETURNING a;
+UPDATE n SET a = a + 0.05 WHERE id = 1 RETURNING a;
+
+== numeric columns given more digits
+CREATE TABLE n (id int, a numeric(10,2), c decimal(5,1), d numeric(4));
+INSERT INTO n (id, c) VALUES (1, 2.25);
+INSERT INTO n (id, d) VALUES (2, 3.5);
+INSERT INTO n (id, a) VALUES (3, -0.005);
+INSERT INTO n (id, a) VALUES (4, 0.125::float8);
+INSERT INTO n (id, a) VALUES ($1, $2); -- with ? 5, ? "1.255"
 
 == arithmetic on columns
 CREATE TABLE t (id int PRIMARY KEY, i int, b bigint, f float8, x text);

@@ -179,7 +179,7 @@ INSERT INTO e VALUES (1, 1, 2);
 INSERT INTO e VALUES (2, 2, 1);
 INSERT INTO e VALUES (3, NULL, 1);
 CREATE TABLE f (a int REFERENCES nosuch (id));
-CREATE TABLE f (a int REFERENCES p (qty));
+CREATE TABLE f2 (a int REFERENCES p (qty));
 
 == deferred constraints
 CREATE TABLE p (id int PRIMARY KEY);

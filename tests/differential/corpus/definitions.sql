@@ -5,7 +5,6 @@ CREATE TABLE IF NOT EXISTS a (id int);
 CREATE TABLE b (id int, id int);
 CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY);
 CREATE TABLE d ();
-CREATE TABLE e (id nosuchtype);
 CREATE TABLE f AS SELECT 1 AS x, 'a'::text AS y;
 SELECT * FROM f;
 CREATE TABLE g AS SELECT id FROM a WHERE false;
@@ -48,6 +47,7 @@ CREATE TABLE v (a interval);
 CREATE TABLE w (a inet);
 CREATE TYPE mood AS ENUM ('a', 'b');
 CREATE DOMAIN dom AS int;
+CREATE TABLE e2 (id nosuchtype);
 CREATE TABLE x (a text COLLATE "C");
 CREATE TABLE y (a int CHECK (nosuch > 1));
 CREATE TABLE z (a int DEFAULT 'abc');
@@ -79,11 +79,11 @@ ALTER TABLE aa ALTER COLUMN d TYPE bigint;
 ALTER TABLE aa ADD CONSTRAINT u UNIQUE (d);
 ALTER TABLE aa ADD CHECK (d > 0);
 ALTER TABLE aa DROP CONSTRAINT u;
-ALTER TABLE aa ADD COLUMN x int, ADD COLUMN y int;
 ALTER TABLE nosuch ADD COLUMN x int;
 ALTER TABLE IF EXISTS nosuch ADD COLUMN x int;
 INSERT INTO aa (id) VALUES (2);
 SELECT * FROM aa ORDER BY id;
+ALTER TABLE aa ADD COLUMN x int, ADD COLUMN y int;
 ALTER TABLE aa DROP COLUMN id;
 
 == set not null on rows with null

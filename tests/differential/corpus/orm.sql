@@ -30,7 +30,7 @@ SELECT users.id FROM users WHERE users.age IS NULL OR users.age < $1::INTEGER; -
 SELECT count(*) AS count_1 FROM (SELECT users.id AS users_id FROM users) AS anon_1;
 SELECT count(users.id) AS count_1, max(users.age) AS max_1 FROM users;
 SELECT users.id, users.name, addresses_1.id AS id_1, addresses_1.email FROM users LEFT OUTER JOIN addresses AS addresses_1 ON users.id = addresses_1.user_id ORDER BY users.id;
-SELECT anon_1.users_id, addresses.email FROM (SELECT users.id AS users_id FROM users LIMIT $1::INTEGER) AS anon_1 JOIN addresses ON anon_1.users_id = addresses.user_id; -- with ? 1
+SELECT anon_1.users_id, addresses.email FROM (SELECT users.id AS users_id FROM users ORDER BY users.id LIMIT $1::INTEGER) AS anon_1 JOIN addresses ON anon_1.users_id = addresses.user_id; -- with ? 1
 SELECT EXISTS (SELECT * FROM addresses WHERE addresses.user_id = $1::INTEGER) AS anon_1; -- with ? 1
 SELECT CASE WHEN (users.age > $1::INTEGER) THEN $2::VARCHAR ELSE $3::VARCHAR END AS k FROM users ORDER BY users.id; -- with ? 25, ? "old", ? "young"
 SELECT coalesce(users.age, $1::INTEGER) AS coalesce_1 FROM users ORDER BY users.id; -- with ? 0

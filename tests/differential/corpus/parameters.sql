@@ -74,9 +74,6 @@ INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $1
 INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16); -- with int4 2, int4 20, int8 200, float8 2.5, numeric "3.50", text "s2", varchar "v2", bool "f", date "1999-12-31", timestamp "1999-12-31 23:59:59.5", timestamptz "1999-12-31 23:59:59.5+02", uuid "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12", bytea "\\x01", json "[1]", jsonb "[2]", int2 8
 INSERT INTO t (id, i) VALUES ($1, $2); -- with ? 3, ? null
 INSERT INTO t (id, i) VALUES ($1, $2); -- with ? 4, ? "abc"
-INSERT INTO t (id, i) VALUES ($1, $2); -- with int4 4, text "5"
-INSERT INTO t (id, s) VALUES ($1, $2); -- with int4 4, int4 5
-INSERT INTO t (id, h) VALUES ($1, $2); -- with ? 5, ? 40000
 INSERT INTO t (id, d) VALUES ($1, $2); -- with ? 5, ? "2020-13-01"
 INSERT INTO t (id, d) VALUES ($1, $2); -- with ? 6, ? "2020-1-5"
 INSERT INTO t (id, m) VALUES ($1, $2); -- with ? 7, ? "2020-01-05T10:00:00"
@@ -125,3 +122,9 @@ INSERT INTO t (id, i) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET i = exclude
 INSERT INTO t (id, i) SELECT $1::int, $2::int RETURNING id, i; -- with ? 30, ? 31
 SELECT id FROM t ORDER BY id LIMIT $1; -- with ? "2"
 SELECT id FROM t ORDER BY id LIMIT $1 OFFSET $2; -- with int8 1, int8 1
+
+== parameters of another type than the column
+CREATE TABLE t (id int PRIMARY KEY, i int, s text, h smallint);
+INSERT INTO t (id, i) VALUES ($1, $2); -- with int4 4, text "5"
+INSERT INTO t (id, s) VALUES ($1, $2); -- with int4 6, int4 5
+INSERT INTO t (id, h) VALUES ($1, $2); -- with ? 7, ? 40000

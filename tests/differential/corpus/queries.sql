@@ -202,15 +202,19 @@ WITH RECURSIVE r AS (SELECT 1 AS n, 'a' AS t UNION ALL SELECT n + 1, t || 'b' FR
 CREATE TABLE e (id int PRIMARY KEY, boss int, name text);
 INSERT INTO e VALUES (1, NULL, 'root'), (2, 1, 'a'), (3, 1, 'b'), (4, 2, 'c');
 WITH RECURSIVE t AS (SELECT id, name, 0 AS depth FROM e WHERE boss IS NULL UNION ALL SELECT e.id, e.name, depth + 1 FROM e JOIN t ON e.boss = t.id) SELECT * FROM t ORDER BY id;
-WITH n AS (INSERT INTO e VALUES (5, 1, 'd') RETURNING id) SELECT id FROM n;
-WITH d AS (DELETE FROM e WHERE id = 5 RETURNING *) SELECT count(*) FROM d;
-WITH u AS (UPDATE e SET name = 'z' WHERE id = 4 RETURNING *) SELECT name FROM u;
 WITH s AS (SELECT 6 AS id, 1 AS boss, 'f' AS name) INSERT INTO e SELECT * FROM s RETURNING id;
 WITH s AS (SELECT 6 AS id) DELETE FROM e WHERE id IN (SELECT id FROM s);
 WITH s AS (SELECT 2 AS id) UPDATE e SET name = 'two' FROM s WHERE e.id = s.id RETURNING e.id, name;
 WITH x AS MATERIALIZED (SELECT 1 AS a) SELECT * FROM x;
 WITH x AS (SELECT 1) SELECT * FROM nosuch;
 SELECT id, name FROM e ORDER BY id;
+
+== changes in common table expressions
+CREATE TABLE e (id int PRIMARY KEY, boss int, name text);
+INSERT INTO e VALUES (4, 2, 'c');
+WITH n AS (INSERT INTO e VALUES (5, 1, 'd') RETURNING id) SELECT id FROM n;
+WITH d AS (DELETE FROM e WHERE id = 5 RETURNING *) SELECT count(*) FROM d;
+WITH u AS (UPDATE e SET name = 'z' WHERE id = 4 RETURNING *) SELECT name FROM u;
 
 == joins
 CREATE TABLE l (id int, a text);

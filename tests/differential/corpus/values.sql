@@ -260,7 +260,7 @@ SELECT * FROM v ORDER BY id;
 UPDATE v SET i = 'x' WHERE id = 1;
 UPDATE v SET i = '13' WHERE id = 1 RETURNING i;
 UPDATE v SET t = 5 WHERE id = 13 RETURNING t;
-UPDATE v SET v = 'toolong' WHERE id = 16;
+UPDATE v SET v = 'toolong' WHERE id = 1;
 UPDATE v SET n = n + 1 WHERE id = 20 RETURNING n;
 
 == values of another type into columns
@@ -278,7 +278,7 @@ INSERT INTO v (id, v) VALUES (17, 'abc   ');
 INSERT INTO v (id, n) VALUES (19, 1.005);
 INSERT INTO v (id, r) VALUES (22, 3.14);
 INSERT INTO v (id, r) VALUES (23, 16777217);
-SELECT r FROM v ORDER BY id;
+SELECT r FROM v WHERE id IN (22, 23) ORDER BY id;
 INSERT INTO v (id, t) VALUES (30, '5');
 INSERT INTO v (id, i) SELECT 31, t FROM v WHERE id = 30;
 INSERT INTO v (id, t) SELECT 32, id FROM v WHERE id = 30;
