@@ -104,9 +104,9 @@ class TransactionContext:
         connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
         connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
         _register_constants(connection)
-        _register_refusals(connection)
         register_scalars(connection)
         register_functions(connection, register_tables(connection))
+        _register_refusals(connection)
 
     def take_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""

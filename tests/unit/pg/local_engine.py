@@ -12,6 +12,7 @@ import apsw
 import apsw.ext
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
 from triplicate.sql.scalars import register_scalars
 
@@ -129,6 +130,7 @@ class LocalDatabase:
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
         register_scalars(self._connection)
         self._connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0, 0)
+        register_functions(self._connection, register_tables(self._connection))
         self.sessions: list[LocalSession] = []
 
     async def session(self, application_name: str = "") -> LocalSession:

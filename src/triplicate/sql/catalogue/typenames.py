@@ -91,8 +91,8 @@ def type_named(name: str) -> int | None:
     if text.isdigit():
         return int(text)
     text = text.lower().removeprefix("pg_catalog.")
-    if text == '"char"':
-        return 18
+    if text in ('"char"', '"char"[]'):
+        return 18 if text == '"char"' else 1002
     found = _SPELLED.match(text.replace('"', ""))
     if found is None:
         return None

@@ -52,6 +52,7 @@ _SAME_CALLS = {"MIN", "MAX", "COALESCE", "UNNEST", "NULLIF"}
 _BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "~", "!~"}
 _LIST_ENDS = {"FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING"}
 _DEEPEST = 12
+_Named = dict[str, list[list["Part"]]]
 
 
 def parameter_oids(parts: Sequence[Part]) -> dict[int, int]:
@@ -137,9 +138,9 @@ def _items(parts: Sequence[Part], select: int) -> list[list[Part]]:
     return items
 
 
-def _named_items(parts: Sequence[Part]) -> dict[str, list[Part]]:
+def _named_items(parts: Sequence[Part]) -> _Named:
     """Every ``expression AS name`` of any select list inside, the outer ones first."""
-    found: dict[str, list[Part]] = {}
+    found: _Named = {}
     for index, part in enumerate(parts):
         if part.upper == "SELECT":
             for item in _items(parts, index):
@@ -147,11 +148,11 @@ def _named_items(parts: Sequence[Part]) -> dict[str, list[Part]]:
                     name = item[-1].text.strip('"').lower()
                     is_itself = len(item) in (3, 5) and item[-3].text.strip('"').lower() == name
                     if not is_itself:
-                        found.setdefault(name, item[:-2])
+                        found.setdefault(name, []).append(item[:-2])
     return found
 
 
-def _expression(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int | None:
+def _expression(item: Sequence[Part], named: _Named, depth: int) -> int | None:
     if len(item) > 2 and item[-2].upper == "AS":
         item = item[:-2]
     if not item or depth > _DEEPEST:
@@ -174,21 +175,23 @@ def _expression(item: Sequence[Part], named: dict[str, list[Part]], depth: int) 
     return _operand(item, named, depth)
 
 
-def _operand(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int | None:
+def _operand(item: Sequence[Part], named: _Named, depth: int) -> int | None:
     first = item[0]
     if len(item) > 2 and item[1].text == "(" and _closes_at_end(item[1:]):
         return _call(item, named, depth)
     if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
         name = item[-1].text.strip('"').lower()
-        if name in named:
-            return _expression(named[name], named, depth + 1)
+        if named.get(name):
+            # Inside of what a name stands for, the same name is one of a query further in.
+            meant, *inner = named[name]
+            return _expression(meant, {**named, name: inner}, depth + 1)
         return COLUMNS.get(name)
     if first.kind == "number":
         return types.INT8
     return types.TEXT if first.kind == "string" else None
 
 
-def _call(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int | None:
+def _call(item: Sequence[Part], named: _Named, depth: int) -> int | None:
     name = item[0].upper
     inside = item[2:-1]
     if name == "CAST":
@@ -216,7 +219,7 @@ def _call(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int
     return types.TEXT
 
 
-def _gathered(inside: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int | None:
+def _gathered(inside: Sequence[Part], named: _Named, depth: int) -> int | None:
     if inside and inside[0].upper == "SELECT":
         return _expression(_items(inside, 0)[0], named, depth + 1)
     level, end = 0, len(inside)
@@ -240,7 +243,7 @@ def _cast_oid(parts: Sequence[Part], start: int) -> int | None:
     return types.OID if word in ("REGCLASS", "REGTYPE", "REGNAMESPACE") else oid
 
 
-def _case(item: Sequence[Part], named: dict[str, list[Part]], depth: int) -> int | None:
+def _case(item: Sequence[Part], named: _Named, depth: int) -> int | None:
     """The type of the first branch that tells one."""
     level, cases = 0, 0
     branch: list[Part] | None = None

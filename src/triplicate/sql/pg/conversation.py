@@ -475,7 +475,7 @@ class Conversation:
         else:
             names = [command.name] if command.name is not None else ["name", "setting"]
         formats = formats or [0] * len(names)
-        return wire.row_description((name, types.TEXT, -1, shown) for name, shown in zip(names, formats, strict=True))
+        return wire.row_description((name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True))
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command

@@ -12,6 +12,7 @@ from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
+from triplicate.sql.pg.reserved import quote_reserved
 from triplicate.sql.pg.session_calls import SessionCalls
 from triplicate.sql.pg.translate import (
     ELEMENT_OF,
@@ -86,6 +87,7 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     Raises:
         SqlError: what the gate or SQLite finds.
     """
+    sql = quote_reserved(sql)
     command = classify(sql)
     if isinstance(command, SessionCalls):
         return session_calls_statement(command, given_oids)
@@ -232,8 +234,10 @@ def row_description(statement: Statement, oids: Sequence[int], formats: Sequence
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (name, oid, types.TYPE_SIZES.get(oid, -1), result_format)
-        for name, oid, result_format in zip(_shown_names(statement, prepared.columns), oids, formats, strict=True)
+        (name, oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
+        for name, oid, typmod, result_format in zip(
+            _shown_names(statement, prepared.columns), oids, statement.typmods or [-1] * len(oids), formats, strict=True
+        )
     )
 
 

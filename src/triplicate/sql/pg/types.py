@@ -19,7 +19,7 @@ from triplicate.sql.core.declared import Declared, Kind, parse_declared
 from triplicate.sql.core.moments import date_of_days, days_of, microseconds_of, moment_of_microseconds, shown_moment, stored_moment
 from triplicate.sql.core.stored import is_json
 from triplicate.sql.interface import Value
-from triplicate.sql.pg.array_results import ELEMENTS, encode_array
+from triplicate.sql.pg.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
 FLOAT4, FLOAT8, UNKNOWN, BPCHAR, VARCHAR = 700, 701, 705, 1042, 1043
@@ -347,6 +347,8 @@ def _encode_text(value: Value, oid: int, typmod: int = -1) -> bytes:
         return _text_of_float(value).encode()
     if isinstance(value, str) and oid in _MOMENTS:
         return _text_of_moment(value, _MOMENTS[oid]).encode("utf-8", "surrogateescape")
+    if oid == BOOL_ARRAY:
+        return array_in_text(str(value), oid).encode()
     return str(value).encode("utf-8", "surrogateescape")
 
 

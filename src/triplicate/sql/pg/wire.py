@@ -310,11 +310,11 @@ def parameter_description(oids: Sequence[int]) -> bytes:
     return _message(b"t", struct.pack(f">h{len(oids)}I", len(oids), *oids))
 
 
-def row_description(columns: Iterable[tuple[str, int, int, int]]) -> bytes:
-    """Args: columns: (name, type oid, type size, format) each."""
+def row_description(columns: Iterable[tuple[str, int, int, int, int]]) -> bytes:
+    """Args: columns: (name, type oid, type size, type modifier, format) each."""
     parts: list[bytes] = []
-    for name, oid, size, result_format in columns:
-        parts.append(_cstring(name) + struct.pack(">ihIhih", 0, 0, oid, size, -1, result_format))
+    for name, oid, size, typmod, result_format in columns:
+        parts.append(_cstring(name) + struct.pack(">ihIhih", 0, 0, oid, size, typmod, result_format))
     return _message(b"T", _INT16.pack(len(parts)) + b"".join(parts))
 
 

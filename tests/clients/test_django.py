@@ -1,0 +1,185 @@
+"""Django with its PostgreSQL backend: connection, introspection, models made by the schema editor, and the ORM."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.clients.foreign import leader_port
+from tests.clients.stand import Db
+
+NOW = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC)
+
+
+class Models:
+    """The two models; Django wants its settings before it makes any."""
+
+    book: Any
+    page: Any
+
+
+@pytest.fixture(scope="module")
+def models(shared: Db) -> Iterator[Models]:
+    import django
+    from django.conf import settings
+    from django.db import connection
+    from django.db import models as fields
+
+    place = {"NAME": shared.name, "USER": "tester", "HOST": "127.0.0.1", "PORT": leader_port(shared)}
+    settings.configure(
+        DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", **place}},
+        INSTALLED_APPS=[],
+        USE_TZ=True,
+        TIME_ZONE="UTC",
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+    )
+    django.setup()
+
+    class Book(fields.Model):
+        name = fields.CharField(max_length=50, unique=True)
+        pages = fields.IntegerField(null=True)
+        at = fields.DateTimeField(null=True)
+        day = fields.DateField(null=True)
+        price = fields.DecimalField(max_digits=10, decimal_places=2, null=True)
+        ok = fields.BooleanField(default=True)
+        extra = fields.JSONField(null=True)
+
+        class Meta:
+            app_label = "dj"
+
+    class Page(fields.Model):
+        book = fields.ForeignKey(Book, on_delete=fields.CASCADE, db_constraint=False)
+        number = fields.IntegerField()
+
+        class Meta:
+            app_label = "dj"
+            constraints = (
+                fields.UniqueConstraint(fields=("book", "number"), name="dj_page_once"),
+                fields.CheckConstraint(condition=fields.Q(number__gte=0), name="dj_page_number"),
+            )
+
+    found = Models()
+    found.book, found.page = Book, Page
+    with connection.schema_editor() as editor:
+        editor.create_model(Book)
+        editor.create_model(Page)
+    yield found
+    with connection.schema_editor() as editor:
+        editor.delete_model(Page)
+        editor.delete_model(Book)
+    connection.close()
+
+
+@pytest.fixture
+def books(models: Models) -> Iterator[Any]:
+    models.book.objects.create(name="first", pages=1, at=NOW, day=NOW.date(), price=Decimal("1.50"), extra={"a": [1, None]})
+    models.book.objects.create(name="Second", pages=20)
+    yield models.book.objects
+    models.book.objects.all().delete()
+
+
+def test_introspection_sees_tables_columns_and_constraints(models: Models) -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        names = connection.introspection.table_names(cursor)
+        assert {"dj_book", "dj_page"} <= set(names)
+        described = {column.name: column for column in connection.introspection.get_table_description(cursor, "dj_book")}
+        assert described["id"].is_autofield
+        assert described["pages"].null_ok
+        assert not described["name"].null_ok
+        constraints = connection.introspection.get_constraints(cursor, "dj_page")
+        assert constraints["dj_page_once"]["columns"] == ["book_id", "number"]
+        assert constraints["dj_page_once"]["unique"] is True
+        assert constraints["dj_page_number"]["check"] is True
+        assert [one["columns"] for one in constraints.values() if one["primary_key"]] == [["id"]]
+        assert connection.introspection.get_primary_key_columns(cursor, "dj_page") == ["id"]
+
+
+def test_a_row_comes_back_as_it_was_saved(books: Any) -> None:
+    found = books.get(name="first")
+    assert (found.pages, found.at, found.day, found.price, found.ok) == (1, NOW, NOW.date(), Decimal("1.50"), True)
+    assert found.extra == {"a": [1, None]}
+    found.pages, found.at = 9, None
+    found.save()
+    assert books.filter(pages=9, at__isnull=True).count() == 1
+
+
+def test_get_or_create_and_update_or_create(books: Any) -> None:
+    assert books.get_or_create(name="first")[1] is False
+    made, is_new = books.get_or_create(name="third", defaults={"pages": 3})
+    assert (made.pages, is_new) == (3, True)
+    assert books.update_or_create(name="third", defaults={"pages": 4})[0].pages == 4
+    assert books.filter(name="third").update(pages=5) == 1
+
+
+def test_bulk_changes(models: Models, books: Any) -> None:
+    made = books.bulk_create([models.book(name=f"n{number}", pages=number, at=NOW, ok=number % 2 == 0) for number in range(10)])
+    assert all(book.pk for book in made)
+    assert books.filter(name__startswith="n", ok=True).count() == 5
+    assert books.get(name="n3").at == NOW
+    again = [models.book(name=f"n{number}", pages=number + 100) for number in range(3)]
+    books.bulk_create(again, update_conflicts=True, unique_fields=["name"], update_fields=["pages"])
+    assert list(books.filter(pages__gte=100).order_by("pages").values_list("name", flat=True)) == ["n0", "n1", "n2"]
+    some = list(books.filter(name__in=["n4", "n5"]))
+    for book in some:
+        book.pages = 77
+    assert books.bulk_update(some, ["pages"]) == 2
+    assert books.filter(pages=77).delete()[0] == 2
+
+
+def test_lookups(books: Any) -> None:
+    def names(**conditions: Any) -> list[str]:
+        return list(books.filter(**conditions).order_by("name").values_list("name", flat=True))
+
+    assert names(name__icontains="SECO") == ["Second"]
+    assert names(name__contains="SECO") == []
+    assert names(name__iexact="second") == ["Second"]
+    assert names(name__startswith="Sec") == ["Second"]
+    assert names(name__in=["first", "none"], pages__lt=5) == ["first"]
+    assert names(at__gte=NOW - dt.timedelta(days=1), day=NOW.date()) == ["first"]
+    assert names(at__year=2026) == ["first"]
+    assert books.filter(pages=20).exists() is True
+    assert books.filter(pages=21).exists() is False
+
+
+def test_aggregates(books: Any) -> None:
+    from django.db.models import Avg, Count, Max, Sum
+
+    found = books.aggregate(total=Sum("pages"), mean=Avg("pages"), number=Count("id"), last=Max("at"))
+    assert found == {"total": 21, "mean": 10.5, "number": 2, "last": NOW}
+
+
+def test_joins_and_constraints(models: Models, books: Any) -> None:
+    from django.db import IntegrityError, transaction
+
+    book = books.get(name="first")
+    models.page.objects.create(book=book, number=1)
+    assert list(models.page.objects.filter(book__name="first").values_list("number", "book__pages")) == [(1, 1)]
+    for number in (1, -1):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            models.page.objects.create(book=book, number=number)
+    assert models.page.objects.count() == 1
+
+
+def test_atomic_blocks(models: Models, books: Any) -> None:
+    from django.db import IntegrityError, transaction
+
+    with transaction.atomic():
+        models.book.objects.create(name="kept")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            models.book.objects.create(name="kept")
+        assert books.select_for_update().filter(name="kept").count() == 1
+    assert books.filter(name="kept").count() == 1
+
+
+def test_what_django_cannot_do_is_refused_by_its_name(models: Models) -> None:
+    from django.db import connection, utils
+
+    # The foreign key is a statement of its own after CREATE TABLE, which SQLite cannot run.
+    with connection.cursor() as cursor, pytest.raises(utils.NotSupportedError, match="ADD FOREIGN KEY"):
+        cursor.execute("ALTER TABLE dj_page ADD CONSTRAINT k FOREIGN KEY (book_id) REFERENCES dj_book (id) DEFERRABLE INITIALLY DEFERRED")

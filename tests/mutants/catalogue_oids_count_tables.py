@@ -1,0 +1,16 @@
+"""Object ids are given out in the order of the names: one table more, and all behind it have another oid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.sql.catalogue import relations
+
+TESTS = ["tests/unit/sql/test_catalogue.py::test_object_ids_come_from_names_alone"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def object_ids(names: Sequence[str]) -> dict[str, int]:
+        return {name: 16384 + number for number, name in enumerate(sorted(names))}
+
+    patch(relations, "object_ids", object_ids)

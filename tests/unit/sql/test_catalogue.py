@@ -1,0 +1,211 @@
+"""The catalogue's rows and functions over one SQLite connection, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import pytest
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.catalogue.relations import TABLES, object_ids
+from triplicate.sql.catalogue.typenames import TYPES, declared_type, format_type, type_named
+
+SCHEMA = """
+create table author(id integer primary key, name varchar(50) not null unique, born timestamp with time zone default 'now',
+  rate numeric(10, 2) constraint positive check (rate > 0));
+create table book(isbn text not null, part int, author_id integer not null references author on delete cascade, "Odd name" text,
+  constraint book_key primary key (isbn, part), constraint short check (length(isbn) < (20)));
+create index by_author on book(author_id desc, lower(isbn)) where part > 3;
+create view titles as select isbn from book;
+create table triplicate_state(a);
+"""
+
+
+@pytest.fixture
+def connection() -> Iterator[apsw.Connection]:
+    opened = apsw.Connection(":memory:")
+    register_functions(opened, register_tables(opened))
+    opened.execute(SCHEMA)
+    yield opened
+    opened.close()
+
+
+def ask(connection: apsw.Connection, sql: str, *parameters: Any) -> list[Any]:
+    return connection.execute(sql, parameters).fetchall()
+
+
+def test_relations_are_those_of_the_schema_and_ours_are_not_shown(connection: apsw.Connection) -> None:
+    found = ask(connection, "select relname, relkind, relnatts from pg_class order by relkind desc, relname")
+    assert found == [
+        ("titles", "v", 1),
+        ("author", "r", 4),
+        ("book", "r", 4),
+        ("author_name_key", "i", 1),
+        ("author_pkey", "i", 1),
+        ("book_key", "i", 2),
+        ("by_author", "i", 2),
+    ]
+
+
+def test_columns_say_what_they_declare(connection: apsw.Connection) -> None:
+    found = ask(
+        connection,
+        "select attname, attnum, format_type(atttypid, atttypmod), attnotnull, attidentity from pg_attribute"
+        " where attrelid = to_regclass('author') order by attnum",
+    )
+    assert found == [
+        ("id", 1, "integer", 1, "d"),
+        ("name", 2, "character varying(50)", 1, ""),
+        ("born", 3, "timestamp with time zone", 0, ""),
+        ("rate", 4, "numeric(10,2)", 0, ""),
+    ]
+    assert ask(connection, "select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef") == [(3, "'now'")]
+
+
+def test_constraints_have_their_names_and_texts(connection: apsw.Connection) -> None:
+    found = ask(connection, "select conname, contype, conkey, confkey, pg_get_constraintdef(oid) from pg_constraint order by conname")
+    assert found == [
+        ("author_name_key", "u", "{2}", None, "UNIQUE (name)"),
+        ("author_pkey", "p", "{1}", None, "PRIMARY KEY (id)"),
+        ("book_author_id_fkey", "f", "{3}", "{1}", "FOREIGN KEY (author_id) REFERENCES author(id) ON DELETE CASCADE"),
+        ("book_key", "p", "{1,2}", None, "PRIMARY KEY (isbn, part)"),
+        ("positive", "c", "{4}", None, "CHECK ((rate > 0))"),
+        ("short", "c", "{}", None, "CHECK ((length(isbn) < (20)))"),
+    ]
+
+
+def test_an_index_tells_its_columns_expressions_and_condition(connection: apsw.Connection) -> None:
+    found = ask(
+        connection,
+        "select indkey, indoption, indisunique, indisprimary, indpred, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 2, 1)"
+        " from pg_index where indexrelid = to_regclass('by_author')",
+    )
+    text = "CREATE INDEX by_author ON public.book USING btree (author_id DESC, (lower(isbn))) WHERE (part > 3)"
+    assert found == [("3 0", "3 0", 0, 0, "part > 3", text, "(lower(isbn))")]
+
+
+def test_information_schema(connection: apsw.Connection) -> None:
+    tables = ask(connection, 'select table_schema, table_name, table_type from "information_schema.tables" order by table_name')
+    assert tables == [("public", "author", "BASE TABLE"), ("public", "book", "BASE TABLE"), ("public", "titles", "VIEW")]
+    columns = ask(
+        connection,
+        "select column_name, data_type, is_nullable, character_maximum_length, numeric_precision, numeric_scale, is_identity"
+        " from \"information_schema.columns\" where table_name = 'author' order by ordinal_position",
+    )
+    assert columns == [
+        ("id", "integer", "NO", None, 32, 0, "YES"),
+        ("name", "character varying", "NO", 50, None, None, "NO"),
+        ("born", "timestamp with time zone", "YES", None, None, None, "NO"),
+        ("rate", "numeric", "YES", None, 10, 2, "NO"),
+    ]
+
+
+def test_rows_follow_the_schema_of_the_running_transaction(connection: apsw.Connection) -> None:
+    count = "select count(*) from pg_class where relname = 'later'"
+    connection.execute("begin")
+    connection.execute("create table later(a)")
+    assert ask(connection, count) == [(1,)]
+    connection.execute("rollback")
+    assert ask(connection, count) == [(0,)]
+    connection.execute("create table later(a); drop table later")
+    assert ask(connection, count) == [(0,)]
+
+
+def test_a_value_of_another_type_is_compared_as_sqlite_does(connection: apsw.Connection) -> None:
+    assert ask(connection, "select typname from pg_type where oid = ?", 23) == [("int4",)]
+    assert ask(connection, "select typname from pg_type where oid = ?", "23") == [("int4",)]
+    assert ask(connection, "select typname from pg_type where oid = ?", None) == []
+    assert ask(connection, "select typname from pg_type where typname = ?", "INT4") == []
+
+
+def test_object_ids_come_from_names_alone() -> None:
+    first, second = object_ids(["author", "book"]), object_ids(["book", "more", "author"])
+    assert first["author"] == second["author"]
+    assert first == {"author": 1447154815, "book": 390491793}, "an oid of a release before this one must stay"
+    assert len(set(object_ids([f"t{number}" for number in range(5000)]).values())) == 5000
+    assert all(16384 <= number < 2**31 for number in object_ids([f"t{number}" for number in range(5000)]).values())
+
+
+def test_names_of_relations_and_types(connection: apsw.Connection) -> None:
+    oid = ask(connection, "select oid from pg_class where relname = 'book'")[0][0]
+    for name in ("book", "BOOK", "public.book", '"book"', 'public."book"', str(oid)):
+        assert ask(connection, "select pg_cast_regclass(?)", name) == [(oid,)], name
+    assert ask(connection, "select pg_regclass_text(?), pg_regclass_text(1259), pg_regclass_text(7)", oid) == [("book", "pg_class", "7")]
+    assert ask(connection, "select to_regclass('absent'), to_regclass('other.book'), to_regtype('absent')") == [(None, None, None)]
+    for sql, state in (
+        ("pg_cast_regclass('absent')", "42P01"),
+        ("pg_cast_regtype('absent')", "42704"),
+        ("pg_cast_regnamespace('x')", "3F000"),
+    ):
+        with pytest.raises(SqlError) as refused:
+            ask(connection, f"select {sql}")
+        assert refused.value.sqlstate == state
+
+
+def test_arrays_are_gathered_and_taken_apart(connection: apsw.Connection) -> None:
+    assert ask(connection, "select array_agg(column1 order by column1 desc) from (values (1), (3), (2))") == [("{3,2,1}",)]
+    assert ask(connection, "select array_agg(column1) from (values ('a,b'), (null), ('NULL'), (''))") == [('{"a,b",NULL,"NULL",""}',)]
+    assert ask(connection, "select array_agg(1) where false") == [(None,)]
+    taken = ask(connection, "select value1, value2, ordinality, subscript from pg_unnest(?, ?)", '{"a,b",NULL,"say \\"x\\""}', "{1,2}")
+    assert taken == [("a,b", 1, 1, 1), (None, 2, 2, 2), ('say "x"', None, 3, 3)]
+    assert ask(connection, "select value1, subscript from pg_unnest('3 0')") == [(3, 0), (0, 1)]
+    assert ask(connection, "select value1 from pg_unnest('{}')") == []
+    assert ask(connection, "select pg_array_has('{1,2}', 2), pg_array_has('{1,NULL}', 2), pg_array_has('[\"a\"]', 'a')") == [(1, None, 1)]
+    assert ask(connection, "select pg_array_item('{5,6}', 2), pg_array_item('5 6', 0), pg_array_item('{5}', 2)") == [(6, 5, None)]
+    for text in ("{1,2", "{{1},{2}}", "x"):
+        with pytest.raises(SqlError):
+            ask(connection, "select value1 from pg_unnest(?)", text)
+
+
+def test_views_and_triggers_may_not_hang_on_the_catalogue(connection: apsw.Connection) -> None:
+    connection.execute("create view v as select relname from pg_class")
+    with pytest.raises(apsw.SQLError, match="unsafe use of virtual table"):
+        ask(connection, "select * from v")
+    with pytest.raises(apsw.SQLError, match="unsafe use"):
+        connection.execute("create table d(a default (to_regtype('int4'))); insert into d default values")
+    with pytest.raises(apsw.SQLError):
+        connection.execute("delete from pg_class")
+
+
+DECLARED = [
+    ("INTEGER", "integer"),
+    ("int", "integer"),
+    ("BIGINT", "bigint"),
+    ("varchar(20)", "character varying(20)"),
+    ("character varying (20)", "character varying(20)"),
+    ("CHAR", "character(1)"),
+    ("DECIMAL(10,2)", "numeric(10,2)"),
+    ("numeric", "numeric"),
+    ("double precision", "double precision"),
+    ("FLOAT(53)", "double precision"),
+    ("timestamp with time zone", "timestamp with time zone"),
+    ("TIMESTAMP", "timestamp without time zone"),
+    ("DATETIME", "timestamp without time zone"),
+    ("int[]", "integer[]"),
+    ("UNSIGNED BIG INT", "bigint"),
+    ("nvarchar(10)", "text"),
+    ("", "text"),
+    ("7", "text"),
+]
+
+
+@pytest.mark.parametrize(("declared", "shown"), DECLARED)
+def test_declared_types(declared: str, shown: str) -> None:
+    assert format_type(*declared_type(declared)) == shown
+
+
+def test_types_are_found_by_every_name_of_theirs() -> None:
+    for oid, facts in TYPES.items():
+        assert type_named(facts.name) in (oid, 1042), facts.name  # `char` is the SQL type, `"char"` the catalogue's.
+        assert type_named(facts.shown) == oid
+        assert facts.array in TYPES or facts.category == "A"
+    assert type_named("pg_catalog.int4") == type_named("INT4") == 23
+
+
+def test_every_table_can_be_read(connection: apsw.Connection) -> None:
+    for name, columns in TABLES.items():
+        rows = ask(connection, f'select * from "{name}"')
+        assert all(len(row) == len(columns.split(",")) for row in rows), name
