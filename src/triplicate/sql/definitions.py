@@ -153,7 +153,7 @@ def _usable_views(connection: apsw.Connection) -> frozenset[str]:
 
 def _is_usable(connection: apsw.Connection, view: str) -> bool:
     try:
-        connection.execute(f"explain select 1 from main.{quote(view)}").fetchall()
+        connection.execute(f"select 1 from main.{quote(view)} limit 0", None, can_cache=False).fetchall()
     except apsw.Error:
         return False
     return True

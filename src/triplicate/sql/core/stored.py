@@ -6,6 +6,7 @@ SQLite has converted a value to the column's affinity by then; what it could not
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.FLOAT: (float, int),
     Kind.NUMERIC: (int, float),
     Kind.BYTEA: (bytes,),
+    # A number is JSON, and SQLite keeps it as one.
+    Kind.JSON: (str, int, float),
+    Kind.JSONB: (str, int, float),
 }
 _NAMES: dict[type, str] = {int: "integer", float: "double precision", str: "text", bytes: "bytea"}
 _MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
@@ -110,7 +114,7 @@ def _inspection(declared: Declared) -> Fits | None:
     if kind is Kind.UUID:
         return lambda value: _UUID.fullmatch(value) is not None
     if kind in (Kind.JSON, Kind.JSONB):
-        return is_json
+        return lambda value: is_json(value) if type(value) is str else math.isfinite(value)
     return None
 
 
@@ -146,9 +150,9 @@ def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
         )
     if kind in (Kind.TEXT, Kind.VARCHAR) and isinstance(value, str):
         return SqlError("22001", f"value too long for type {kind.value}({rule.declared.length}): {place} was given {len(value)} characters")
-    if isinstance(value, str):
+    is_text = isinstance(value, str) and kind is not Kind.BYTEA
+    if is_text or (kind in (Kind.JSON, Kind.JSONB) and isinstance(value, float)):
         state = "22007" if kind in _MOMENTS else "22P02"
-        if kind is not Kind.BYTEA:
-            return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
+        return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
     given = _NAMES.get(type(value), type(value).__name__)
     return SqlError("42804", f"{place} is of type {kind.value} but the value {shown} is of type {given}", hint=hint)

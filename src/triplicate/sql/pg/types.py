@@ -459,5 +459,5 @@ _BINARY: dict[int, Callable[[Value], bytes]] = {
     FLOAT8: lambda value: _FLOAT8.pack(_as_float(value)),
     DATE: lambda value: struct.pack(">i", days_of(_as_text(value))),
     UUID: lambda value: uuid.UUID(_as_text(value)).bytes,
-    JSONB: lambda value: b"\1" + _as_text(value).encode(),
+    JSONB: lambda value: b"\1" + _encode_text(value, TEXT),
 }

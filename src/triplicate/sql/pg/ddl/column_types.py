@@ -36,7 +36,9 @@ def stored_type(tokens: Tokens) -> str:
     Raises:
         SqlError: 0A000 for a type of PostgreSQL that is not here, 22023 for a length or precision that it does not have.
     """
-    if at(tokens, 1).text == "." and (tokens[0].name or "").upper() in SCHEMAS:
+    if at(tokens, 1).text == ".":
+        if (tokens[0].name or "").upper() not in SCHEMAS:
+            raise SqlError("3F000", f'schema "{tokens[0].name}" does not exist', hint="There is one schema, public.")
         tokens = tokens[2:]
     text = type_text(tokens)
     upper = text.upper()
