@@ -114,3 +114,9 @@ def test_asyncpg_reads_the_catalogue_in_binary(shared: Db, table: str) -> None:
         await client.close()
 
     run(body())
+
+
+def test_a_cursor_on_the_server_is_refused_by_its_own_name(connection: psycopg.Connection[Any]) -> None:
+    # When it closes such a cursor psycopg asks pg_cursors whether there is one, and must not cover the first error with another.
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="DECLARE"), connection.transaction(), connection.cursor("named") as cursor:
+        cursor.execute("SELECT 1")

@@ -21,7 +21,7 @@ EXPECTED: dict[str, Any] = {
     "any of texts": [True, False],
     "booleans": [False, True, True, False],
     "types": [
-        1 << 40, True, 1.5, "2.50", "naïve", "00ff", True, True, True, "01234567-89ab-cdef-0123-456789abcdef", {"a": [1, None]},
+        1 << 40, True, 1.5, ["250", -2], "naïve", "00ff", True, True, True, "01234567-89ab-cdef-0123-456789abcdef", {"a": [1, None]},
     ],
     "now": True,
     "transactions": [[1, 11], [2, 20], [3, 30]],

@@ -7,6 +7,7 @@ file. All give the same for the same arguments.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation
@@ -261,6 +262,27 @@ def _step(value: Any) -> Value:
     return found
 
 
+def _json_text(value: Any) -> Value:
+    """An element of JSON as text: a string without its quotes, NULL for null."""
+    text = str(value)
+    found: Value = json.loads(text) if text.startswith('"') else text
+    return None if text == "null" else found
+
+
+class _NumericSum:
+    """sum() of numerics, exactly."""
+
+    def __init__(self) -> None:
+        self._sum: Decimal | None = None
+
+    def step(self, value: Value) -> None:
+        if value is not None:
+            self._sum = _DECIMALS.add(self._sum or Decimal(0), decimal_of(value))
+
+    def final(self) -> Value:
+        return None if self._sum is None else value_of_decimal(self._sum)
+
+
 def _to_timestamp(seconds: Any) -> Value:
     return shifted(float(seconds))
 
@@ -283,6 +305,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "starts_with": (lambda value, prefix: int(str(value).startswith(str(prefix))), (2,)),
     "matches": (_matches, (3,)),
     "glob": (lambda pattern, escape: glob_of_like(str(pattern), str(escape)), (2,)),
+    "json_text": (_json_text, (1,)),
     "divisor": (_divisor, (1,)),
     "step": (_step, (1,)),
     "numeric_add": (partial(_numeric, _DECIMALS.add), (2,)),
@@ -322,5 +345,7 @@ def register_scalars(connection: apsw.Connection) -> None:
     for oid, name in CAST_NAMES.items():
         for count in range(2, 5 if oid == types.NUMERIC else 4):
             add(f"to_{name}", partial(_cast, oid), count)
+    make_sum: Any = _NumericSum
+    connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
     add("greatest", partial(_extreme, max), -1)
     add("least", partial(_extreme, min), -1)

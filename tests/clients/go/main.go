@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -113,20 +114,21 @@ func types(ctx context.Context, d database) (any, error) {
 		return nil, err
 	}
 	var (
-		id      int64
-		b       bool
-		f       float64
-		n, t, u string
-		y       []byte
-		gotDay  time.Time
-		ts, tz  time.Time
-		j       map[string]any
+		id     int64
+		b      bool
+		f      float64
+		n      pgtype.Numeric
+		t, u   string
+		y      []byte
+		gotDay time.Time
+		ts, tz time.Time
+		j      map[string]any
 	)
-	row := d.QueryRow(ctx, "select id, b, f, n::text, t, y, d, ts, tz, u::text, j from "+name)
+	row := d.QueryRow(ctx, "select id, b, f, n, t, y, d, ts, tz, u::text, j from "+name)
 	if err := row.Scan(&id, &b, &f, &n, &t, &y, &gotDay, &ts, &tz, &u, &j); err != nil {
 		return nil, err
 	}
-	return []any{id, b, f, n, t, fmt.Sprintf("%x", y), gotDay.Equal(day), ts.Equal(moment), tz.Equal(moment), u, j}, nil
+	return []any{id, b, f, []any{n.Int.String(), n.Exp}, t, fmt.Sprintf("%x", y), gotDay.Equal(day), ts.Equal(moment), tz.Equal(moment), u, j}, nil
 }
 
 func now(ctx context.Context, d database) (any, error) {

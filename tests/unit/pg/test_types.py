@@ -101,3 +101,102 @@ def test_messages_are_cut_out_of_any_chunks(bodies: list[bytes], cuts: list[int]
         at += cut
         seen += [body for _, body in buffer.next_messages()]
     assert seen == bodies
+
+
+NUMERIC_10_2 = types.typmod_of_declared("numeric(10,2)")
+
+
+@pytest.mark.parametrize(
+    ("value", "typmod", "text"),
+    [
+        (1.5, NUMERIC_10_2, "1.50"),
+        (1, NUMERIC_10_2, "1.00"),
+        (-0.05, NUMERIC_10_2, "-0.05"),
+        (0, NUMERIC_10_2, "0.00"),
+        (7, types.typmod_of_declared("numeric(5)"), "7"),
+        (1.5, -1, "1.5"),
+        (2.0, -1, "2"),
+        (1e20, -1, "100000000000000000000"),
+        (1e-7, -1, "0.0000001"),
+        (1.005, NUMERIC_10_2, "1.005"),
+    ],
+)
+def test_a_numeric_is_shown_with_the_scale_of_its_column(value: Value, typmod: int, text: str) -> None:
+    assert types.encode_value(value, types.NUMERIC, False, typmod) == text.encode()
+    data = types.encode_value(value, types.NUMERIC, True, typmod)
+    assert data is not None
+    (scale,) = struct.unpack_from(">H", data, 6)
+    assert scale == len(text.partition(".")[2])
+    assert types.decode_parameter(data, types.NUMERIC, True) == value
+
+
+@pytest.mark.parametrize(
+    ("declared", "oid", "typmod"),
+    [
+        ("numeric(10,2)", types.NUMERIC, 655366),
+        ("NUMERIC(5)", types.NUMERIC, 327684),
+        ("numeric", types.NUMERIC, -1),
+        ("character varying(40)", types.VARCHAR, 44),
+        ("VARCHAR(1)", types.VARCHAR, 5),
+        ("varchar", types.VARCHAR, -1),
+        ("char(3)", types.TEXT, -1),
+        ("text", types.TEXT, -1),
+        ("bigint", types.INT8, -1),
+    ],
+)
+def test_lengths_and_scales_are_type_modifiers(declared: str, oid: int, typmod: int) -> None:
+    assert (types.oid_of_declared(declared), types.typmod_of_declared(declared)) == (oid, typmod)
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "stored"),
+    [
+        ("1.005", "numeric(10,2)", 1.01),
+        ("-1.005", "numeric(10,2)", -1.01),
+        ("2.5", "numeric(3)", 3),
+        ("true", "boolean", 1),
+        ("fal", "bool", 0),
+        ("1970-01-01 +00", "date", "1970-01-01"),
+        ("2020-01-01 05:00:00+02", "timestamptz", "2020-01-01 03:00:00+00:00"),
+        ("\\x00FF", "bytea", b"\0\xff"),
+        ("a\\000\\\\", "bytea", b"a\0\\"),
+        ("{00000000-0000-0000-0000-00000000000A}", "uuid", "00000000-0000-0000-0000-00000000000a"),
+        (" 7 ", "int", 7),
+    ],
+)
+def test_a_text_becomes_what_a_column_stores(text: str, declared: str, stored: Value) -> None:
+    assert types.convert_text(text, declared) == stored
+
+
+@pytest.mark.parametrize(
+    ("text", "oid", "sqlstate"),
+    [
+        ("NaN", types.FLOAT8, "0A000"),
+        ("nan", types.NUMERIC, "0A000"),
+        ("1e400", types.FLOAT8, "22003"),
+        ("1_000", types.INT8, "22P02"),
+        ("1_0.5", types.NUMERIC, "22P02"),
+        ("\u0661", types.INT8, "22P02"),
+        ("40000", types.INT2, "22003"),
+        ("3000000000", types.INT4, "22003"),
+        ("12345678901234567890.1", types.NUMERIC, "22003"),
+        ("0.12345678901234567", types.NUMERIC, "22003"),
+        ("1 day", types.INTERVAL, "0A000"),
+        ("04:05:06+02", types.TIMETZ, "0A000"),
+        ("{", types.JSON, "22P02"),
+        ("\\9", types.BYTEA, "22P02"),
+        ("a\0b", types.TEXT, "22021"),
+    ],
+)
+def test_a_text_that_cannot_be_kept_is_refused(text: str, oid: int, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        types.decode_parameter(text.encode(), oid, False)
+    assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e15, "1e+15"), (-1.5e15, "-1.5e+15"), (123456789012345.0, "123456789012345"), (1e16, "1e+16"), (0.0001, "0.0001"), (1e-5, "1e-05")],
+)
+def test_floats_are_printed_as_postgresql_does(value: float, text: str) -> None:
+    assert types.encode_value(value, types.FLOAT8, False) == text.encode()

@@ -63,6 +63,7 @@ TABLES: dict[str, str] = {
     "pg_inherits": "inhrelid oid, inhparent oid, inhseqno integer",
     "pg_opclass": "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcintype oid, opcdefault boolean",
     "pg_depend": "classid oid, objid oid, objsubid integer, refclassid oid, refobjid oid, refobjsubid integer, deptype char1",
+    "pg_cursors": "name text, statement text, is_holdable boolean, is_binary boolean, is_scrollable boolean",
     "information_schema.schemata": "catalog_name name, schema_name name, schema_owner name",
     "information_schema.tables": "table_catalog name, table_schema name, table_name name, table_type text, is_insertable_into text,"
     " is_typed text",

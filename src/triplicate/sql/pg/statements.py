@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from triplicate.errors import SqlError
 from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.bulk_values import unnest_as_values
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
@@ -87,7 +88,7 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     Raises:
         SqlError: what the gate or SQLite finds.
     """
-    sql = quote_reserved(sql)
+    sql = unnest_as_values(quote_reserved(sql))
     command = classify(sql)
     if isinstance(command, SessionCalls):
         return session_calls_statement(command, given_oids)

@@ -11,7 +11,7 @@ import re
 import struct
 import uuid
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
 
 from triplicate.errors import SqlError
@@ -31,6 +31,7 @@ TYPE_SIZES = {BOOL: 1, INT8: 8, INT2: 2, INT4: 4, OID: 4, FLOAT4: 4, FLOAT8: 8, 
 
 _TEXTUAL = (TEXT, VARCHAR, BPCHAR, UNKNOWN, JSON)
 _INTEGERS = {INT2: struct.Struct(">h"), INT4: struct.Struct(">i"), INT8: struct.Struct(">q"), OID: struct.Struct(">I")}
+_EXACT = Context(prec=2000)
 _FLOAT8 = struct.Struct(">d")
 _FLOAT4 = struct.Struct(">f")
 
@@ -157,7 +158,7 @@ def _rounded(number: Decimal, declared: Declared) -> Decimal:
     precision = declared.precision or 0
     if not number.is_finite() or abs(number) >= Decimal(10) ** (precision - declared.scale):
         raise _overflow(declared)
-    rounded = number.quantize(Decimal(1).scaleb(-declared.scale), ROUND_HALF_UP)
+    rounded = number.quantize(Decimal(1).scaleb(-declared.scale), ROUND_HALF_UP, _EXACT)
     if abs(rounded) >= Decimal(10) ** (precision - declared.scale):
         raise _overflow(declared)
     return rounded
@@ -366,18 +367,19 @@ def _text_of_float(value: float) -> str:
 def _scaled(value: Value, typmod: int) -> Decimal:
     """A stored numeric with the zeros that its type's scale asks for. One of more digits was stored before they were checked, and stays."""
     number = Decimal(str(value))
+    if isinstance(value, float) and number.is_finite():
+        # The text of a float has an exponent or, where it is whole, a zero behind its point.
+        number = Decimal(f"{number:f}".removesuffix(".0"))
     scale = _scale_of(typmod)
-    if scale is None or not number.is_finite():
-        return number
     exponent = number.as_tuple().exponent
-    return number.quantize(Decimal(1).scaleb(-scale)) if isinstance(exponent, int) and -exponent <= scale else number
+    if scale is None or not isinstance(exponent, int) or -exponent > scale:
+        return number
+    return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
 
 
 def _text_of_decimal(number: Decimal) -> str:
     if number.is_finite():
-        # A float of many digits has an exponent, and a whole one a zero behind its point.
-        whole = number == number.to_integral_value() and number.as_tuple().exponent == -1 and not number.as_tuple().digits[-1]
-        return f"{number:f}".removesuffix(".0") if whole else f"{number:f}"
+        return f"{number:f}"
     return "NaN" if number.is_nan() else "Infinity" if number > 0 else "-Infinity"
 
 

@@ -52,6 +52,8 @@ class Expression(Node):
     """The type that analysis finds; None where it cannot tell."""
     as_oid: int | None = field(default=None, init=False)
     """The type to which its context converts it, where that is another."""
+    as_modifiers: tuple[int, ...] = field(default=(), init=False)
+    """That type's length, or precision and scale."""
     enclosed: bool = field(default=False, init=False)
     """It stands in brackets of its own."""
 

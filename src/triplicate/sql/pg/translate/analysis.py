@@ -9,8 +9,9 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
-from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_oid
+from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
 
 
 class Analysis(ExpressionTyping):
@@ -42,6 +43,10 @@ class Analysis(ExpressionTyping):
     def _table_columns(self, name: nodes.Name) -> Outputs | None:
         columns = self._tables.get(name.last.lower())
         return None if columns is None else [(column, column_oid(declared)) for column, declared in columns]
+
+    def _modifiers(self, name: nodes.Name) -> dict[str, tuple[int, ...]]:
+        columns = self._tables.get(name.last.lower()) or ()
+        return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
 
     def _relation(self, name: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
         shown = (alias or name).last
@@ -150,7 +155,9 @@ class Analysis(ExpressionTyping):
             outputs.append((name, oid))
         return outputs
 
-    def _values(self, values: nodes.Values, scope: Scope, targets: list[tuple[str, int | None]] | None) -> Outputs | None:
+    def _values(
+        self, values: nodes.Values, scope: Scope, targets: list[tuple[str, int | None]] | None, table: Relation | None = None
+    ) -> Outputs | None:
         """The columns of VALUES; in an INSERT the table's columns tell the types."""
         for row in values.rows:
             for index, item in enumerate(row.items):
@@ -159,7 +166,7 @@ class Analysis(ExpressionTyping):
                 self.expression(item, scope)
                 if targets is not None and index < len(targets):
                     name, oid = targets[index]
-                    self.typing.assign(item, oid, name)
+                    self._assign(item, oid, name, table)
         width = len(values.rows[0].items)
         outputs: Outputs = []
         for index in range(width):
@@ -201,28 +208,32 @@ class Analysis(ExpressionTyping):
     # Changes.
 
     def _changed(self, table: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
-        relation = Relation((alias or table).last, self._table_columns(table), True)
+        relation = Relation((alias or table).last, self._table_columns(table), True, self._modifiers(table))
         scope.relations.append(relation)
         return relation
 
     def _insert(self, insert: nodes.Insert, parent: Scope | None) -> Outputs | None:
         scope = self._common(insert.common, parent)
-        table = Relation((insert.alias or insert.table).last, self._table_columns(insert.table), True)
+        table = Relation((insert.alias or insert.table).last, self._table_columns(insert.table), True, self._modifiers(insert.table))
         targets: list[tuple[str, int | None]] | None = None
         if insert.columns:
             targets = [(column.last, table.oid(column.last)[1]) for column in insert.columns]
         elif table.columns is not None:
             targets = list(table.columns)
         if insert.query is not None:
-            self._inserted(insert.query, scope, targets or [])
+            self._inserted(insert.query, scope, targets or [], table)
         inner = Scope(parent=scope, relations=[table])
         for conflict in insert.conflicts:
             self._conflict(conflict, Scope(parent=scope, relations=[table, Relation("excluded", table.columns)]), table, inner)
         return self.items(insert.returning, inner)
 
-    def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]]) -> None:
+    def _assign(self, expression: nodes.Expression, oid: int | None, column: str, table: Relation | None) -> None:
+        modifiers = table.modifiers.get(column.lower(), ()) if table is not None else ()
+        self.typing.assign(expression, oid, column, modifiers)
+
+    def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> None:
         if isinstance(query.body, nodes.Values) and not query.common:
-            self._values(query.body, scope, targets)
+            self._values(query.body, scope, targets, table)
             for sort in query.order:
                 self.expression(sort.expression, scope)
             return
@@ -230,7 +241,7 @@ class Analysis(ExpressionTyping):
         for select in _selects(query):
             if not any(isinstance(item.expression, nodes.Star) for item in select.items):
                 for item, (name, oid) in zip(select.items, targets, strict=False):
-                    self.typing.assign(item.expression, oid, name)
+                    self._assign(item.expression, oid, name, table)
 
     def _conflict(self, conflict: nodes.Conflict, scope: Scope, table: Relation, inner: Scope) -> None:
         for sort in conflict.target:
@@ -247,7 +258,7 @@ class Analysis(ExpressionTyping):
             self.expression(assignment.value, scope)
             values = assignment.value.items if isinstance(assignment.value, nodes.Row) else [assignment.value]
             for column, value in zip(assignment.columns, values, strict=False):
-                self.typing.assign(value, table.oid(column.last)[1], column.last)
+                self._assign(value, table.oid(column.last)[1], column.last, table)
 
     def _update(self, update: nodes.Update, parent: Scope | None) -> Outputs | None:
         scope = self._common(update.common, parent)
@@ -328,7 +339,9 @@ def result_name(expression: nodes.Expression) -> str:
             return expression.name
         case nodes.Cast():
             inner = result_name(expression.operand)
-            return inner if inner != "?column?" else expression.type.name.split("(")[0]
+            if inner != "?column?" or expression.type.dimensions:
+                return inner
+            return CAST_NAMES.get(type_of_name(expression.type)[0], "?column?")
         case nodes.Collate():
             return result_name(expression.operand)
         case nodes.AtTimeZone():

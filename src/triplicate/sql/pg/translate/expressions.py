@@ -155,6 +155,10 @@ class ExpressionTyping:
             return types.BOOL
         if operator in ("->", "->>"):
             is_index = node.right.oid in INTEGERS
+            if isinstance(node.right, nodes.Literal) and node.right.value.startswith("$"):
+                # A path is SQLite's own: its operator gives numbers as numbers.
+                self.typing.resolve_as_text(node.right)
+                return types.JSON if operator == "->" else None
             self.typing.resolve(node.left, types.JSON)
             self.typing.resolve(node.right, types.INT8 if is_index else types.TEXT)
             return types.JSON if operator == "->" else types.TEXT

@@ -55,7 +55,7 @@ def literal_text(value: Value) -> str:
             return str(int(value))
         case float():
             if value != value:
-                return "'NaN'"
+                raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number.")
             if value in (float("inf"), float("-inf")):
                 return "9e999" if value > 0 else "-9e999"
             return repr(value)
@@ -113,7 +113,7 @@ class Renderer:
     def write(self, node: Node) -> None:
         """The node in SQLite's words, with what its context makes of it."""
         if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
-            self.converted(node, node.as_oid)
+            self.converted(node, node.as_oid, node.as_modifiers)
             return
         rule = self._rules.get(type(node))
         if rule is None:
@@ -136,6 +136,16 @@ class Renderer:
         inner = sqlite_strength(child)
         enclosed = not isinstance(child, Expression) or child.enclosed or inner == _TIGHTEST or strength == _TIGHTEST
         if enclosed or inner > strength or (inner == strength and not is_right):
+            self.write(child)
+            return
+        self.add("(", child)
+        self.write(child)
+        self.add(")", child)
+
+    def operand(self, child: Expression, strength: int, *, is_right: bool) -> None:
+        """`part` where the text around the child is not copied, so that its own brackets are lost."""
+        inner = sqlite_strength(child)
+        if inner == _TIGHTEST or inner > strength or (inner == strength and not is_right):
             self.write(child)
             return
         self.add("(", child)
@@ -182,15 +192,12 @@ class Renderer:
     # Leaves.
 
     def _literal(self, node: nodes.Literal) -> None:
-        if node.as_oid is not None and node.kind in ("string", "number"):
+        if node.kind == "default":
+            raise SqlError("0A000", "DEFAULT is not available here", hint="Leave the column out, or write its value.")
+        if node.as_oid is not None and node.kind in ("string", "number", "true", "false"):
             if node.as_oid in ELEMENT_OF:
                 raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
-            value: Value = node.value
-            if node.kind == "number":
-                value = value_of_decimal(decimal_of(node.value.replace("_", "")))
-                self.add(literal_text(convert(value, types.NUMERIC, node.as_oid)), node)
-                return
-            self.add(literal_text(convert(value, None, node.as_oid)), node)
+            self._constant(node, node.as_oid, node.as_modifiers)
         elif node.kind == "string":
             self.add(quote_string(node.value), node)
         elif node.kind == "number" and node.oid == types.NUMERIC:
@@ -226,8 +233,11 @@ class Renderer:
             self.pieces.copy(name.start, name.end)
 
     def _star(self, node: nodes.Star) -> None:
+        if node.qualifier is None:
+            self.add("*", node)
+            return
         start = node.start
-        if node.qualifier is not None and len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
+        if len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
             start = node.qualifier.spans[1][0]
         self.pieces.copy(start, node.end)
 
@@ -251,6 +261,10 @@ class Renderer:
             self.add(")", node)
         elif operator in ("~~", "~~*", "!~~", "!~~*"):
             self._pattern(node, node.left, node.right, None, ignores_case=operator[-1] == "*", negated=operator[0] == "!")
+        elif operator == "->>" and node.oid == types.TEXT:
+            self.add(OURS + "json_text(", node)
+            self.replaced(node, [(*node.at, "->")])
+            self.add(")", node)
         elif operator == "||" and node.oid == types.BYTEA:
             self.add("CAST(", node)
             self.verbatim(node)
@@ -272,8 +286,8 @@ class Renderer:
         if operator == "%" and node.oid not in INTEGERS and node.oid is not None:
             self.call(OURS + "numeric_remainder", node, node.left, node.right)
             return
-        self.part(node.left, sqlite_strength(node), is_right=False)
-        self.pieces.copy(node.left.end, node.right.start)
+        self.operand(node.left, sqlite_strength(node), is_right=False)
+        self.add(f" {operator} ", node)
         if isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != "":
             self.write(node.right)
         else:
@@ -294,7 +308,7 @@ class Renderer:
             if not isinstance(escape, nodes.Literal) or escape.kind != "string" or len(escape.value) > 1:
                 raise SqlError("22019", "ESCAPE needs a constant of one character, or none")
             character = escape.value
-        self.part(operand, 4, is_right=False)
+        self.operand(operand, 4, is_right=False)
         self.add(" NOT" if negated else "", node)
         if isinstance(pattern, nodes.Literal) and pattern.kind == "string":
             glob = glob_of_like(pattern.value, character)
@@ -308,13 +322,13 @@ class Renderer:
             return
         else:
             self.add(" LIKE ", pattern)
-            self.part(pattern, 4, is_right=True)
+            self.operand(pattern, 4, is_right=True)
         if character:
             self.add(f" ESCAPE {quote_string(character)}", node)
 
     def _is_test(self, node: nodes.IsTest) -> None:
         if node.test == "UNKNOWN":
-            self.part(node.operand, 4, is_right=False)
+            self.operand(node.operand, 4, is_right=False)
             self.add(" IS NOT NULL" if node.negated else " IS NULL", node)
         else:
             self.verbatim(node)
@@ -326,7 +340,7 @@ class Renderer:
         raise SqlError("0A000", "BETWEEN SYMMETRIC is not available", hint="Write (x BETWEEN a AND b OR x BETWEEN b AND a).")
 
     def _quantified(self, node: nodes.Quantified) -> None:
-        self.part(node.left, 4, is_right=False)
+        self.operand(node.left, 4, is_right=False)
         self.add(" NOT IN (" if node.quantifier == "ALL" else " IN (", node)
         if node.query is not None:
             self.write(node.query)
@@ -372,8 +386,11 @@ class Renderer:
             raise SqlError("0A000", "arrays are available in = ANY (…) and <> ALL (…) only")
         oid, modifiers = type_of_name(node.type)
         operand = node.operand
+        if node.type.name == "blob" and node.form == "CAST":
+            self.verbatim(node)
+            return
         if isinstance(operand, nodes.Literal) and operand.kind in ("string", "number"):
-            self._constant_cast(operand, oid, modifiers)
+            self._constant(operand, oid, modifiers)
             return
         if isinstance(operand, nodes.Literal) and operand.kind == "null":
             self.add("NULL", node)
@@ -386,16 +403,26 @@ class Renderer:
         if same and not modifiers and operand.as_oid is None and isinstance(operand, nodes.Parameter | nodes.Cast | nodes.ColumnRef):
             self.write(operand)
             return
+        native = {types.FLOAT8: "REAL", types.TEXT: "TEXT"}.get(oid) if operand.oid in INTEGERS and not modifiers else None
+        if native is not None and operand.as_oid is None:
+            self.add("CAST(", node)
+            self.write(operand)
+            self.add(f" AS {native})", node)
+            return
         self.converted(operand, oid, modifiers)
 
-    def _constant_cast(self, operand: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
-        value: Value = operand.value
-        source = None
-        if operand.kind == "number":
-            text = operand.value.replace("_", "")
+    def _constant(self, node: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
+        """A constant converted to a type, now."""
+        value: Value = node.value
+        source = node.oid
+        if node.kind == "number" and (oid not in TEXTS or node.value.lower().startswith("0x")):
+            text = node.value.replace("_", "")
             value = int(text, 16) if text.lower().startswith("0x") else value_of_decimal(decimal_of(text))
-            source = operand.oid
-        self.add(literal_text(convert(value, source, oid, modifiers)), operand)
+        elif node.kind in ("true", "false"):
+            value, source = int(node.kind == "true"), types.BOOL
+        elif node.kind == "string":
+            source = None
+        self.add(literal_text(convert(value, source, oid, modifiers)), node)
 
     def _at_time_zone(self, node: nodes.AtTimeZone) -> None:
         target = types.TIMESTAMP if node.oid == types.TIMESTAMP else types.TIMESTAMPTZ

@@ -32,6 +32,8 @@ class CallRenderer(Renderer):
         if self._is_special(node, name):
             return
         sqlite = function.sqlite if function is not None else ""
+        if name == "sum" and node.oid == types.NUMERIC and not node.is_window:
+            sqlite = OURS + "numeric_sum"
         if sqlite or len(node.name.parts) > 1:
             self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
         else:

@@ -126,6 +126,24 @@ class StatementRenderer(CallRenderer):
         begin = only if only >= 0 and self.pieces.source[only + 4 : table.start].isspace() else table.start
         return [(begin, end, "")] if begin < end else []
 
+    def _alias_cut(self, table: nodes.Name, alias: nodes.Name | None) -> list[tuple[int, int, str]]:
+        """SQLite wants AS before the alias of a table that is changed."""
+        if alias is None or not self.pieces.source[table.end : alias.start].isspace():
+            return []
+        return [(table.end, table.end, " AS")]
+
+    def _unqualify(self, items: list[nodes.Item], owner: str) -> None:
+        """In RETURNING SQLite knows the changed table's columns by their bare names only, once it has an alias."""
+        waiting: list[nodes.Node] = list(items)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 2 and node.name.parts[0].lower() == owner.lower():
+                start, end = node.name.spans[-1]
+                node.name = nodes.Name(start, end, node.name.parts[-1:], node.name.spans[-1:], node.name.quoted)
+            elif isinstance(node, nodes.Star) and node.qualifier is not None and node.qualifier.last.lower() == owner.lower():
+                node.qualifier = None
+            waiting.extend(node.children())
+
     def _insert(self, node: nodes.Insert) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         if node.overriding is not None:
@@ -141,6 +159,7 @@ class StatementRenderer(CallRenderer):
             if select.source is not None and select.where is None and not select.group and not query.order and query.limits is None:
                 # Without it SQLite takes ON for the condition of a join.
                 cuts.append((query.end, query.end, " WHERE true"))
+        self._unqualify(node.returning, (node.alias or node.table).last)
         self.replaced(node, cuts)
 
     def _default_values(self, node: nodes.Insert, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
@@ -201,10 +220,16 @@ class StatementRenderer(CallRenderer):
         self.pieces.copy(at, node.end)
 
     def _update(self, node: nodes.Update) -> None:
-        self.replaced(node, self._table_cuts(node.table, node.common[-1].end if node.common else node.start))
+        if node.source is not None and any(isinstance(item.expression, nodes.Star) for item in node.returning):
+            raise SqlError("0A000", "RETURNING * of UPDATE … FROM is not available", hint="Name the changed table's columns.")
+        cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
+        self._unqualify(node.returning, (node.alias or node.table).last)
+        self.replaced(node, [*cuts, *self._alias_cut(node.table, node.alias)])
 
     def _delete(self, node: nodes.Delete) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
+        cuts += self._alias_cut(node.table, node.alias)
+        self._unqualify(node.returning, (node.alias or node.table).last)
         if node.using is None:
             self.replaced(node, cuts)
             return

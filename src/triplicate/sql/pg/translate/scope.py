@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.declared import Kind, parse_declared
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
 
@@ -25,6 +26,12 @@ def column_oid(declared: str) -> int | None:
     return oid
 
 
+def column_modifiers(declared: str) -> tuple[int, ...]:
+    """Precision and scale of a column to which numbers are rounded when they are stored; empty for all others."""
+    found = parse_declared(declared)
+    return (found.precision, found.scale) if found.kind is Kind.NUMERIC and found.precision is not None else ()
+
+
 @dataclass(slots=True)
 class Relation:
     """A table, query or function in FROM. `columns` is None where they are not known."""
@@ -32,6 +39,8 @@ class Relation:
     name: str
     columns: Outputs | None
     is_table: bool = False
+    modifiers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By column, in lower case."""
 
     def oid(self, column: str) -> tuple[bool, int | None]:
         """Whether there is such a column, and its type."""

@@ -124,8 +124,8 @@ class Typing:
             self.resolve_as_text(left)
             self.resolve_as_text(right)
 
-    def assign(self, expression: Expression, target: int | None, column: str) -> None:
-        """`expression` is stored in a column of this type.
+    def assign(self, expression: Expression, target: int | None, column: str, modifiers: tuple[int, ...] = ()) -> None:
+        """`expression` is stored in a column of this type; with precision and scale it is rounded.
 
         Raises:
             SqlError: 42804 where PostgreSQL has no such conversion and SQLite would store something else.
@@ -133,6 +133,10 @@ class Typing:
         if target is None:
             return
         source = expression.oid
+        if modifiers and (source == types.UNKNOWN or source in NUMBERS):
+            self.resolve(expression, target)
+            expression.as_oid, expression.as_modifiers = target, modifiers
+            return
         if source == types.UNKNOWN:
             self.resolve(expression, target)
             return
