@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -41,7 +42,8 @@ def _runs(rows: list[tuple[RowKind, object, object]]) -> Iterator[RowRun]:
             end += 1
         part = rows[start:end]
         numbers = list(range(start, end))
-        yield RowRun(SHAPE, part[0][0], len(part), rowids=numbers, new=[numbers, [row[1] for row in part], [row[2] for row in part]])  # type: ignore[list-item]
+        columns: list[list[Any]] = [numbers, [row[1] for row in part], [row[2] for row in part]]
+        yield RowRun(SHAPE, part[0][0], len(part), rowids=numbers, new=columns)
         start = end
 
 
