@@ -22,19 +22,19 @@ INSERT INTO t (id) SELECT id FROM t WHERE false;
 
 == insert with defaults and aliases
 CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x', b int DEFAULT 5);
-INSERT INTO t VALUES (3);
-INSERT INTO t VALUES (4, DEFAULT, DEFAULT);
-INSERT INTO t (id, a) VALUES (5, NULL), (6, DEFAULT);
+INSERT INTO t VALUES (3); -- refused table t has 3 columns but 1 values were supplied
+INSERT INTO t VALUES (4, DEFAULT, DEFAULT); -- refused DEFAULT
+INSERT INTO t (id, a) VALUES (5, NULL), (6, DEFAULT); -- refused DEFAULT
 INSERT INTO t AS x (id) VALUES (41) RETURNING x.id;
 INSERT INTO public.t (id) VALUES (60);
 SELECT count(*) > 0 FROM t;
 
 == insert in words of sqlite
 CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x');
-INSERT OR REPLACE INTO t (id) VALUES (1);
-INSERT OR IGNORE INTO t (id) VALUES (1);
-REPLACE INTO t (id) VALUES (1);
-INSERT INTO t (id, id) VALUES (30, 31);
+INSERT OR REPLACE INTO t (id) VALUES (1); -- documented sqlite-syntax
+INSERT OR IGNORE INTO t (id) VALUES (1); -- documented sqlite-syntax
+REPLACE INTO t (id) VALUES (1); -- documented sqlite-syntax
+INSERT INTO t (id, id) VALUES (30, 31); -- fault
 
 == update
 CREATE TABLE t (id int PRIMARY KEY, a text, b int NOT NULL DEFAULT 1);
@@ -56,7 +56,7 @@ UPDATE t SET id = id + 10;
 UPDATE t SET nosuch = 1;
 UPDATE nosuch SET a = 1;
 UPDATE t SET a = (SELECT v FROM s WHERE s.id = t.id - 11);
-UPDATE t SET t.a = 'x';
+UPDATE t SET t.a = 'x'; -- documented sqlstates
 UPDATE t SET a = 'x' ORDER BY id LIMIT 1;
 UPDATE t SET a = upper(a) WHERE a IS NOT NULL RETURNING id, a;
 SELECT * FROM t ORDER BY id;
@@ -66,8 +66,8 @@ CREATE TABLE t (id int PRIMARY KEY, a text, b int NOT NULL DEFAULT 1);
 INSERT INTO t VALUES (1, 'a', 5);
 UPDATE t AS x SET a = 'al' WHERE x.id = 1;
 UPDATE t AS x SET a = 'al' WHERE x.id = 1 RETURNING x.a;
-UPDATE t SET b = DEFAULT WHERE id = 1 RETURNING b;
-UPDATE t SET a = 'one', a = 'two';
+UPDATE t SET b = DEFAULT WHERE id = 1 RETURNING b; -- refused DEFAULT
+UPDATE t SET a = 'one', a = 'two'; -- fault
 
 == delete with using
 CREATE TABLE t (id int PRIMARY KEY, a text);
@@ -75,9 +75,9 @@ CREATE TABLE s (id int);
 INSERT INTO t VALUES (1, 'a'), (2, 'b');
 INSERT INTO s VALUES (2);
 DELETE FROM t USING s WHERE t.id = s.id;
-DELETE FROM t USING s WHERE t.id = s.id RETURNING t.id;
-TRUNCATE t;
-TRUNCATE TABLE t, s;
+DELETE FROM t USING s WHERE t.id = s.id RETURNING t.id; -- refused DELETE
+TRUNCATE t; -- refused TRUNCATE
+TRUNCATE TABLE t, s; -- refused TRUNCATE
 
 == delete
 CREATE TABLE t (id int PRIMARY KEY, a text);
@@ -115,13 +115,13 @@ SELECT * FROM t ORDER BY id;
 == on conflict, rarer forms
 CREATE TABLE t (id int PRIMARY KEY, k text UNIQUE, v int);
 INSERT INTO t (id, k, v) VALUES (1, 'a', 10), (2, 'b', 20);
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT DO UPDATE SET v = 1;
-INSERT INTO t (id, k) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET v = DEFAULT RETURNING v;
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT DO UPDATE SET v = 1; -- documented conflict-targets
+INSERT INTO t (id, k) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET v = DEFAULT RETURNING v; -- refused DEFAULT
 INSERT INTO t (id, k, v) SELECT id, k, v + 1 FROM t ON CONFLICT (id) DO UPDATE SET v = excluded.v;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT nosuch DO NOTHING;
-INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO UPDATE SET v = v + 1;
-INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING; -- refused ON CONFLICT ON CONSTRAINT
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT nosuch DO NOTHING; -- documented conflict-targets
+INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO UPDATE SET v = v + 1; -- documented conflict-targets
+INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v; -- documented conflict-targets
 
 == on conflict with several columns
 CREATE TABLE p (a int, b int, c int);
@@ -178,8 +178,8 @@ CREATE TABLE e (id int PRIMARY KEY, a int, b int, CHECK (a < b));
 INSERT INTO e VALUES (1, 1, 2);
 INSERT INTO e VALUES (2, 2, 1);
 INSERT INTO e VALUES (3, NULL, 1);
-CREATE TABLE f (a int REFERENCES nosuch (id));
-CREATE TABLE f2 (a int REFERENCES p (qty));
+CREATE TABLE f (a int REFERENCES nosuch (id)); -- documented missing-relations
+CREATE TABLE f2 (a int REFERENCES p (qty)); -- documented missing-relations
 
 == deferred constraints
 CREATE TABLE p (id int PRIMARY KEY);
@@ -194,7 +194,7 @@ BEGIN;
 INSERT INTO c VALUES (2, 6);
 COMMIT;
 SELECT * FROM c;
-SET CONSTRAINTS ALL IMMEDIATE;
+SET CONSTRAINTS ALL IMMEDIATE; -- refused SET
 
 == numbering
 CREATE TABLE s (id serial PRIMARY KEY, v text);
@@ -219,25 +219,25 @@ INSERT INTO m DEFAULT VALUES RETURNING id;
 INSERT INTO m DEFAULT VALUES RETURNING id;
 
 == numbering, rarer forms
-CREATE TABLE n (v text, num serial);
+CREATE TABLE n (v text, num serial); -- refused num
 CREATE TABLE k2 (id integer PRIMARY KEY, v int);
-INSERT INTO k2 (v) VALUES (1);
-INSERT INTO k2 VALUES (NULL, 1);
+INSERT INTO k2 (v) VALUES (1); -- documented integer-primary-key
+INSERT INTO k2 VALUES (NULL, 1); -- documented integer-primary-key
 CREATE TABLE s (id serial PRIMARY KEY, v text);
-INSERT INTO s (id) VALUES (NULL);
+INSERT INTO s (id) VALUES (NULL); -- documented integer-primary-key
 CREATE TABLE i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int);
-INSERT INTO i (id, v) VALUES (9, 9);
-INSERT INTO i (id, v) OVERRIDING SYSTEM VALUE VALUES (9, 9);
-CREATE SEQUENCE q;
-SELECT nextval('q');
-SELECT lastval();
+INSERT INTO i (id, v) VALUES (9, 9); -- documented integer-primary-key
+INSERT INTO i (id, v) OVERRIDING SYSTEM VALUE VALUES (9, 9); -- documented integer-primary-key
+CREATE SEQUENCE q; -- refused CREATE SEQUENCE
+SELECT nextval('q'); -- refused nextval
+SELECT lastval(); -- refused lastval
 
 == generated columns
 CREATE TABLE g (a int, b int GENERATED ALWAYS AS (a * 2) STORED);
 INSERT INTO g (a) VALUES (1), (2) RETURNING b;
-INSERT INTO g (a, b) VALUES (1, 5);
+INSERT INTO g (a, b) VALUES (1, 5); -- documented sqlstates
 UPDATE g SET a = 10 WHERE a = 1 RETURNING a, b;
-UPDATE g SET b = 1;
+UPDATE g SET b = 1; -- documented sqlstates
 SELECT * FROM g ORDER BY a;
 
 == views
@@ -247,14 +247,14 @@ CREATE VIEW v AS SELECT id, upper(a) AS u FROM t WHERE id > 1;
 SELECT * FROM v;
 SELECT u || 'x' AS y FROM v;
 CREATE VIEW v AS SELECT 1;
-INSERT INTO v VALUES (3, 'c');
+INSERT INTO v VALUES (3, 'c'); -- documented sqlstates
 CREATE VIEW w (x, y) AS SELECT id, a FROM t;
 SELECT x, y FROM w ORDER BY x;
 DROP VIEW w;
 DROP VIEW nosuch;
 DROP VIEW IF EXISTS nosuch;
 DROP TABLE v;
-CREATE OR REPLACE VIEW v AS SELECT id, upper(a) AS u FROM t;
-CREATE VIEW z AS SELECT * FROM nosuch;
+CREATE OR REPLACE VIEW v AS SELECT id, upper(a) AS u FROM t; -- refused CREATE OR REPLACE VIEW
+CREATE VIEW z AS SELECT * FROM nosuch; -- documented missing-relations
 DROP TABLE t;
-CREATE MATERIALIZED VIEW mv AS SELECT 1 AS a;
+CREATE MATERIALIZED VIEW mv AS SELECT 1 AS a; -- refused CREATE MATERIALIZED VIEW

@@ -17,8 +17,8 @@ SELECT $1::bool; -- with bool "f"
 SELECT NOT $1; -- with ? "t"
 SELECT $1::float8; -- with float8 1.5
 SELECT $1::float8 / 2; -- with ? 3
-SELECT $1::numeric; -- with numeric "1.50"
-SELECT $1::numeric + 1; -- with ? "1.50"
+SELECT $1::numeric; -- with numeric "1.50" / documented numeric-scale
+SELECT $1::numeric + 1; -- with ? "1.50" / documented numeric-scale
 SELECT $1::date; -- with date "2020-02-29"
 SELECT $1::date + 1; -- with ? "2020-02-29"
 SELECT $1::timestamp; -- with timestamp "2020-02-29 01:02:03.5"
@@ -27,7 +27,7 @@ SELECT $1::time; -- with time "01:02:03"
 SELECT $1::uuid; -- with uuid "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 SELECT $1::bytea; -- with bytea "\\x00ff"
 SELECT $1::json; -- with json "{\"a\": 1}"
-SELECT $1::jsonb; -- with jsonb "{\"b\":1,\"a\": 2}"
+SELECT $1::jsonb; -- with jsonb "{\"b\":1,\"a\": 2}" / documented json-in-its-own-form
 SELECT CAST($1 AS int) * 2; -- with ? 4
 SELECT CAST($1 AS varchar(2)); -- with ? "abc"
 SELECT $1::int; -- with ? null
@@ -54,7 +54,7 @@ SELECT $1::int2; -- with ? 40000
 SELECT $1::nosuchtype; -- with ? 1
 SELECT $1::int / $2::int; -- with ? 7, ? 2
 SELECT $1 / $2; -- with int4 7, int4 2
-SELECT $1 / $2; -- with numeric 7, numeric 2
+SELECT $1 / $2; -- with numeric 7, numeric 2 / documented numeric-scale
 SELECT $1 / $2; -- with float8 7, float8 2
 SELECT $1::text LIKE $2; -- with ? "abc", ? "a%"
 SELECT (SELECT $1::int) + $2::int; -- with ? 1, ? 2
@@ -64,7 +64,7 @@ SELECT 'lit $1 ' || $1::text; -- with ? "p"
 SELECT $1::int /* $2 */; -- with ? 1
 SELECT "$1" FROM (SELECT 1 AS "$1") x WHERE $1::int = 1; -- with ? 1
 SELECT $1::int as a, $1::text as b; -- with ? 1
-SELECT $1::int::text; -- with ? 1
+SELECT $1::int::text; -- with ? 1 / documented names-of-casts
 SELECT ($1::int + $2::int)::text; -- with ? 1, ? 2
 SELECT $1::int AS "x", :y; -- with ? 1
 
@@ -125,6 +125,6 @@ SELECT id FROM t ORDER BY id LIMIT $1 OFFSET $2; -- with int8 1, int8 1
 
 == parameters of another type than the column
 CREATE TABLE t (id int PRIMARY KEY, i int, s text, h smallint);
-INSERT INTO t (id, i) VALUES ($1, $2); -- with int4 4, text "5"
+INSERT INTO t (id, i) VALUES ($1, $2); -- with int4 4, text "5" / documented assigned-text
 INSERT INTO t (id, s) VALUES ($1, $2); -- with int4 6, int4 5
-INSERT INTO t (id, h) VALUES ($1, $2); -- with ? 7, ? 40000
+INSERT INTO t (id, h) VALUES ($1, $2); -- with ? 7, ? 40000 / documented integer-width
