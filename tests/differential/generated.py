@@ -154,6 +154,15 @@ class Grammar:
     def _any(self, depth: int) -> str:
         return self.expression(self._one(_TYPES), depth)
 
+    def _key(self) -> str:
+        """Something to order by. A constant alone is not: PostgreSQL refuses it."""
+        kind = self._one(_TYPES)
+        return (
+            f"coalesce({self._leaf(kind)}, {self._leaf(kind)})"
+            if self._random.random() < 0.3
+            else self._one(("i", "j", "f", "t", "p", "d", "m"))
+        )
+
     def _order(self) -> str:
         direction = self._one(("", " ASC", " DESC"))
         return direction + self._one(("", "", " NULLS FIRST", " NULLS LAST"))
@@ -163,7 +172,7 @@ class Grammar:
 
     def _filtered(self) -> str:
         limit = self._one(("", "", " LIMIT 3", " LIMIT 2 OFFSET 1"))
-        return f"SELECT id, {self._any(1)} AS a FROM g WHERE {self.expression('bool', 3)} ORDER BY {self._any(1)}{self._order()}, id{limit}"
+        return f"SELECT id, {self._any(1)} AS a FROM g WHERE {self.expression('bool', 3)} ORDER BY {self._key()}{self._order()}, id{limit}"
 
     def _grouped(self) -> str:
         key, number = self._any(1), self.expression("int", 1)
@@ -172,7 +181,7 @@ class Grammar:
         return f"SELECT {key} AS k, {counted} FROM g GROUP BY 1{having} ORDER BY 1{self._order()}"
 
     def _windowed(self) -> str:
-        window = f"OVER (PARTITION BY {self._any(1)} ORDER BY {self._any(1)}{self._order()}, id)"
+        window = f"OVER (PARTITION BY {self._any(1)} ORDER BY {self._key()}{self._order()}, id)"
         call = self._one(
             (
                 "row_number()",
