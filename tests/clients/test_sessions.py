@@ -160,7 +160,7 @@ def test_an_open_portal_ends_with_its_transaction(shared: Db) -> None:
         for turn in range(READERS + 1):
             await client.execute("BEGIN")
             cursor = await client.cursor(ENDLESS_ROWS)
-            assert [row[0] for row in await cursor.fetch(3)] == ["1", "2", "3"]
+            assert [row[0] for row in await cursor.fetch(3)] == [1, 2, 3]
             await client.execute("COMMIT" if turn % 2 else "ROLLBACK")
         assert await client.fetchval("SELECT count(*) FROM (SELECT 1)") == 1
         await client.close()

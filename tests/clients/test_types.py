@@ -87,7 +87,7 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
             assert [(one.name, one.type_code) for one in cursor.description] == [("count", 20), ("avg", 701), ("sum", 20)]
     run(with_asyncpg())
     described = shared.psql("-F", " ", text=f"{query} \\gdesc\n")
-    assert described.stdout.splitlines() == ["count bigint", "avg double precision", "sum bigint"] or "pg_catalog" in described.stderr
+    assert described.stdout.splitlines() == ["count bigint", "avg double precision", "sum bigint"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
         ("SELECT * FROM {t} WHERE a IN ($1, $2) LIMIT $3 OFFSET $4", ["int8", "int8", "int8", "int8"]),
         ("DELETE FROM {t} WHERE $1 < a", ["int8"]),
         ("SELECT $1", ["text"]),
-        ("SELECT CAST($1 AS INTEGER)", ["int8"]),
+        ("SELECT CAST($1 AS INTEGER)", ["int4"]),
     ],
 )
 def test_open_parameters_are_described_by_the_columns_they_meet(shared: Db, table: str, statement: str, told: list[str]) -> None:

@@ -14,7 +14,7 @@ from tests.unit.pg.test_server import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.pg import types
-from triplicate.sql.pg.catalogue_queries import catalogue_query
+from triplicate.sql.pg.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
 from triplicate.sql.pg.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
 
 SCHEMA = """
@@ -59,6 +59,8 @@ QUERIES: list[tuple[str, list[Any]]] = [
     ("SELECT CASE WHEN relkind = 'r' THEN 1 ELSE 0 END::int4 FROM pg_class WHERE relname = 'by_author'", [(0,)]),
     ("WITH named AS (SELECT oid FROM pg_class WHERE relname = 'book') SELECT count(*) FROM pg_attribute, named WHERE attrelid = named.oid",
      [(3,)]),
+    ("SELECT name, pg_catalog.format_type(tp, tpm) FROM (VALUES ('a', '20'::pg_catalog.oid, -1), ('b', '1043', 24)) s(name, tp, tpm)",
+     [("a", "bigint"), ("b", "character varying(20)")]),
 ]  # fmt: skip
 
 
@@ -154,3 +156,8 @@ def test_settings_are_answered_by_the_session() -> None:
         await client.close()
 
     run(body)
+
+
+def test_every_word_that_tells_such_a_query_is_looked_for() -> None:
+    for word in _TRIGGERS:
+        assert any(piece in word.lower() for piece in _PIECES), word

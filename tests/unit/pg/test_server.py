@@ -350,3 +350,130 @@ def test_a_message_over_the_limit_ends_the_connection_with_an_error() -> None:
                 await connection.execute("select %s", ("x" * 100_000,))
 
     run(body, ServerLimits(message_bytes=10_000))
+
+
+def test_now_is_one_time_for_all_of_a_transaction() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            await connection.execute("create table times(a timestamptz, b timestamp, c date, d text)")
+            async with connection.transaction():
+                first = await (await connection.execute("select now(), current_timestamp, transaction_timestamp()")).fetchone()
+                await asyncio.sleep(0.002)
+                second = await (await connection.execute("select now(), now()::timestamp, clock_timestamp()")).fetchone()
+                await connection.execute("insert into times values (now(), now(), now(), now()::date::text)")
+            assert first is not None
+            assert second is not None
+            assert first[0] == first[1] == first[2] == second[0]
+            assert second[0].tzinfo is not None
+            assert second[1] == second[0].replace(tzinfo=None)
+            assert second[2] > second[0]
+            row = await (await connection.execute("select * from times")).fetchone()
+            assert row == (second[0], second[1], second[0].date(), second[0].date().isoformat())
+            await asyncio.sleep(0.002)
+            later = await (await connection.execute("select now()")).fetchone()
+            assert later is not None
+            assert later[0] > second[0]
+
+    run(body)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_array_parameters_of_psycopg_and_asyncpg(binary: bool) -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            await connection.execute("create table t(a int, b text, c blob, d date)")
+            await connection.execute("insert into t values (1, 'x', x'01', '2024-01-05'), (2, 'y', x'02', null), (null, null, null, null)")
+            cursor = connection.cursor(binary=binary)
+            form = "b" if binary else "t"
+            for column, values, expected in (
+                ("a", [1, 5], [1]),
+                ("a", [], []),
+                ("a", [None, 2], [2]),
+                ("b", ["x", "y", 'q"{}\\,'], [1, 2]),
+                ("c", [b"\x02"], [2]),
+                ("d", [dt.date.fromisoformat("2024-01-05")], [1]),
+            ):
+                await cursor.execute(f"select a from t where {column} = any(%{form}) order by a".encode(), (values,))
+                assert [row[0] for row in await cursor.fetchall()] == expected
+            await cursor.execute(f"select a from t where a <> all(%{form})".encode(), ([1],))
+            assert await cursor.fetchall() == [(2,)]
+        client = await s.asyncpg()
+        assert [row[0] for row in await client.fetch("select a from t where a = any($1) order by a", [2, 1])] == [1, 2]
+        assert [row[0] for row in await client.fetch("select a from t where b = any($1::text[])", ["y"])] == [2]
+        await client.close()
+
+    run(body)
+
+
+def test_predicates_are_booleans_in_every_client() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            for binary in (False, True):
+                cursor = connection.cursor(binary=binary)
+                await cursor.execute("select exists(select 1), true, 1 = 1, 'a' like 'b', 1 in (1, 2), null is null, not false")
+                assert await cursor.fetchone() == (True, True, True, False, True, True, True)
+        client = await s.asyncpg()
+        assert await client.fetchval("select exists(select 1)") is True
+        await client.close()
+
+    run(body)
+
+
+def test_an_error_anywhere_fails_the_transaction() -> None:
+    """In a parameter, in a constant, in what is not available: PostgreSQL makes no difference."""
+
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            await connection.execute("create table t(a int)")
+            for statement, parameters in (
+                ("select 'x'::int", ()),
+                ("select %s::int", ("x",)),
+                ("copy t from stdin", ()),
+                ("select 1 + 'x'", ()),
+            ):
+                await connection.execute("begin")
+                await connection.execute("insert into t values (1)")
+                with pytest.raises(psycopg.Error):
+                    await connection.execute(statement.encode(), parameters)
+                with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+                    await connection.execute("select 1")
+                await connection.execute("commit")
+            cursor = await connection.execute("select count(*) from t")
+            assert await cursor.fetchone() == (0,)
+
+    run(body)
+
+
+def test_integers_that_overflow_are_an_error_and_no_float() -> None:
+    async def body(s: Served) -> None:
+        async with await s.psycopg(autocommit=True) as connection:
+            for expression in ("9223372036854775807 + 1", "-9223372036854775807 - 2", "9223372036854775807 * 2"):
+                for binary in (False, True):
+                    with pytest.raises(psycopg.errors.NumericValueOutOfRange):
+                        await connection.cursor(binary=binary).execute(f"select {expression}".encode())
+
+    run(body)
+
+
+def test_a_row_lock_claims_the_writer_in_a_transaction_only() -> None:
+    async def body(s: Served) -> None:
+        claimed: list[str] = []
+        async with await s.psycopg(autocommit=True) as connection:
+            session = s.database.sessions[-1]
+
+            async def claim(tag: str) -> None:
+                claimed.append(tag)
+
+            session.claim_writer = claim  # type: ignore[method-assign]
+            await connection.execute("create table t(a int)")
+            await connection.execute("select * from t for update")
+            assert claimed == []
+            async with connection.transaction():
+                await connection.execute("select * from t for update")
+            assert claimed == ["SELECT FOR UPDATE"]
+            await connection.execute("begin read only")
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                await connection.execute("select * from t for share")
+            await connection.execute("rollback")
+
+    run(body)

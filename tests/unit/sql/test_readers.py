@@ -26,11 +26,11 @@ def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: P
     async def body() -> None:
         pool = ReaderPool(real_host("test"), "db", path, ReadLimits(2, 1, 1.0))
         assert (await pool.examine("select a from t", 1)).tag == "SELECT"
-        columns = await pool.columns_of("t")
+        columns = await pool.columns_of("t", 2)
         assert columns is not None
         assert [name for name, _ in columns] == ["a"]
         await pool.close()
-        for late in (pool.examine("select a from t", 1), pool.examine("select 1", 2), pool.columns_of("t"), pool.acquire()):
+        for late in (pool.examine("select a from t", 1), pool.examine("select 1", 2), pool.columns_of("t", 2), pool.acquire()):
             with pytest.raises(SqlError, match="closed") as refused:
                 await late
             assert refused.value.sqlstate == "57P01"

@@ -6,8 +6,9 @@ import re
 
 from triplicate.sql.pg.lexer import tokenize
 
-_WORDS = re.compile(r"\b(?:index|transaction|add|alter|drop|commit)\b", re.IGNORECASE)
-_QUERY = frozenset(("INDEX", "TRANSACTION", "ADD", "ALTER", "DROP", "COMMIT"))
+_LOWER = ("index", "transaction", "add", "alter", "drop", "commit")
+_WORDS = re.compile(rf"\b(?:{'|'.join(_LOWER)})\b", re.IGNORECASE)
+_QUERY = frozenset(word.upper() for word in _LOWER)
 _NAMES = {
     **dict.fromkeys(("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "VALUES"), _QUERY),
     "CREATE": _QUERY - {"COMMIT"},
@@ -19,7 +20,8 @@ _HEAD = 3
 
 def quote_reserved(sql: str) -> str:
     """The statement with such names in quotes."""
-    if _WORDS.search(sql) is None:
+    lowered = sql.lower()
+    if not any(word in lowered for word in _LOWER) or _WORDS.search(sql) is None:
         return sql
     tokens = tokenize(sql)
     names = _NAMES.get(tokens[0].upper, frozenset()) if tokens else frozenset()

@@ -52,6 +52,8 @@ class StatementRenderer(CallRenderer):
         self.add("LIMIT ", node)
         if node.limit is None:
             self.add("-1", node)
+        elif node.limit.start == node.limit.end:
+            self.add("1", node)
         else:
             self.write(node.limit)
         if node.offset is not None:
@@ -188,7 +190,7 @@ class StatementRenderer(CallRenderer):
             if len(values.rows) > 1 or node.query is None:
                 raise SqlError("0A000", "several rows of DEFAULT only are not available", hint="Insert them one by one.")
             opening = self.pieces.source.rindex("(", 0, node.columns[0].start)
-            cuts.append((opening, node.query.end, "DEFAULT VALUES"))
+            cuts.append((opening, node.query.end, " DEFAULT VALUES"))
             node.query = None
             return
         shown = ", ".join(self.pieces.source[column.start : column.end] for column in kept)
