@@ -149,7 +149,8 @@ class Grammar:
 
     def query(self) -> str:
         """A whole query, its rows in a fixed order."""
-        return self._choose([self._plain, self._plain, self._filtered, self._grouped, self._windowed, self._distinct, self._joined])
+        shapes = [self._plain, self._filtered, self._grouped, self._windowed, self._distinct, self._joined]
+        return self._choose([*shapes, self._plain, self._compound, self._nested, self._common, self._counted])
 
     def _any(self, depth: int) -> str:
         return self.expression(self._one(_TYPES), depth)
@@ -200,6 +201,37 @@ class Grammar:
         left, right = self._one(("x.i", "x.j", "x.id")), self._one(("y.i", "y.j", "y.id"))
         join = self._one(("JOIN", "LEFT JOIN", "FULL JOIN"))
         return f"SELECT x.id AS a, y.id AS b FROM g x {join} g y ON {left} = {right} ORDER BY 1, 2"
+
+    def _compound(self) -> str:
+        kind = self._one(_TYPES)
+        parts = [f"SELECT {self.expression(kind, 2)} AS a FROM g WHERE {self.expression('bool', 1)}" for _ in range(2)]
+        return f"{parts[0]} {self._one(('UNION', 'UNION ALL', 'INTERSECT', 'EXCEPT'))} {parts[1]} ORDER BY 1{self._order()}"
+
+    def _nested(self) -> str:
+        kind = self._one(_TYPES)
+        inner = f"SELECT {self.expression(kind, 1)} FROM g WHERE {self.expression('bool', 1)}"
+        related = self._one(("x.i = g.j", "x.i < g.id", "x.t = g.u", "x.p = g.q"))
+        condition = self._choose(
+            [
+                lambda: f"{self._leaf(kind)} IN ({inner})",
+                lambda: f"{self._leaf(kind)} NOT IN ({inner})",
+                lambda: f"EXISTS (SELECT 1 FROM g x WHERE {related})",
+                lambda: f"NOT EXISTS (SELECT 1 FROM g x WHERE {related})",
+                lambda: f"{self._leaf('int')} >= (SELECT {self._one(('min', 'max', 'sum', 'count'))}(x.i) FROM g x WHERE {related})",
+            ]
+        )
+        return f"SELECT id, ({condition}) AS a, (SELECT max(x.t) FROM g x WHERE {related}) AS b FROM g ORDER BY id"
+
+    def _common(self) -> str:
+        kind = self._one(_TYPES)
+        part = f"SELECT id AS n, {self.expression(kind, 2)} AS v FROM g WHERE {self.expression('bool', 1)}"
+        return f"WITH c AS ({part}) SELECT c.n, c.v, x.v AS w, x.v = c.v AS e FROM c LEFT JOIN c x ON x.n = c.n + 1 ORDER BY 1, 2"
+
+    def _counted(self) -> str:
+        text, truth = self.expression("text", 1), self.expression("bool", 1)
+        counted = f"count(DISTINCT {self._any(1)}), count(*) FILTER (WHERE {truth}), sum(DISTINCT {self._leaf('int')})"
+        joined = f"string_agg({text}, ',' ORDER BY id), bool_or({truth})"
+        return f"SELECT {self._one(('p', 'q', 'd', 'i'))} AS k, {counted}, {joined} FROM g GROUP BY 1 ORDER BY 1{self._order()}"
 
 
 def queries(seed: int, count: int) -> list[str]:
