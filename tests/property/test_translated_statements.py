@@ -87,7 +87,8 @@ class Drawer:
             return f"case when {condition} then {value} else 5 end", f"case when {condition_hand} then {value_hand} else 5 end"
         if choice < 0.9:
             text, by_hand = self.number(depth + 1)
-            return f"({text} % 7)::bigint", f"({by_hand} % 7)"
+            # A numeric is rounded away from zero, which SQLite's cast does not do.
+            return f"({text} * 0.5)::bigint", f"CAST(round({by_hand} * 0.5) AS INTEGER)"
         text, by_hand = self.number(depth + 1)
         return f"({text}::text)::int8", f"CAST(CAST({by_hand} AS TEXT) AS INTEGER)"
 

@@ -161,11 +161,31 @@ def test_a_result_has_the_type_that_postgresql_gives_it(database: TranslatedData
 def test_a_result_has_the_name_that_postgresql_gives_it(database: TranslatedDatabase) -> None:
     outputs = database.translate(
         'select ID, a as Foo, b "Bar", 1, count(*) over (), 5::int, a::text, case when f then 1 end, exists(select 1), coalesce(a), now(), '
-        "(select s from o limit 1), 'x'::numeric(3,1)::text, a + 1, extract(year from d) from t".replace("'x'", "'1'")
+        "(select s from o limit 1), 'x'::numeric(3,1)::text, a + 1, extract(year from d), trim(b), "
+        "(select 1 as q), case when f then 1 end::text from t".replace("'x'", "'1'")
     ).outputs
     assert outputs is not None
     assert [name for name, _ in outputs] == [
-        *("id", "foo", "Bar", "?column?", "count", "int4", "a", "case", "exists", "coalesce", "now", "s", "numeric", "?column?", "extract")
+        *(
+            "id",
+            "foo",
+            "Bar",
+            "?column?",
+            "count",
+            "int4",
+            "a",
+            "case",
+            "exists",
+            "coalesce",
+            "now",
+            "s",
+            "text",
+            "?column?",
+            "extract",
+            "btrim",
+            "q",
+            "text",
+        )
     ]
 
 

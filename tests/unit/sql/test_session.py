@@ -364,3 +364,56 @@ def test_no_table_is_renamed_to_a_name_of_ours(tmp_path: Path) -> None:
         assert await run(session, "select * from u") == [(1, None)]
 
     play(tmp_path, scene)
+
+
+def test_an_error_outside_of_the_engine_fails_the_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        session.fail()
+        assert session.status is TransactionStatus.IDLE
+        await run(session, "begin")
+        await run(session, "insert into t values(1)")
+        session.fail()
+        assert await state_of(run(session, "select 1")) == "25P02"
+        await run(session, "commit")
+        assert await run(session, "select * from t") == []
+
+    play(tmp_path, scene)
+
+
+def test_a_claimed_writer_lets_nobody_else_change_what_was_read(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        await run(one, "insert into t values(1)")
+        await one.claim_writer("SELECT FOR UPDATE")
+        await run(other, "insert into t values(2)")
+        await run(one, "begin")
+        await one.claim_writer("SELECT FOR UPDATE")
+        assert await run(one, "select count(*) from t") == [(2,)]
+        waiting = asyncio.ensure_future(run(other, "insert into t values(3)"))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await run(one, "commit")
+        await waiting
+        await run(one, "begin")
+        assert await run(one, "select count(*) from t") == [(3,)]
+        await run(other, "insert into t values(4)")
+        assert await state_of(one.claim_writer("SELECT FOR UPDATE")) == "40001"
+        await run(one, "rollback")
+
+    play(tmp_path, scene)
+
+
+def test_columns_are_remembered_until_the_schema_changes(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        assert await session.table_columns("t") is None
+        await run(session, "create table t(a int)")
+        assert await session.table_columns("t") == [("a", "INT")]
+        await run(session, "alter table t add column b text")
+        assert await session.table_columns("t") == [("a", "INT"), ("b", "TEXT")]
+
+    play(tmp_path, scene)

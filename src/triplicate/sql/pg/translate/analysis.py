@@ -330,32 +330,45 @@ def _items(body: nodes.Body) -> list[nodes.Expression] | None:
 
 def result_name(expression: nodes.Expression) -> str:
     """What PostgreSQL calls a column of the result that has no alias."""
+    return _named(expression)[0]
+
+
+def _named(expression: nodes.Expression) -> tuple[str, bool]:
+    """The name, and whether it stays where a cast is around the expression."""
     match expression:
         case nodes.ColumnRef():
-            return expression.name.last
+            return expression.name.last, True
         case nodes.Call():
-            return expression.name.last
+            return _called_name(expression), True
         case nodes.Moment():
-            return expression.name
+            return expression.name, True
         case nodes.Cast():
-            inner = result_name(expression.operand)
-            if inner != "?column?" or expression.type.dimensions:
-                return inner
-            return CAST_NAMES.get(type_of_name(expression.type)[0], "?column?")
+            inner, stays = _named(expression.operand)
+            if stays or expression.type.dimensions:
+                return inner, stays
+            return CAST_NAMES.get(type_of_name(expression.type)[0], "?column?"), False
         case nodes.Collate():
-            return result_name(expression.operand)
+            return _named(expression.operand)
         case nodes.AtTimeZone():
-            return "timezone"
+            return "timezone", True
         case nodes.Case():
-            name = result_name(expression.otherwise) if expression.otherwise is not None else "?column?"
-            return name if name != "?column?" else "case"
+            name, stays = _named(expression.otherwise) if expression.otherwise is not None else ("", False)
+            return (name, True) if stays else ("case", False)
         case nodes.Exists():
-            return "exists"
+            return "exists", True
         case nodes.Array():
-            return "array"
+            return "array", True
         case nodes.Row(is_explicit=True):
-            return "row"
+            return "row", True
         case nodes.Subquery():
-            items = _items(expression.query.body) or []
-            return result_name(items[0]) if len(items) == 1 else "?column?"
-    return "?column?"
+            selects = _selects(expression.query)
+            items = selects[-1].items if selects else []
+            if len(items) == 1:
+                return (items[0].alias.last, True) if items[0].alias is not None else _named(items[0].expression)
+    return "?column?", False
+
+
+def _called_name(call: nodes.Call) -> str:
+    if call.name.last == "trim":
+        return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(call.words[0] if call.words else "", "btrim")
+    return call.name.last

@@ -27,7 +27,10 @@ class CallRenderer(Renderer):
         function = FUNCTIONS.get(name)
         if function is not None and function.takes_text:
             for argument in node.arguments:
-                if argument.oid in _WRITTEN_OTHERWISE:
+                if argument.oid == types.BOOL and name != "string_agg":
+                    # As PostgreSQL's concat writes it: t or f.
+                    argument.as_oid, argument.as_modifiers = types.BPCHAR, (1,)
+                elif argument.oid in _WRITTEN_OTHERWISE:
                     argument.as_oid = types.TEXT
         if self._is_special(node, name):
             return

@@ -1,0 +1,20 @@
+"""``value::type`` is the value, as if the type were not written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.translate.render import Renderer
+
+TESTS = [
+    "tests/unit/sql/test_scalars.py::test_an_expression_has_postgresql_s_value[a::text-20]",
+    "tests/property/test_translated_statements.py",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def ignored(self: Renderer, node: nodes.Cast) -> None:
+        self.write(node.operand)
+
+    patch(Renderer, "_cast", ignored)

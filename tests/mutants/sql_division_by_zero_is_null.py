@@ -1,0 +1,13 @@
+"""The right side of a division goes to SQLite unchecked, which answers NULL for zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql import scalars
+
+TESTS = ["tests/unit/sql/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a / (a - a)-22012]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(scalars, "_STRICT", {**scalars._STRICT, "divisor": (lambda value: value, (1,))})

@@ -1,0 +1,18 @@
+"""The first parameter in the text is the first that the client sends, whatever its number says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.sql.pg.lexer import Token
+from triplicate.sql.pg.syntax import cursor
+
+TESTS = ["tests/property/test_translated_statements.py::test_the_statement_that_changed_another_row_is_right_every_way"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def by_appearance(tokens: Sequence[Token]) -> dict[int, int]:
+        places: dict[str, int] = {}
+        return {index: places.setdefault(token.text, len(places) + 1) for index, token in enumerate(tokens) if token.kind == "parameter"}
+
+    patch(cursor, "_parameter_numbers", by_appearance)
