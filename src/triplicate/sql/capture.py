@@ -220,7 +220,8 @@ class Capture:
                     break
         size = plan.most
         for index in plan.texts:
-            size += len(row[index]) * MOST_PER_CHARACTER
+            text = row[index]
+            size += len(text) if text.isascii() else len(text) * MOST_PER_CHARACTER
         for index in plan.blobs:
             size += len(row[index])
         self._count(size)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from .core.columns import Value, encode_column
 from .core.records import RowRun
 
-MOST_PER_VALUE = 16
-"""Bytes that a value takes at most, its text or bytes apart: eight, a tag, a length, and its part of what a column begins with."""
+MOST_PER_VALUE = 12
+"""Bytes that a value takes at most, its text or bytes apart: eight, a tag, and its part of what a column begins with."""
 MOST_PER_CHARACTER = 4
 _MEASURED_ROWS = 512
 _MEASURED_BYTES = 256 * 1024

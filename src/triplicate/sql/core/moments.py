@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Decimal
 
 from triplicate.errors import SqlError
@@ -119,17 +120,42 @@ def _offset_of(zone: str | None) -> dt.timedelta:
 
 def is_stored_moment(text: str, kind: Kind) -> bool:
     """Whether a text is the stored form of some moment. SQLite's CURRENT_TIMESTAMP, which has no zone, counts as one in UTC."""
+    return STORED_FORMS[kind](text)
+
+
+def _is_date(text: str) -> bool:
     try:
-        if kind is Kind.DATE:
-            return dt.date.fromisoformat(text).isoformat() == text
-        if kind is Kind.TIME:
-            return text == _MIDNIGHT or (dt.time.fromisoformat(text).isoformat() == text and "+" not in text and "-" not in text)
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return text == _MIDNIGHT or (dt.time.fromisoformat(text).isoformat() == text and "+" not in text and "-" not in text)
+    except ValueError:
+        return False
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
         return False
-    if moment.tzinfo is not None and (kind is Kind.TIMESTAMP or moment.tzinfo is not dt.UTC):
-        return False
-    return moment.isoformat(" ") == text
+    return moment.tzinfo is None and moment.isoformat(" ") == text
+
+
+def _is_timestamptz(text: str) -> bool:
+    return _is_timestamp(text.removesuffix("+00:00"))
+
+
+STORED_FORMS: dict[Kind, Callable[[str], bool]] = {
+    Kind.DATE: _is_date,
+    Kind.TIME: _is_time,
+    Kind.TIMESTAMP: _is_timestamp,
+    Kind.TIMESTAMPTZ: _is_timestamptz,
+}
+"""Whether a text is the stored form of a moment, by kind."""
 
 
 def shown_moment(text: str, kind: Kind) -> str:

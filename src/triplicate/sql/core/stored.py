@@ -16,7 +16,7 @@ from triplicate.errors import SqlError
 
 from .columns import Value
 from .declared import Declared, Kind, parse_declared
-from .moments import is_stored_moment
+from .moments import STORED_FORMS
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _NULL: type = type(None)
@@ -32,7 +32,6 @@ _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.JSONB: (str, int, float),
 }
 _NAMES: dict[type, str] = {int: "integer", float: "double precision", str: "text", bytes: "bytea"}
-_MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _HINTS = {
     Kind.BOOL: "write true or false, or 1 or 0",
     Kind.INTEGER: "round() makes an integer of a number, CAST(… AS INTEGER) cuts it",
@@ -109,8 +108,8 @@ def _inspection(declared: Declared) -> Fits | None:
         return _numeric(declared.precision, declared.scale)
     if kind in (Kind.TEXT, Kind.VARCHAR) and length is not None:
         return lambda value: len(value) <= length
-    if kind in _MOMENTS:
-        return lambda value: is_stored_moment(value, kind)
+    if kind in STORED_FORMS:
+        return STORED_FORMS[kind]
     if kind is Kind.UUID:
         return lambda value: _UUID.fullmatch(value) is not None
     if kind in (Kind.JSON, Kind.JSONB):
@@ -152,7 +151,7 @@ def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
         return SqlError("22001", f"value too long for type {kind.value}({rule.declared.length}): {place} was given {len(value)} characters")
     is_text = isinstance(value, str) and kind is not Kind.BYTEA
     if is_text or (kind in (Kind.JSON, Kind.JSONB) and isinstance(value, float)):
-        state = "22007" if kind in _MOMENTS else "22P02"
+        state = "22007" if kind in STORED_FORMS else "22P02"
         return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
     given = _NAMES.get(type(value), type(value).__name__)
     return SqlError("42804", f"{place} is of type {kind.value} but the value {shown} is of type {given}", hint=hint)

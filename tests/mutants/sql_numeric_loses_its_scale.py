@@ -1,0 +1,16 @@
+"""A numeric is shown as it is stored, without the zeros of its column's scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg import types
+
+TESTS = ["tests/unit/pg/test_types.py::test_a_numeric_is_shown_with_the_scale_of_its_column"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def none(typmod: int) -> None:
+        return None
+
+    patch(types, "_scale_of", none)

@@ -1,0 +1,16 @@
+"""A column of type SERIAL goes to SQLite as it is written, and stays NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.ddl.columns import ColumnParts
+
+TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def never(self: ColumnParts) -> bool:
+        return False
+
+    patch(ColumnParts, "numbers_itself", property(never))

@@ -1,0 +1,16 @@
+"""The primary key of a column that numbers itself is looked for beside the column only, not among the table's constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.ddl import tables
+
+TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def none(self: object) -> None:
+        return None
+
+    patch(tables._Body, "_table_key", none)

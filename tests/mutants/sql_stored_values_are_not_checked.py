@@ -1,0 +1,19 @@
+"""A value that does not fit its column's declared type is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.capture import Capture
+
+TESTS = [
+    "tests/unit/sql/test_stored_values.py::test_a_value_of_another_type_is_refused",
+    "tests/unit/sql/test_stored_values.py::test_an_overflow_does_not_become_a_float",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def accept(self: Capture, *arguments: object) -> None:
+        return
+
+    patch(Capture, "_refuse", accept)

@@ -1,0 +1,19 @@
+"""An update checks the values that it leaves alone, so that rows of earlier releases cannot be changed any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.errors import SqlError
+from triplicate.sql import capture
+
+TESTS = ["tests/unit/sql/test_stored_values.py::test_values_of_earlier_releases_stay_until_they_are_changed"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    right = capture._Known.broken
+
+    def strict(self: capture._Known, row: tuple[object, ...], old: tuple[object, ...] | None) -> SqlError | None:
+        return right(self, row, None)
+
+    patch(capture._Known, "broken", strict)

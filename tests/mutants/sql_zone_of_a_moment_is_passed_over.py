@@ -1,0 +1,17 @@
+"""The zone of a timestamp with time zone is read and passed over, so that another moment is stored."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+from triplicate.sql.core import moments
+
+TESTS = ["tests/unit/sql/test_moments.py::test_forms_of_postgresql_become_the_stored_one"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def none(zone: str | None) -> dt.timedelta:
+        return dt.timedelta()
+
+    patch(moments, "_offset_of", none)
