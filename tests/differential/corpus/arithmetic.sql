@@ -85,9 +85,9 @@ SELECT 2.5::numeric(10,2); -- documented numeric-scale
 SELECT 2.555::numeric(10,2);
 SELECT 2.545::numeric(10,2);
 SELECT 12345.678::numeric(5,1);
-SELECT 1.5::numeric::int; -- documented names-of-casts
-SELECT 2.5::numeric::int; -- documented names-of-casts
-SELECT 2.5::float8::int; -- documented names-of-casts
+SELECT 1.5::numeric::int;
+SELECT 2.5::numeric::int;
+SELECT 2.5::float8::int;
 SELECT -1.5::int;
 SELECT round(2.5);
 SELECT round(2.5::float8);

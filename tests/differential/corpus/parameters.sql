@@ -64,7 +64,7 @@ SELECT 'lit $1 ' || $1::text; -- with ? "p"
 SELECT $1::int /* $2 */; -- with ? 1
 SELECT "$1" FROM (SELECT 1 AS "$1") x WHERE $1::int = 1; -- with ? 1
 SELECT $1::int as a, $1::text as b; -- with ? 1
-SELECT $1::int::text; -- with ? 1 / documented names-of-casts
+SELECT $1::int::text; -- with ? 1
 SELECT ($1::int + $2::int)::text; -- with ? 1, ? 2
 SELECT $1::int AS "x", :y; -- with ? 1
 

@@ -89,7 +89,7 @@ SELECT id FROM o ORDER BY id LIMIT 1.6; -- documented limits
 SELECT id FROM o ORDER BY id LIMIT 1, 2; -- documented sqlite-syntax
 SELECT id FROM o ORDER BY id LIMIT 1 + 1;
 SELECT id FROM o ORDER BY id FETCH FIRST 2 ROWS ONLY;
-SELECT id FROM o ORDER BY id OFFSET 1 ROW FETCH NEXT ROW ONLY; -- refused 1
+SELECT id FROM o ORDER BY id OFFSET 1 ROW FETCH NEXT ROW ONLY;
 SELECT id FROM o ORDER BY id LIMIT $1 OFFSET $2; -- with ? 2, ? 1
 SELECT id FROM o ORDER BY id LIMIT $1; -- with int4 2
 SELECT id FROM o ORDER BY id LIMIT $1; -- with ? null / documented limits
@@ -257,7 +257,7 @@ SELECT CAST(id AS text) FROM n;
 SELECT CASE WHEN id = 1 THEN 1 END FROM n;
 SELECT coalesce(id, 1), nullif(id, 1), greatest(id, 2) FROM n;
 SELECT EXISTS (SELECT 1), NOT true, -id, id = 1 FROM n;
-SELECT (SELECT max(id) FROM n), (SELECT 1 AS a); -- documented subquery-names
+SELECT (SELECT max(id) FROM n), (SELECT 1 AS a);
 SELECT n.id FROM n;
 SELECT id AS "a b", id AS Xy FROM n;
 SELECT now() IS NULL, current_date IS NULL;

@@ -12,10 +12,10 @@ SELECT substring('hello', 2, 3);
 SELECT substring('hello' FROM 2 FOR 3);
 SELECT substring('hello' FROM 2);
 SELECT substring('hello' FROM 'l+'); -- documented patterns-in-substring
-SELECT trim('  a  '); -- documented function-names
-SELECT trim(both 'x' FROM 'xxaxx'); -- documented function-names
-SELECT trim(leading 'x' FROM 'xxaxx'); -- documented function-names
-SELECT trim('xxaxx', 'x'); -- documented function-names
+SELECT trim('  a  ');
+SELECT trim(both 'x' FROM 'xxaxx');
+SELECT trim(leading 'x' FROM 'xxaxx');
+SELECT trim('xxaxx', 'x');
 SELECT ltrim('  a'), rtrim('a  ');
 SELECT ltrim('xya', 'xy'), rtrim('axy', 'xy');
 SELECT btrim('xax', 'x');
@@ -31,7 +31,7 @@ SELECT lpad('5', 3, '0'), rpad('5', 3, '0');
 SELECT lpad('hello', 2);
 SELECT repeat('ab', 3);
 SELECT reverse('abc');
-SELECT concat('a', 1, true, 1.5); -- documented concat-of-booleans
+SELECT concat('a', 1, true, 1.5);
 SELECT concat_ws('-', 'a', 1);
 SELECT initcap('hello world');
 SELECT split_part('a,b,c', ',', 2);

@@ -14,7 +14,7 @@ SELECT CAST(1.7 AS integer);
 SELECT CAST(-1.7 AS integer);
 SELECT CAST(7 AS text);
 SELECT CAST(1.50 AS text);
-SELECT CAST(1.5::float8 AS text); -- documented names-of-casts
+SELECT CAST(1.5::float8 AS text);
 SELECT CAST(true AS text);
 SELECT true::int;
 SELECT false::int;
@@ -51,7 +51,7 @@ SELECT '2020-01-02T03:04:05Z'::timestamptz;
 SELECT '2020-01-02 03:04:05+02'::timestamptz;
 SELECT '2020-01-02 03:04:05+02'::timestamp;
 SELECT '2020-01-02 03:04:05'::date;
-SELECT '2020-01-02 03:04:05'::timestamp::date; -- documented names-of-casts
+SELECT '2020-01-02 03:04:05'::timestamp::date;
 SELECT '03:04'::time;
 SELECT '03:04:05.60'::time;
 SELECT '25:00'::time;
@@ -70,7 +70,7 @@ SELECT (1 + 2)::text;
 SELECT 1 + 2::text;
 SELECT -5::text;
 SELECT 'x'::text COLLATE "C";
-SELECT CAST(CAST('5' AS text) AS int); -- documented names-of-casts
+SELECT CAST(CAST('5' AS text) AS int);
 SELECT int '5';
 SELECT date '2020-01-02';
 SELECT timestamp '2020-01-02 03:04:05';
