@@ -15,6 +15,8 @@ from triplicate.errors import SqlError
 
 from .core import scan
 from .core.scan import quote
+from .redefinitions import examined, parse_redefinition
+from .redefinitions import statements as redefining_statements
 
 _KINDS = ("TABLE", "VIEW", "INDEX")
 
@@ -87,8 +89,11 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
     Raises:
         SqlError: 2BP01 or 0A000 when something else depends on what a DROP takes away.
     """
-    drop, change = parse_drop(sql), parse_column_change(sql)
-    if drop is not None:
+    drop, change, redefinition = parse_drop(sql), parse_column_change(sql), parse_redefinition(sql)
+    if redefinition is not None:
+        for statement in redefining_statements(connection, redefinition):
+            run(statement)
+    elif drop is not None:
         usable = _usable_views(connection) if drop.keeps_dependents else frozenset()
         for name in _in_order(connection, drop):
             run(drop.statement(name))
@@ -187,7 +192,10 @@ def statements_of(sql: str) -> Sequence[str]:
     if drop is not None:
         return [drop.statement(name) for name in drop.names]
     change = parse_column_change(sql)
-    return [change.sql] if change is not None else []
+    if change is not None:
+        return [change.sql]
+    redefinition = parse_redefinition(sql)
+    return [examined(redefinition)] if redefinition is not None else []
 
 
 def broken_by_rows(sql: str) -> SqlError | None:

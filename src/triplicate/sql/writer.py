@@ -349,7 +349,7 @@ class Writer:
         elif words[0] == "PRAGMA":
             self._set_pragma(prepared)
         else:
-            run_definition(self._connection, prepared.sql, lambda text: self._change_schema(text, words))
+            run_definition(self._connection, prepared.sql, lambda text: self._change_schema(text, first_words(text)))
         return Outcome([], 0)
 
     def _change_images(self, table: str, value: str) -> None:

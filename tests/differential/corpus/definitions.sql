@@ -40,7 +40,7 @@ CREATE TABLE n (a); -- documented sqlite-syntax
 CREATE TABLE o (id INTEGER PRIMARY KEY AUTOINCREMENT); -- documented sqlite-syntax
 CREATE TABLE q (a int, CONSTRAINT pk PRIMARY KEY (a));
 CREATE TABLE r (a int) PARTITION BY RANGE (a); -- refused PARTITION BY
-CREATE TABLE t (a int[]); -- refused an array as the type of a column (int[])
+CREATE TABLE t (a int[]); -- refused array
 CREATE TABLE u (a int4, b int8, c int2, d float4, e float8, f bool, g varchar, h character varying(9), i decimal, j double precision, k timestamp with time zone, l timestamp without time zone, m time without time zone, n bigint, o smallint, p real);
 SELECT * FROM u;
 CREATE TABLE v (a interval); -- refused type interval
@@ -147,7 +147,7 @@ NOTIFY x; -- refused NOTIFY
 PREPARE p AS SELECT 1; -- refused PREPARE
 DECLARE c CURSOR FOR SELECT 1; -- documented sqlstates
 LOCK TABLE nosuch; -- documented sqlstates
-DO $$ BEGIN END $$; -- refused SQL
+DO $$ BEGIN END $$; -- refused DO is
 CALL nosuch(); -- documented sqlstates
 CHECKPOINT;
 DISCARD ALL;

@@ -74,16 +74,16 @@ SELECT '2020-03-01'::date - '2020-02-01'::date;
 SELECT '2020-02-28'::date + 2;
 SELECT '2020-03-01'::date - 1;
 SELECT '2020-01-31'::date + interval '1 month'; -- refused type interval
-SELECT '2020-01-01'::timestamp - '2019-12-31 12:00'::timestamp; -- refused there
-SELECT '2020-01-01 00:00'::timestamp + interval '1 hour'; -- refused type interval
-SELECT '2020-01-01'::date + '10:00'::time; -- refused there
+SELECT '2020-01-01'::timestamp - '2019-12-31 12:00'::timestamp; -- refused interval
+SELECT '2020-01-01 00:00'::timestamp + interval '1 hour'; -- refused interval
+SELECT '2020-01-01'::date + '10:00'::time; -- refused interval
 CREATE TABLE a (d date, s timestamp);
 INSERT INTO a VALUES ('2020-03-01', '2020-03-01 12:00:00');
 SELECT d + 1 FROM a;
 SELECT d - 1 FROM a;
 SELECT 1 + d FROM a;
 SELECT d - d FROM a;
-SELECT s - s FROM a; -- refused there
+SELECT s - s FROM a; -- refused interval
 SELECT d + d FROM a; -- documented sqlstates
 SELECT s + 1 FROM a; -- documented sqlstates
 SELECT d * 2 FROM a; -- documented sqlstates

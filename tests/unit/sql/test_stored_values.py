@@ -216,3 +216,12 @@ def test_strict_tables_keep_sqlites_own_errors(pair: Pair) -> None:
     send(pair, "create table t(n int, v any) strict")
     assert refused(pair, "insert into t values('x', 1)") == "22P02"
     send(pair, "insert into t values(1, x'00'), (2, 'x')")
+
+
+def test_a_serial_of_an_earlier_release_is_never_null(pair: Pair) -> None:
+    # It went to SQLite as it was written, which knows no such type and leaves the key NULL.
+    send(pair, "create table t(id bigserial primary key, x int)")
+    assert refused(pair, "insert into t(x) values(1)") == "23502"
+    send(pair, "insert into t values(1, 1)")
+    assert refused(pair, "update t set id = null") == "23502"
+    assert rows(pair, "select id, x from t") == [(1, 1)]

@@ -45,7 +45,7 @@ def read_table(sql: str) -> Definition:
     words = [_upper(token) for token in tokens[:3]]
     if opening is None or words[:2] != ["CREATE", "TABLE"]:
         return found
-    for item in _items(tokens, opening):
+    for item in items(tokens, opening):
         _read_item(found, item, sql)
     return found
 
@@ -56,9 +56,8 @@ def read_index(sql: str) -> IndexDefinition:
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     if opening is None:
         return IndexDefinition()
-    expressions = tuple(_without_order(item, sql) for item in _items(tokens, opening) if item)
-    closing = _closing(tokens, opening)
-    where = closing + 1
+    expressions = tuple(_without_order(item, sql) for item in items(tokens, opening) if item)
+    where = closing(tokens, opening) + 1
     if where < len(tokens) and _upper(tokens[where]) == "WHERE":
         return IndexDefinition(expressions, sql[tokens[where].end : tokens[-1].end].strip())
     return IndexDefinition(expressions)
@@ -68,7 +67,8 @@ def _upper(token: Token) -> str:
     return token.text.upper() if token.kind == "word" else ""
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int:
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """Where the bracket that opens here ends."""
     depth = 0
     for index in range(opening, len(tokens)):
         depth += (tokens[index].text == "(") - (tokens[index].text == ")")
@@ -77,11 +77,11 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
     return len(tokens) - 1
 
 
-def _items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
+def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
     """What the commas at the top of a bracket part."""
     items: list[list[Token]] = [[]]
     depth = 0
-    for token in tokens[opening + 1 : _closing(tokens, opening)]:
+    for token in tokens[opening + 1 : closing(tokens, opening)]:
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and token.text == ",":
             items.append([])
@@ -91,7 +91,7 @@ def _items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
 
 
 def _names_in(tokens: Sequence[Token], opening: int) -> tuple[str, ...]:
-    return tuple(scan.identifier(item[0]).lower() for item in _items(tokens, opening) if item)
+    return tuple(scan.identifier(item[0]).lower() for item in items(tokens, opening) if item)
 
 
 def _read_item(found: Definition, item: list[Token], sql: str) -> None:
@@ -112,9 +112,9 @@ def _read_item(found: Definition, item: list[Token], sql: str) -> None:
         kind = _KINDS.get(word)
         bracket = next((at for at in range(index, len(item)) if item[at].text == "("), None)
         if kind == "c" and bracket is not None:
-            closing = _closing(item, bracket)
-            found.checks.append(Check(name, sql[item[bracket].end : item[closing].start].strip(), column))
-            name, index = None, closing
+            end = closing(item, bracket)
+            found.checks.append(Check(name, sql[item[bracket].end : item[end].start].strip(), column))
+            name, index = None, end
         elif kind is not None and not (column is None and word == "REFERENCES"):
             columns = (column.lower(),) if column is not None else _names_in(item, bracket) if bracket is not None else ()
             if name is not None:
@@ -124,7 +124,7 @@ def _read_item(found: Definition, item: list[Token], sql: str) -> None:
         elif word == "DEFERRED" and last_foreign is not None:
             found.deferred.add(last_foreign)
         elif item[index].text == "(":
-            index = _closing(item, index)
+            index = closing(item, index)
         index += 1
 
 

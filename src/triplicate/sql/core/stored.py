@@ -19,6 +19,7 @@ from .declared import Declared, Kind, parse_declared
 from .moments import STORED_FORMS
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_SERIAL = re.compile(r"(BIG|SMALL)?SERIAL", re.IGNORECASE)
 _NULL: type = type(None)
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.BOOL: (int,),
@@ -59,10 +60,12 @@ class ColumnRule:
     accepted: tuple[type, ...]
     fits: Fits | None
     """None where the type of a value alone decides."""
+    numbers_itself: bool
+    """Declared so in words that SQLite does not know: by a release that did not bring them into SQLite's."""
 
     def accepts(self, value: Value) -> bool:
         if value is None:
-            return True
+            return not self.numbers_itself
         return type(value) in self.accepted and (self.fits is None or self.fits(value))
 
     def refusal(self, table: str, value: Value) -> SqlError:
@@ -83,7 +86,7 @@ class RowRules:
 
     def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
         """Which values of a row of these types must be looked at, and how; None when a type is refused."""
-        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL]
+        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.numbers_itself]
         if any(kinds[rule.index] not in rule.accepted for rule in present):
             return None
         return tuple((rule.index, rule.fits) for rule in present if rule.fits is not None)
@@ -97,7 +100,8 @@ def _rule(index: int, name: str, text: str) -> ColumnRule | None:
     declared = parse_declared(text)
     if declared.kind is Kind.ANY:
         return None
-    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared))
+    numbers_itself = _SERIAL.match(text) is not None
+    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared), numbers_itself)
 
 
 def _inspection(declared: Declared) -> Fits | None:
@@ -137,6 +141,12 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
+    if value is None:
+        return SqlError(
+            "23502",
+            f"{place} does not number itself: the table was made before SERIAL was known",
+            hint="Make the table again, copy the rows, drop the old one and rename the new one; or give the value.",
+        )
     kind = rule.declared.kind
     shown = f"{value!r:.60}"
     hint = _HINTS.get(kind)

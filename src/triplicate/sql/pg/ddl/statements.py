@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.ddl.columns import parse_column, rewrite_column
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split
+from triplicate.sql.pg.ddl.column_types import stored_type
+from triplicate.sql.pg.ddl.columns import check_references, parse_column, refuse_key_options, rewrite_column
+from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
 from triplicate.sql.pg.ddl.tables import create_table
 from triplicate.sql.pg.lexer import tokenize
 
@@ -218,7 +219,7 @@ def _action(tokens: Tokens, edits: Edits) -> None:
     elif word == "DROP":
         _drop_part(tokens, edits)
     elif word == "ALTER":
-        _alter_column(tokens)
+        _alter_column(tokens, edits)
     elif word == "RENAME" and second == "CONSTRAINT":
         raise refuse("RENAME CONSTRAINT", "drop the constraint and add it under its new name")
     elif word != "RENAME" and not (word == "SET" and at(tokens, 1).text == "("):
@@ -227,8 +228,6 @@ def _action(tokens: Tokens, edits: Edits) -> None:
 
 _ADD_HINTS = {
     "PRIMARY": "declare it in CREATE TABLE, or make a unique index: CREATE UNIQUE INDEX name ON table (columns)",
-    "UNIQUE": "make a unique index: CREATE UNIQUE INDEX name ON table (columns)",
-    "FOREIGN": "declare it in CREATE TABLE, or with ADD COLUMN … REFERENCES",
     "EXCLUDE": None,
 }
 
@@ -238,7 +237,13 @@ def _add(tokens: Tokens, edits: Edits) -> None:
     body = tokens[3:] if named else tokens[1:]
     word = at(body, 0).upper
     if word in _ADD_HINTS and at(tokens, 1).upper != "COLUMN":
-        raise refuse(f"ALTER TABLE … ADD {word}{' KEY' if word in ('PRIMARY', 'FOREIGN') else ''}", _ADD_HINTS[word])
+        raise refuse(f"ALTER TABLE … ADD {word}{' KEY' if word == 'PRIMARY' else ''}", _ADD_HINTS[word])
+    if word == "UNIQUE" and at(body, 1).text == "(":
+        refuse_key_options(body[closing(body, 1) + 1 :])
+        return
+    if word == "FOREIGN" and at(body, 1).upper == "KEY":
+        check_references(body)
+        return
     if word == "CHECK" and at(body, 1).text == "(":
         rest = [token.upper for token in body[closing(body, 1) + 1 :]]
         if rest:
@@ -259,18 +264,25 @@ def _drop_part(tokens: Tokens, edits: Edits) -> None:
         if at(tokens, 3).upper == "CASCADE":
             raise refuse("CASCADE", "leave it out: nothing depends on a CHECK constraint")
     elif at(tokens, len(tokens) - 1).upper == "CASCADE" and len(tokens) > 2:
-        raise refuse("DROP COLUMN … CASCADE", "drop what depends on the column first")
+        edits.remove(tokens[-1:])  # SQLite refuses to drop a column that something else depends on.
+        return
     if at(tokens, len(tokens) - 1).upper == "RESTRICT" and len(tokens) > 2:
         edits.remove(tokens[-1:])
 
 
-def _alter_column(tokens: Tokens) -> None:
+def _alter_column(tokens: Tokens, edits: Edits) -> None:
     index = past_words(tokens, 1, "COLUMN") + 1
     words = [token.upper for token in tokens[index:]]
-    if words in (["SET", "NOT", "NULL"], ["DROP", "NOT", "NULL"]):
+    if words in (["SET", "NOT", "NULL"], ["DROP", "NOT", "NULL"], ["DROP", "DEFAULT"]):
         return
     if words[:1] == ["TYPE"] or words[:3] == ["SET", "DATA", "TYPE"]:
-        raise refuse("ALTER COLUMN … TYPE", "add a column of the new type, copy the values, drop the old one and rename the new one")
+        kind = tokens[index + (1 if words[0] == "TYPE" else 3) :]
+        end = type_end(kind, 0)
+        if end < len(kind):
+            raise refuse(f"ALTER COLUMN … TYPE … {kind[end].upper}", "add a column of the new type, copy the values, drop the old one")
+        if kind:
+            edits.replace_tokens(kind, stored_type(kind))
+        return
     if words[1:2] == ["DEFAULT"]:
         raise refuse(f"ALTER COLUMN … {words[0]} DEFAULT", "make another table with the default, and copy the rows")
     raise refuse(f"ALTER COLUMN … {' '.join(words[:3])}")
