@@ -13,7 +13,7 @@ SELECT string_agg(t, ',' ORDER BY t) FROM a;
 SELECT string_agg(t, ',' ORDER BY id DESC) FROM a;
 SELECT string_agg(DISTINCT g, ',') FROM a; -- documented sqlstates
 SELECT string_agg(t, NULL) FROM a;
-SELECT array_agg(i ORDER BY i) FROM a; -- refused array
+SELECT array_agg(i ORDER BY i) FROM a; -- refused array_agg
 SELECT g, count(*) FROM a GROUP BY g ORDER BY g;
 SELECT g, sum(i) FROM a GROUP BY g ORDER BY g NULLS FIRST;
 SELECT g, sum(i) FROM a GROUP BY 1 ORDER BY 2;

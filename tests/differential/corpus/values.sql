@@ -378,10 +378,10 @@ SELECT '{"a":1}'::text -> 'a'; -- documented operators-of-any-type
 SELECT k = '{"a":1,"b":2}' FROM j WHERE id = 1;
 SELECT j = '[]' FROM j; -- documented operators-of-any-type
 SELECT json_array_length('[1,2,3]');
-SELECT jsonb_array_length('[1,2,3]'); -- refused array
+SELECT jsonb_array_length('[1,2,3]'); -- refused jsonb_array_length
 SELECT json_build_object('a', 1, 'b', 'x'); -- refused json_build_object
 SELECT jsonb_build_object('a', 1); -- refused jsonb_build_object
-SELECT json_build_array(1, 'a', NULL); -- refused array
+SELECT json_build_array(1, 'a', NULL); -- refused json_build_array
 SELECT json_agg(id) FROM j; -- refused json_agg
 SELECT jsonb_agg(id) FROM j; -- refused jsonb_agg
 SELECT json_object_agg(id, u) FROM j; -- refused json_object_agg
@@ -410,7 +410,7 @@ SELECT '{1,2}'::int[]; -- refused array
 SELECT (ARRAY[1, 2])[1]; -- refused array
 SELECT array_length(ARRAY[1, 2], 1); -- refused array
 SELECT unnest(ARRAY[1, 2]); -- refused array
-SELECT array_agg(x) FROM (VALUES (1), (2)) v(x); -- refused array
+SELECT array_agg(x) FROM (VALUES (1), (2)) v(x); -- refused array_agg
 CREATE TABLE a (id int, l int[]); -- refused array
 CREATE TABLE a2 (id int, l text[]); -- refused an array as the type of a column (text[])
 SELECT 1 = ANY($1); -- with ? "{1,2}" / documented array-parameters
