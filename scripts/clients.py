@@ -61,6 +61,8 @@ def install(packages: dict[str, bool]) -> None:
     if os.getuid() != 0 or shutil.which("apt-get") is None:
         say(f"missing: {' '.join(missing)} (names of Debian's packages); install them and run make setup again")
         return
+    if not tried("renewing the package lists", ["apt-get", "update", "-qq"]):
+        say("going on with the old package lists")
     for name in missing:
         say(f"installing {name}")
         tried(

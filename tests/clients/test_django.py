@@ -39,7 +39,7 @@ def models(shared: Db) -> Iterator[Models]:
     )
     django.setup()
 
-    class Book(fields.Model):
+    class Book(fields.Model):  # type: ignore[misc]
         name = fields.CharField(max_length=50, unique=True)
         pages = fields.IntegerField(null=True)
         at = fields.DateTimeField(null=True)
@@ -51,7 +51,7 @@ def models(shared: Db) -> Iterator[Models]:
         class Meta:
             app_label = "dj"
 
-    class Page(fields.Model):
+    class Page(fields.Model):  # type: ignore[misc]
         book = fields.ForeignKey(Book, on_delete=fields.CASCADE)
         number = fields.IntegerField()
 

@@ -114,6 +114,20 @@ def test_rows_follow_the_schema_of_the_running_transaction(connection: apsw.Conn
     assert ask(connection, count) == [(0,)]
 
 
+def test_a_schema_that_was_rolled_back_is_not_shown_for_another_of_its_number(connection: apsw.Connection) -> None:
+    names = "select relname from pg_class where relname in ('x', 'y') order by 1"
+    connection.execute("begin; create table x(a)")
+    assert ask(connection, names) == [("x",)]
+    connection.execute("rollback; begin; create table y(a)")
+    assert ask(connection, names) == [("y",)]
+    connection.execute("savepoint s; drop table y; create table x(a)")
+    assert ask(connection, names) == [("x",)]
+    connection.execute("rollback to s; create view x as select 1; drop view x")
+    assert ask(connection, names) == [("y",)]
+    connection.execute("commit")
+    assert ask(connection, names) == [("y",)]
+
+
 def test_a_value_of_another_type_is_compared_as_sqlite_does(connection: apsw.Connection) -> None:
     assert ask(connection, "select typname from pg_type where oid = ?", 23) == [("int4",)]
     assert ask(connection, "select typname from pg_type where oid = ?", "23") == [("int4",)]

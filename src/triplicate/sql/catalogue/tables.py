@@ -21,7 +21,7 @@ class CatalogueReader:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._version: int | None = None
+        self._version: tuple[int, int] | None = None
         self._catalogue: Catalogue | None = None
         self._by_column: dict[tuple[str, int], tuple[type | None, dict[Any, list[Row]]]] = {}
         """Rows by the value of one column, and the type of all those values; None where they are of several."""
@@ -32,12 +32,21 @@ class CatalogueReader:
         return os.path.basename(os.path.dirname(self._connection.db_filename("main") or ""))
 
     def read(self) -> Catalogue:
-        version = int(self._connection.pragma("schema_version"))
+        version = self._schema_version()
         if self._catalogue is None or version != self._version:
             self._catalogue = build(read_facts(self._connection), self.database)
             self._version = version
             self._by_column.clear()
         return self._catalogue
+
+    def _schema_version(self) -> tuple[int, int]:
+        """What tells one schema from another: SQLite's number of it, and in a transaction that writes a hash of its text, since a
+        number that was rolled back is given out again.
+        """
+        number = int(self._connection.pragma("schema_version"))
+        if self._connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:
+            return number, 0
+        return number, hash(tuple(self._connection.execute("select name, sql from main.sqlite_schema")))
 
     def rows(self, catalogue: Catalogue, table: str, wanted: Sequence[tuple[int, Any]]) -> Sequence[Row]:
         """Rows of a table that may have these values in these columns (position, value); SQLite compares once more."""
