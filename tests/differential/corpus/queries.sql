@@ -19,10 +19,10 @@ SELECT g, sum(i) FROM a GROUP BY g ORDER BY g NULLS FIRST;
 SELECT g, sum(i) FROM a GROUP BY 1 ORDER BY 2;
 SELECT g AS h, count(*) FROM a GROUP BY h ORDER BY h;
 SELECT upper(g), count(*) FROM a GROUP BY upper(g) ORDER BY 1;
-SELECT g, i FROM a GROUP BY g; -- fault
+SELECT g, i FROM a GROUP BY g; -- documented group-by
 SELECT g, i, count(*) FROM a;
 SELECT i, max(b) FROM a;
-SELECT * FROM a GROUP BY g; -- fault
+SELECT * FROM a GROUP BY g; -- documented group-by
 SELECT id, g FROM a GROUP BY id ORDER BY id;
 SELECT g FROM a GROUP BY g HAVING count(*) > 1;
 SELECT g FROM a GROUP BY g HAVING sum(i) > 3 ORDER BY g;
@@ -81,8 +81,8 @@ SELECT id FROM o ORDER BY id OFFSET 1 LIMIT 1;
 SELECT id FROM o ORDER BY id LIMIT ALL;
 SELECT id FROM o ORDER BY id LIMIT NULL; -- documented limits
 SELECT id FROM o ORDER BY id LIMIT 0;
-SELECT id FROM o ORDER BY id LIMIT -1; -- fault
-SELECT id FROM o ORDER BY id OFFSET -1; -- fault
+SELECT id FROM o ORDER BY id LIMIT -1; -- documented limits
+SELECT id FROM o ORDER BY id OFFSET -1; -- documented limits
 SELECT id FROM o ORDER BY id LIMIT '2';
 SELECT id FROM o ORDER BY id LIMIT 'x';
 SELECT id FROM o ORDER BY id LIMIT 1.6; -- documented limits
@@ -135,7 +135,7 @@ SELECT NULL UNION SELECT NULL;
 (SELECT 1) UNION (SELECT 2) ORDER BY 1; -- refused (
 (SELECT 1 AS a ORDER BY a LIMIT 1) UNION ALL (SELECT 2); -- refused (
 SELECT 1 UNION SELECT 2 UNION ALL SELECT 2 ORDER BY 1;
-SELECT 1 UNION ALL SELECT 2 INTERSECT SELECT 2; -- fault
+SELECT 1 UNION ALL SELECT 2 INTERSECT SELECT 2; -- documented set-operators
 SELECT 1 EXCEPT ALL SELECT 1; -- refused ALL
 SELECT 1 INTERSECT ALL SELECT 1; -- refused ALL
 SELECT 1 AS a UNION SELECT 2 ORDER BY nosuch; -- documented sqlstates
@@ -155,12 +155,12 @@ SELECT n FROM p WHERE id NOT IN (SELECT p FROM q WHERE p IS NOT NULL) ORDER BY n
 SELECT n FROM p WHERE EXISTS (SELECT 1 FROM q WHERE q.p = p.id) ORDER BY n;
 SELECT n, EXISTS (SELECT 1 FROM q WHERE q.p = p.id) AS has FROM p ORDER BY n;
 SELECT n FROM p WHERE NOT EXISTS (SELECT 1 FROM q WHERE q.p = p.id);
-SELECT (SELECT v FROM q); -- fault
+SELECT (SELECT v FROM q); -- documented scalar-subqueries
 SELECT (SELECT v FROM q ORDER BY v LIMIT 1);
 SELECT (SELECT v FROM q WHERE false);
 SELECT (SELECT id, v FROM q LIMIT 1);
 SELECT n FROM p WHERE id = (SELECT p FROM q WHERE v = 30);
-SELECT n FROM p WHERE id = (SELECT p FROM q); -- fault
+SELECT n FROM p WHERE id = (SELECT p FROM q); -- documented scalar-subqueries
 SELECT n FROM p WHERE id = ANY (SELECT p FROM q) ORDER BY n;
 SELECT n FROM p WHERE id > ALL (SELECT p FROM q WHERE p IS NOT NULL); -- refused ALL
 SELECT n FROM p WHERE (id, n) IN (SELECT 1, 'a');

@@ -80,8 +80,8 @@ SELECT CAST(1 AS nosuchtype);
 SELECT '1 day'::interval; -- refused type interval
 SELECT 1::money; -- refused type money
 SELECT '{1,2}'::int[]; -- refused array
-SELECT 5::regclass; -- documented names-of-casts
-SELECT 'x'::name; -- documented names-of-casts
+SELECT 5::regclass; -- documented catalogue-types
+SELECT 'x'::name; -- documented catalogue-types
 SELECT 5::oid;
 
 == NULL and three-valued logic
@@ -329,7 +329,7 @@ SELECT id, b || '\x01'::bytea FROM y ORDER BY id;
 SELECT encode(b, 'hex') FROM y ORDER BY id; -- refused encode
 SELECT decode('00ff', 'hex'); -- refused decode
 SELECT encode('abc'::bytea, 'base64'); -- refused encode
-SELECT substr(b, 1, 2) FROM y ORDER BY id; -- fault
+SELECT substr(b, 1, 2) FROM y ORDER BY id; -- documented empty-bytea
 SELECT max(b) FROM y; -- documented arguments-of-any-type
 INSERT INTO y VALUES (5, '\xzz'); -- documented sqlstates
 INSERT INTO y VALUES (6, 'a\134b');
@@ -373,7 +373,7 @@ SELECT '{"a":"x"}'::json ->> 'a';
 SELECT '{"a":true}'::json ->> 'a';
 SELECT '{"a":1.50}'::json ->> 'a';
 SELECT '{"a.b":1}'::json ->> 'a.b';
-SELECT '{"$":1}'::json ->> '$'; -- fault
+SELECT '{"$":1}'::json ->> '$'; -- documented json-keys
 SELECT '{"a":1}'::text -> 'a'; -- documented operators-of-any-type
 SELECT k = '{"a":1,"b":2}' FROM j WHERE id = 1;
 SELECT j = '[]' FROM j; -- documented operators-of-any-type
