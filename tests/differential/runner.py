@@ -13,8 +13,8 @@ from tests.differential.comparison import REFUSALS, Answer, differences, extende
 from tests.differential.corpus import Scenario, Statement
 from tests.differential.servers import Database
 
-WAYS = ("simple", "extended", "binary")
-"""By simple queries; by prepared statements with all values as text; the same in binary, where the type is given."""
+WAYS = ("text", "binary")
+"""Values as text: by simple queries, and by prepared statements where there are parameters. In binary: by prepared statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ def run_scenario(scenario: Scenario, databases: Sequence[Database], way: str) ->
 
 
 def run_statement(connection: PGconn, statement: Statement, way: str) -> Answer:
-    """A statement with parameters is never a simple query, which has none: its values go as text then."""
+    """A statement sent in one of `WAYS`."""
     if connection.status == pq.ConnStatus.BAD:
         return Answer(sqlstate="lost", message="the connection was lost before")
-    if way == "simple" and not statement.parameters:
+    if way == "text" and not statement.parameters:
         return simple(connection, statement.text)
     return extended(connection, statement.text, statement.parameters, binary=way == "binary")
 

@@ -49,7 +49,7 @@ def test_the_order_of_rows_counts_where_the_statement_orders_them() -> None:
 
 
 def outcome(statement: Statement, postgresql: Answer, here: Answer) -> str:
-    return judge(statement, [Pair("simple", ANSWER, ANSWER), Pair("extended", postgresql, here)], {"known"}).outcome
+    return judge(statement, [Pair("text", ANSWER, ANSWER), Pair("binary", postgresql, here)], {"known"}).outcome
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_mark_must_be_true(mark: str, detail: str, postgresql: Answer, here: A
 
 def test_one_way_that_differs_is_enough() -> None:
     statement = Statement("SELECT t, n FROM x", "x:1")
-    assert judge(statement, [Pair("simple", ANSWER, ANSWER), Pair("binary", ANSWER, ERROR)], ()).outcome == "DIFFERENT"
+    assert judge(statement, [Pair("text", ANSWER, ANSWER), Pair("binary", ANSWER, ERROR)], ()).outcome == "DIFFERENT"
 
 
 @pytest.mark.parametrize(
