@@ -114,7 +114,7 @@ def redefined(created: str, change: Redefinition) -> str:
     """The CREATE TABLE with the change in it."""
     tokens = list(scan.tokens(created))
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
-    if opening is None:
+    if opening is None or tokens[1].text.upper() != "TABLE":
         raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for this table")
     if not change.column:
         end = tokens[closing(tokens, opening)].start

@@ -16,6 +16,7 @@ from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.pg import types
 from triplicate.sql.pg.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
 from triplicate.sql.pg.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.scalars import register_scalars
 
 SCHEMA = """
 create table author(id integer primary key, name text not null unique);
@@ -27,6 +28,7 @@ create index by_author on book(author_id, isbn desc);
 @pytest.fixture
 def connection() -> Iterator[apsw.Connection]:
     opened = apsw.Connection(":memory:")
+    register_scalars(opened)
     register_functions(opened, register_tables(opened))
     opened.execute(SCHEMA)
     yield opened
@@ -61,6 +63,12 @@ QUERIES: list[tuple[str, list[Any]]] = [
      [(3,)]),
     ("SELECT name, pg_catalog.format_type(tp, tpm) FROM (VALUES ('a', '20'::pg_catalog.oid, -1), ('b', '1043', 24)) s(name, tp, tpm)",
      [("a", "bigint"), ("b", "character varying(20)")]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'a%' AND relname NOT LIKE 'A' || '%' AND relkind = 'r'", [("author",)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'AUTH%'", []),
+    ("SELECT relname FROM pg_class WHERE relname ILIKE 'AUTH%\\_pkey'", [("author_pkey",)]),
+    ("WITH a(n) AS (SELECT relname FROM pg_class), b AS (SELECT n FROM a) SELECT count(*) FROM b, a WHERE a.n = b.n", [(6,)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'by\\_%' OR relname LIKE 'book/_%' ESCAPE '/' ORDER BY 1",
+     [("book_pkey",), ("by_author",)]),
 ]  # fmt: skip
 
 

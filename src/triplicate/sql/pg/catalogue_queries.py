@@ -34,6 +34,8 @@ _NO_FUNCTIONS = {
     "USING", "VALUES", "HAVING", "LIKE", "BETWEEN", "IS", "UNION", "LIMIT", "DISTINCT",
 }  # fmt: skip
 _FROM_ENDS = {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"}
+_NO_TABLES_FOLLOW = {"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "WITH", "VALUES", "BY"}
+_OPERAND_ENDS = _FROM_ENDS | {"AND", "OR", "ESCAPE", "IS", "THEN", "ELSE", "END", "WHEN", "AS", "ASC", "DESC"}
 _AFTER_TABLE = {
     "WHERE",
     "GROUP",
@@ -81,6 +83,7 @@ def catalogue_query(sql: str) -> CatalogueQuery | None:
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None
     parts = _without_schemas([Part(token.kind, token.text) for token in tokens])
+    _refuse_other_tables(parts)
     parameters = parameter_oids(parts)
     columns = result_oids(parts)
     parts = _arrays(parts)
@@ -88,6 +91,7 @@ def catalogue_query(sql: str) -> CatalogueQuery | None:
     parts = _subscripts(parts)
     parts = _quantified(parts)
     parts = _unnested(parts)
+    parts = _patterns(parts)
     parts = _named_values(parts)
     return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns)
 
@@ -167,6 +171,53 @@ def _without_schemas(parts: list[Part]) -> list[Part]:
             continue
         found.append(part)
         index += 1
+    return found
+
+
+def _refuse_other_tables(parts: Sequence[Part]) -> None:
+    """Raises SqlError 0A000 for a user's table beside the catalogue: its values would be compared and sorted by SQLite's rules."""
+    common = _common_names(parts)
+    for index, part in enumerate(parts):
+        name = part.text.strip('"').lower()
+        is_called = index + 1 < len(parts) and parts[index + 1].text == "("
+        if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
+            continue
+        if _names_a_table(parts, index) and name not in common and not name.startswith(("pg_", "information_schema", "sqlite_")):
+            raise SqlError(
+                "0A000",
+                f'a query of the catalogue cannot read table "{part.text}" as well',
+                hint="Ask the catalogue and the table in two queries.",
+            )
+
+
+def _names_a_table(parts: Sequence[Part], index: int) -> bool:
+    """Whether a table's name stands here: behind FROM or JOIN, or behind a comma between tables."""
+    before = parts[index - 1].upper if index else ""
+    if before in ("FROM", "JOIN"):
+        return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
+    if before != ",":
+        return False
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
+        if depth < 0 or (depth == 0 and parts[at].upper in _NO_TABLES_FOLLOW):
+            return False
+        if depth == 0 and parts[at].upper == "FROM":
+            return True
+    return False
+
+
+def _common_names(parts: Sequence[Part]) -> set[str]:
+    """Names of the tables that WITH makes."""
+    found: set[str] = set()
+    for index, part in enumerate(parts):
+        if part.kind not in ("word", "quoted") or not index or parts[index - 1].upper not in ("WITH", "RECURSIVE", ","):
+            continue
+        after = index + 1
+        if after < len(parts) and parts[after].text == "(":
+            after = closing(parts, after) + 1
+        if [one.upper for one in parts[after : after + 2]] == ["AS", "("]:
+            found.add(part.text.strip('"').lower())
     return found
 
 
@@ -280,6 +331,39 @@ def _quantified(parts: list[Part]) -> list[Part]:
             index = start
         index += 1
     return parts
+
+
+def _patterns(parts: list[Part]) -> list[Part]:
+    """LIKE minds the case and knows the backslash, as PostgreSQL's; ILIKE is SQLite's LIKE."""
+    index = 0
+    while index < len(parts):
+        word = parts[index].upper
+        if word in ("LIKE", "ILIKE"):
+            end = _operand_end(parts, index + 1)
+            pattern, rest = parts[index + 1 : end], end
+            escape = [Part("string", "'\\'")]
+            if end < len(parts) and parts[end].upper == "ESCAPE":
+                rest = _operand_end(parts, end + 1)
+                escape = parts[end + 1 : rest]
+            if word == "LIKE":
+                made = [*_made("GLOB triplicate_glob("), *pattern, *_made(","), *escape, *_made(")")]
+            else:
+                made = [*_made("LIKE ("), *pattern, *_made(") ESCAPE"), *escape]
+            parts = [*parts[:index], *made, *parts[rest:]]
+            index += len(made)
+        index += 1
+    return parts
+
+
+def _operand_end(parts: Sequence[Part], start: int) -> int:
+    """Where an operand of LIKE ends: before what binds no stronger than LIKE does."""
+    depth = 0
+    for index in range(start, len(parts)):
+        is_end = parts[index].upper in _OPERAND_ENDS or parts[index].text in (")", "]", ",", "=", "<>", "!=", "<", ">", "<=", ">=")
+        if depth == 0 and index > start and is_end:
+            return index
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+    return len(parts)
 
 
 # Functions that give rows.
