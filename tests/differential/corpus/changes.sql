@@ -34,7 +34,7 @@ CREATE TABLE t (id int PRIMARY KEY, a text DEFAULT 'x');
 INSERT OR REPLACE INTO t (id) VALUES (1); -- documented sqlite-syntax
 INSERT OR IGNORE INTO t (id) VALUES (1); -- documented sqlite-syntax
 REPLACE INTO t (id) VALUES (1); -- documented sqlite-syntax
-INSERT INTO t (id, id) VALUES (30, 31); -- documented repeated-columns
+INSERT INTO t (id, id) VALUES (30, 31);
 
 == update
 CREATE TABLE t (id int PRIMARY KEY, a text, b int NOT NULL DEFAULT 1);
@@ -67,7 +67,7 @@ INSERT INTO t VALUES (1, 'a', 5);
 UPDATE t AS x SET a = 'al' WHERE x.id = 1;
 UPDATE t AS x SET a = 'al' WHERE x.id = 1 RETURNING x.a;
 UPDATE t SET b = DEFAULT WHERE id = 1 RETURNING b; -- refused DEFAULT
-UPDATE t SET a = 'one', a = 'two'; -- documented repeated-columns
+UPDATE t SET a = 'one', a = 'two';
 
 == delete with using
 CREATE TABLE t (id int PRIMARY KEY, a text);

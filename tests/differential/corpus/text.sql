@@ -40,7 +40,7 @@ SELECT ascii('A'), chr(65);
 SELECT chr(233);
 SELECT char(65); -- documented sqlite-functions
 SELECT format('%s-%s', 'a', 1);
-SELECT format('%I', 'a b'); -- documented format
+SELECT format('%I', 'a b'); -- refused format()
 SELECT printf('%d', 5); -- documented sqlite-functions
 SELECT quote_literal('it''s'); -- refused quote_literal
 SELECT quote('x'); -- documented sqlite-functions
