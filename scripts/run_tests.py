@@ -28,6 +28,7 @@ BIN = Path(sys.executable).parent
 INTEROP_LIMIT_S = 16 * 60.0
 INTEROP_FULL_LIMIT_S = 40 * 60.0
 INTEROP_TABLE = "build/interop/table.md"
+DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "tests", "scripts", "benchmarks")
 
 
@@ -75,6 +76,7 @@ def parts() -> list[Part]:
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),
+        Part("differential", folders=("tests/differential",), alone=True, shows=DIFFERENTIAL_SUMMARY),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
         Part("spark-deep", folders=("tests/spark_deep",), alone=True, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
