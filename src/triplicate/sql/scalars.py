@@ -18,7 +18,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
-from triplicate.sql.pg.translate.conversions import CAST_NAMES, convert, decimal_of, value_of_decimal
+from triplicate.sql.pg.translate.conversions import CAST_NAMES, convert, decimal_of, stored_numeric, value_of_decimal
 from triplicate.sql.pg.translate.dates import date_part, date_trunc, difference, shifted
 from triplicate.sql.pg.translate.patterns import glob_of_like, regular_expression
 
@@ -44,11 +44,53 @@ def _cast(target: int, value: Value, source: Value = 0, *modifiers: Any) -> Valu
     return convert(value, int(source or 0) or None, target, modifiers)
 
 
-def _divisor(value: Value) -> Value:
-    """The right side of a division."""
-    if value == 0 and not isinstance(value, (str, bytes)):
+def _divisor(value: Value, dividend: Value) -> Value:
+    """The right side of a division; NULL on the left makes the result NULL whatever stands here."""
+    if dividend is not None and value == 0 and not isinstance(value, (str, bytes)):
         raise _division_by_zero()
     return value
+
+
+def _quotient(left: Any, right: Any) -> Value:
+    """As SQLite divides: integers are cut towards zero."""
+    if right == 0:
+        raise _division_by_zero()
+    if isinstance(left, int) and isinstance(right, int):
+        whole = abs(left) // abs(right)
+        found = whole if (left < 0) == (right < 0) else -whole
+        if found >= 2**63:
+            raise SqlError("22003", "bigint out of range")
+        return found
+    return float(left) / float(right)
+
+
+def _whole_remainder(left: Any, right: Any) -> Value:
+    if right == 0:
+        raise _division_by_zero()
+    rest = abs(int(left)) % abs(int(right))
+    return -rest if left < 0 else rest
+
+
+def _limit(value: Any, is_offset: Any) -> Value:
+    """Of LIMIT or OFFSET: NULL is none."""
+    if value is None:
+        return 0 if is_offset else -1
+    if not isinstance(value, int):
+        raise SqlError("22P02", f"{'OFFSET' if is_offset else 'LIMIT'} needs an integer, not {value!r:.40}")
+    if value < 0:
+        raise SqlError("2201X" if is_offset else "2201W", f"{'OFFSET' if is_offset else 'LIMIT'} must not be negative")
+    return value
+
+
+def _single(count: Value, value: Value) -> Value:
+    """The value of a subquery that is used as an expression."""
+    if isinstance(count, int) and count > 1:
+        raise SqlError("21000", "more than one row returned by a subquery used as an expression")
+    return value
+
+
+def _stored_numeric(value: Value, source: Value = 0, *modifiers: Any) -> Value:
+    return stored_numeric(_cast(types.NUMERIC, value, source, *modifiers))
 
 
 def _division_by_zero() -> SqlError:
@@ -306,7 +348,9 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "matches": (_matches, (3,)),
     "glob": (lambda pattern, escape: glob_of_like(str(pattern), str(escape)), (2,)),
     "json_text": (_json_text, (1,)),
-    "divisor": (_divisor, (1,)),
+    "quotient": (_quotient, (2,)),
+    "remainder": (_whole_remainder, (2,)),
+    "numeric_abs": (lambda value: value_of_decimal(abs(decimal_of(value))), (1,)),
     "step": (_step, (1,)),
     "numeric_add": (partial(_numeric, _DECIMALS.add), (2,)),
     "numeric_subtract": (partial(_numeric, _DECIMALS.subtract), (2,)),
@@ -347,5 +391,10 @@ def register_scalars(connection: apsw.Connection) -> None:
             add(f"to_{name}", partial(_cast, oid), count)
     make_sum: Any = _NumericSum
     connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
+    add("divisor", _divisor, 2)
+    add("limit", _limit, 2)
+    add("single", _single, 2)
+    for count in range(2, 5):
+        add("stored_numeric", _stored_numeric, count)
     add("greatest", partial(_extreme, max), -1)
     add("least", partial(_extreme, min), -1)

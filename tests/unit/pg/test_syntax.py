@@ -9,7 +9,21 @@ import pytest
 from triplicate.sql.pg.lexer import tokenize
 from triplicate.sql.pg.syntax import StatementParser, nodes, parse
 
-_HIDDEN = ("start", "end", "oid", "as_oid", "as_modifiers", "enclosed", "at", "arguments_end", "spans", "is_plain", "quoted")
+_HIDDEN = (
+    "start",
+    "end",
+    "oid",
+    "as_oid",
+    "as_modifiers",
+    "width",
+    "is_stored",
+    "enclosed",
+    "at",
+    "arguments_end",
+    "spans",
+    "is_plain",
+    "quoted",
+)
 
 
 def shown(part: object) -> str:

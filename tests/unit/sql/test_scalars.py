@@ -61,6 +61,13 @@ def database() -> TranslatedDatabase:
         ("case when a > 5 then 'big' else 'small' end", "big"), ("(a, b) = (20, 'abc')", 1), ("row(1, 2) < row(1, 3)", 1),
         ("(select max(id) from o)", 2), ("exists (select 1 from o where id = 9)", 0), ("length(gen_random_uuid()::text)", 36),
         ("random() < 1.0 and random() >= 0.0", 1), ("~ 5 + 1", -7), ("1 << 3", 8), ("5 & 3 | 8", 9), ("cast('12' as integer)", 12),
+        ("null / 0", None), ("a / null", None), ("(a + 1) / (a - 17)", 7), ("(0 - 7) / (a - 18)", -3), ("(a - 27) % (a - 17)", -1),
+        ("- 9223372036854775808", -(2**63)), ("-1.50", -1.5), ("-n", -2.25), ("abs(n - 5)", 2.75),
+        ("tz::text", "2024-01-05 10:00:00+00"),
+        ("'10:00:00.5'::time::text", "10:00:00.5"), ("(select id from o where s = 'y')", 2), ("(select id from o where s = 'z')", None),
+        ("(select s from o where o.id = t.id)", "x"), ("(1, 'x') = (select id, s from o where id = 1)", 1),
+        ("octet_length(substr(x'', 1, 1))", 0),
+        ("'{\"$\":1}'::json ->> '$'", "1"), ("'[1,2]'::json -> 1", "2"), ("'[\"a\",2]'::json ->> 0", "a"),
         ("upper('aä')", "Aä"), ("nullif(a, 20)", None), ("a between 1 and 20", 1), ("'b' between 'a' and 'c'", 1),
     ],
 )  # fmt: skip
@@ -83,6 +90,8 @@ def test_an_expression_has_postgresql_s_value(database: TranslatedDatabase, expr
         ("b ~ ('(a+)+' || b)", "0A000"), ("b like (b || '\\')", "22025"), ("extract(nothing from ts)", "22023"),
         ("date_trunc('x', ts)", "22023"),
         ("extract(hour from d)", "0A000"),
+        ("(a + 1) / (a - 20)", "22012"), ("(a + 1) % (a - 20)", "22012"), ("(select id from o)", "21000"), ("-d", "42883"),
+        ("sum(d) over ()", "42883"), ("format('%I', b)", "0A000"), ("(select id from o limit -1)", "2201W"),
     ],
 )  # fmt: skip
 def test_an_expression_fails_with_postgresql_s_error(database: TranslatedDatabase, expression: str, state: str) -> None:
@@ -111,6 +120,10 @@ def test_an_expression_fails_with_postgresql_s_error(database: TranslatedDatabas
         ("insert into o(id, s) values (1, 'q') returning s", ["q"]),
         ("delete from o using t where t.id = o.id and t.a = 20; ".rstrip("; "), []),
         ("select id from t offset 2", [3]),
+        ("select 1 union all select 2 intersect select 2", [1, 2]),
+        ("(select 1) union (select 2 order by 1 limit 1) order by 1 desc", [2, 1]),
+        ("((select 3 as x))", [3]),
+        ("select id from t limit null offset null", [1, 2, 3]),
     ],
 )
 def test_a_statement_gives_postgresql_s_rows(database: TranslatedDatabase, sql: str, expected: list[Value]) -> None:

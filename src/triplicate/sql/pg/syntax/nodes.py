@@ -54,6 +54,8 @@ class Expression(Node):
     """The type to which its context converts it, where that is another."""
     as_modifiers: tuple[int, ...] = field(default=(), init=False)
     """That type's length, or precision and scale."""
+    is_stored: bool = field(default=False, init=False)
+    """It is assigned to a column."""
     enclosed: bool = field(default=False, init=False)
     """It stands in brackets of its own."""
 
@@ -216,6 +218,8 @@ class Exists(Expression):
 @dataclass(slots=True, eq=False)
 class Subquery(Expression):
     query: Query
+    width: int | None = field(default=None, init=False)
+    """Columns of the query, where they are known."""
 
     def children(self) -> Iterator[Node]:
         yield self.query

@@ -214,6 +214,7 @@ class Analysis(ExpressionTyping):
 
     def _insert(self, insert: nodes.Insert, parent: Scope | None) -> Outputs | None:
         scope = self._common(insert.common, parent)
+        _check_once([column.last for column in insert.columns], "42701", "specified more than once")
         table = Relation((insert.alias or insert.table).last, self._table_columns(insert.table), True, self._modifiers(insert.table))
         targets: list[tuple[str, int | None]] | None = None
         if insert.columns:
@@ -254,6 +255,7 @@ class Analysis(ExpressionTyping):
             self.condition(conflict.where, scope, "WHERE")
 
     def _assignments(self, assignments: list[nodes.Assignment], scope: Scope, table: Relation) -> None:
+        _check_once([column.last for one in assignments for column in one.columns], "42601", "assigned more than once")
         for assignment in assignments:
             self.expression(assignment.value, scope)
             values = assignment.value.items if isinstance(assignment.value, nodes.Row) else [assignment.value]
@@ -280,6 +282,15 @@ class Analysis(ExpressionTyping):
         if delete.where is not None:
             self.condition(delete.where, inner, "WHERE")
         return self.items(delete.returning, inner)
+
+
+def _check_once(columns: list[str], state: str, what: str) -> None:
+    """Raises SqlError where a column is named twice."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise SqlError(state, f'column "{column}" {what}')
+        seen.add(column.lower())
 
 
 def _renamed(outputs: Outputs | None, names: list[str]) -> Outputs | None:

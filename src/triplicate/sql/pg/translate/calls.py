@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.translate.conversions import INTEGERS
+from triplicate.sql.pg.translate.conversions import INTEGERS, MOMENTS, SHOWN
 from triplicate.sql.pg.translate.typing import Typing
 
 _I, _F, _T, _B, _N, _Y = types.INT8, types.FLOAT8, types.TEXT, types.BOOL, types.NUMERIC, types.BYTEA
@@ -142,6 +142,8 @@ def _first_type(name: str, call: nodes.Call, typing: Typing) -> int | None:
     if first == types.UNKNOWN:
         typing.resolve(call.arguments[0], types.TEXT if name in ("max", "min", "lag", "lead") else types.FLOAT8)
         return call.arguments[0].oid
+    if name in ("sum", "abs") and (first in MOMENTS or first in (types.BOOL, types.UUID)):
+        raise SqlError("42883", f"function {name}({SHOWN[first]}) does not exist", hint="Cast the argument to a number.")
     if name in ("sum", "abs") and first in INTEGERS:
         return types.INT8
     if name in ("ceil", "ceiling", "floor", "trunc", "round", "sign") and first in INTEGERS:

@@ -19,7 +19,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.interface import Value
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax.nodes import TypeName
-from triplicate.sql.pg.translate.moments import read_moment, round_moment
+from triplicate.sql.pg.translate.moments import read_moment, round_moment, shown
 
 INTEGER_RANGES = {
     types.INT2: (-(2**15), 2**15 - 1, "smallint"),
@@ -200,7 +200,7 @@ def value_of_decimal(number: Decimal) -> Value:
     """An integer where it is one, a float where that prints the same, else text."""
     if not number.is_finite():
         return "NaN" if number.is_nan() else float(number)
-    if number == number.to_integral_value() and abs(number) < 2**63:
+    if number == number.to_integral_value() and -(2**63) <= number < 2**63:
         return int(number)
     as_float = float(number)
     return as_float if math.isfinite(as_float) and Decimal(repr(as_float)) == number else f"{number:f}"
@@ -224,6 +224,21 @@ def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[
     return value_of_decimal(number)
 
 
+def stored_numeric(value: Value) -> Value:
+    """A numeric as a column keeps it.
+
+    Raises:
+        SqlError: 22003 for one with more digits than can be kept.
+    """
+    if isinstance(value, str):
+        raise SqlError(
+            "22003",
+            f"the numeric {value[:60]} has more digits than can be stored exactly",
+            hint="numeric keeps integers of 64 bits and numbers of up to 15 digits; use a column of type text for longer ones",
+        )
+    return value
+
+
 def _to_bool(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
     if isinstance(value, str):
         found = _BOOLEANS.get(value.strip(" \t\n\r\f\v").lower())
@@ -243,8 +258,8 @@ def text_of(value: Value, source: int | None) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return text_of_float(value, source)
-    if isinstance(value, str) and source == types.TIMESTAMPTZ:
-        return value.replace("+00:00", "+00")
+    if isinstance(value, str) and source in MOMENTS:
+        return shown(value, source)
     return str(value)
 
 

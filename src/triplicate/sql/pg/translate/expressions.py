@@ -131,9 +131,11 @@ class ExpressionTyping:
             self.condition(node.operand, scope, "NOT")
             return types.BOOL
         oid = self.expression(node.operand, scope)
+        if node.operator == "-" and isinstance(node.operand, nodes.Literal) and node.operand.value == str(2**63):
+            return types.INT8
         if oid == types.UNKNOWN:
             self.typing.resolve(node.operand, types.INT8 if node.operator == "~" else types.FLOAT8)
-        if node.operand.oid in TEXTS or node.operand.oid == types.BOOL:
+        if node.operand.oid in TEXTS or node.operand.oid in MOMENTS or node.operand.oid in (types.BOOL, types.UUID, types.BYTEA):
             raise SqlError("42883", f"operator does not exist: {node.operator} {SHOWN[node.operand.oid or 0]}")
         return node.operand.oid
 
@@ -155,7 +157,7 @@ class ExpressionTyping:
             return types.BOOL
         if operator in ("->", "->>"):
             is_index = node.right.oid in INTEGERS
-            if isinstance(node.right, nodes.Literal) and node.right.value.startswith("$"):
+            if isinstance(node.right, nodes.Literal) and node.right.value.startswith(("$.", "$[")):
                 # A path is SQLite's own: its operator gives numbers as numbers.
                 self.typing.resolve_as_text(node.right)
                 return types.JSON if operator == "->" else None
@@ -340,6 +342,7 @@ class ExpressionTyping:
 
     def _subquery(self, node: nodes.Subquery, scope: Scope) -> int | None:
         outputs = self.query(node.query, scope)
+        node.width = None if outputs is None else len(outputs)
         if not outputs or len(outputs) != 1:
             return None
         return types.TEXT if outputs[0][1] == types.UNKNOWN else outputs[0][1]

@@ -23,7 +23,7 @@ def check_grouping(select: nodes.Select, order: Sequence[nodes.Sort]) -> None:
     if select.having is not None:
         expressions.append(select.having)
     expressions += [sort.expression for sort in order]
-    if select.having is None and not any(_has_aggregate(expression) for expression in expressions):
+    if select.having is None and not any(has_aggregate(expression) for expression in expressions):
         return
     aliases = {item.alias.last.lower() for item in select.items if item.alias is not None}
     for expression in expressions:
@@ -42,10 +42,11 @@ def _is_aggregate(node: nodes.Node) -> bool:
     return node.name.last not in ("min", "max") or len(node.arguments) == 1
 
 
-def _has_aggregate(node: nodes.Node) -> bool:
+def has_aggregate(node: nodes.Node) -> bool:
+    """Whether an aggregate of this query's rows is in the expression."""
     if _is_aggregate(node):
         return True
-    return not isinstance(node, nodes.Query) and any(map(_has_aggregate, node.children()))
+    return not isinstance(node, nodes.Query) and any(map(has_aggregate, node.children()))
 
 
 def _free_columns(node: nodes.Node) -> Iterator[nodes.ColumnRef]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from triplicate.sql.core.declared import Kind
-from triplicate.sql.core.moments import stored_moment
+from triplicate.sql.core.moments import shown_moment, stored_moment
 from triplicate.sql.pg import types
 
 _KINDS = {
@@ -23,6 +23,11 @@ def read_moment(text: str, oid: int) -> str:
         SqlError: 22007 for text that is none, 22008 for a field out of range, 0A000 for what cannot be stored.
     """
     return stored_moment(text, _KINDS[oid])
+
+
+def shown(stored: str, oid: int) -> str:
+    """As PostgreSQL prints it."""
+    return shown_moment(stored, _KINDS[oid])
 
 
 def round_moment(stored: str, oid: int, digits: int) -> str:

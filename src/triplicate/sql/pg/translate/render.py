@@ -16,7 +16,16 @@ from triplicate.sql.pg.lexer import Pieces, quote_string
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression, Node
 from triplicate.sql.pg.translate.arrays import ELEMENT_OF, read_array
-from triplicate.sql.pg.translate.conversions import CAST_NAMES, INTEGERS, TEXTS, convert, decimal_of, type_of_name, value_of_decimal
+from triplicate.sql.pg.translate.conversions import (
+    CAST_NAMES,
+    INTEGERS,
+    TEXTS,
+    convert,
+    decimal_of,
+    stored_numeric,
+    type_of_name,
+    value_of_decimal,
+)
 from triplicate.sql.pg.translate.patterns import glob_of_like
 
 OURS = "triplicate_"
@@ -44,6 +53,11 @@ def sqlite_strength(node: Node) -> int:
         case nodes.Collate():
             return 10
     return _TIGHTEST
+
+
+def is_json_path(text: str) -> bool:
+    """Whether the right side of ``->`` is a path of SQLite's."""
+    return text.startswith(("$.", "$["))
 
 
 def literal_text(value: Value) -> str:
@@ -100,6 +114,8 @@ class Renderer:
             nodes.Sort: self._sort,
             nodes.Source: self._from,
             nodes.Query: self._query,
+            nodes.Compound: self._compound,
+            nodes.Subquery: self._subquery,
             nodes.Limits: self._limits,
             nodes.Item: self._item,
             nodes.Insert: self._insert,
@@ -244,6 +260,15 @@ class Renderer:
     # Operators.
 
     def _unary(self, node: nodes.Unary) -> None:
+        if node.operator == "-" and isinstance(node.operand, nodes.Literal) and node.operand.kind == "number":
+            # Folded, so that the least integer is one.
+            text = node.operand.value.replace("_", "")
+            if not text.lower().startswith("0x"):
+                self.add(literal_text(value_of_decimal(-decimal_of(text))), node)
+                return
+        if node.operator == "-" and node.oid == types.NUMERIC:
+            self.call(OURS + "numeric_subtract", node, "0", node.operand)
+            return
         self.verbatim(node)
 
     def _binary(self, node: nodes.Binary) -> None:
@@ -261,6 +286,8 @@ class Renderer:
             self.add(")", node)
         elif operator in ("~~", "~~*", "!~~", "!~~*"):
             self._pattern(node, node.left, node.right, None, ignores_case=operator[-1] == "*", negated=operator[0] == "!")
+        elif operator in ("->", "->>") and node.oid is not None and isinstance(node.right, nodes.Literal):
+            self._json_part(node, node.right)
         elif operator == "->>" and node.oid == types.TEXT:
             self.add(OURS + "json_text(", node)
             self.replaced(node, [(*node.at, "->")])
@@ -274,6 +301,17 @@ class Renderer:
         else:
             self.verbatim(node)
 
+    def _json_part(self, node: nodes.Binary, key: nodes.Literal) -> None:
+        """An element by a constant key, which SQLite takes for a path where it begins with a dollar."""
+        self.add(OURS + "json_text(" if node.operator == "->>" else "", node)
+        self.operand(node.left, sqlite_strength(node), is_right=False)
+        self.add(" -> ", node)
+        if key.kind == "string" and key.value.startswith("$") and not is_json_path(key.value):
+            self.add(quote_string('$."' + key.value.replace('"', '\\"') + '"'), key)
+        else:
+            self.write(key)
+        self.add(")" if node.operator == "->>" else "", node)
+
     def _arithmetic(self, node: nodes.Binary) -> None:
         operator = node.operator
         if operator == "^":
@@ -286,12 +324,17 @@ class Renderer:
         if operator == "%" and node.oid not in INTEGERS and node.oid is not None:
             self.call(OURS + "numeric_remainder", node, node.left, node.right)
             return
+        is_safe = isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != ""
+        if not is_safe and not isinstance(node.left, nodes.Literal | nodes.Parameter | nodes.ColumnRef):
+            self.call(OURS + ("quotient" if operator == "/" else "remainder"), node, node.left, node.right)
+            return
         self.operand(node.left, sqlite_strength(node), is_right=False)
         self.add(f" {operator} ", node)
-        if isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != "":
+        if is_safe:
             self.write(node.right)
         else:
-            self.call(OURS + "divisor", node.right, node.right)
+            # NULL divided by zero is NULL.
+            self.call(OURS + "divisor", node.right, node.right, node.left)
 
     def _like(self, node: nodes.Like) -> None:
         if node.kind in ("LIKE", "ILIKE"):
@@ -377,7 +420,7 @@ class Renderer:
     def converted(self, node: Expression, oid: int, modifiers: tuple[int, ...] = ()) -> None:
         """A call of the function that converts the node's value to a type."""
         as_oid, node.as_oid = node.as_oid, None
-        name = OURS + "to_" + CAST_NAMES[oid]
+        name = OURS + ("stored_numeric" if node.is_stored and oid == types.NUMERIC else "to_" + CAST_NAMES[oid])
         self.call(name, node, node, str(node.oid or 0), *map(str, modifiers))
         node.as_oid = as_oid
 
@@ -422,7 +465,8 @@ class Renderer:
             value, source = int(node.kind == "true"), types.BOOL
         elif node.kind == "string":
             source = None
-        self.add(literal_text(convert(value, source, oid, modifiers)), node)
+        converted = convert(value, source, oid, modifiers)
+        self.add(literal_text(stored_numeric(converted) if node.is_stored and oid == types.NUMERIC else converted), node)
 
     def _at_time_zone(self, node: nodes.AtTimeZone) -> None:
         target = types.TIMESTAMP if node.oid == types.TIMESTAMP else types.TIMESTAMPTZ
@@ -457,6 +501,12 @@ class Renderer:
         raise NotImplementedError
 
     def _query(self, node: nodes.Query) -> None:
+        raise NotImplementedError
+
+    def _compound(self, node: nodes.Compound) -> None:
+        raise NotImplementedError
+
+    def _subquery(self, node: nodes.Subquery) -> None:
         raise NotImplementedError
 
     def _limits(self, node: nodes.Limits) -> None:

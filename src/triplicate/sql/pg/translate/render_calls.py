@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
@@ -16,6 +19,7 @@ _UUID = (
 )
 # 53 random bits, which a float holds exactly.
 _RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
+_PLACES = re.compile(r"%(?:\d+\$)?[-\d]*[IL]|%\d+\$")
 _WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.TIMESTAMPTZ)
 
 
@@ -64,6 +68,10 @@ class CallRenderer(Renderer):
             self._extreme(node, "max" if name == "greatest" else "min")
         elif name in ("mod", "div") and len(arguments) == 2:
             self._division(node, name)
+        elif name == "abs" and node.oid == types.NUMERIC:
+            self.call(OURS + "numeric_abs", node, *arguments)
+        elif name == "format" and arguments and isinstance(arguments[0], nodes.Literal) and _PLACES.search(arguments[0].value):
+            raise SqlError("0A000", "format() with %I, %L or places is not available", hint="Use %s.")
         elif name in ("round", "trunc", "sign", "ceil", "ceiling", "floor") and arguments:
             return self._rounding(node, name)
         else:
@@ -81,7 +89,7 @@ class CallRenderer(Renderer):
             arguments = [node.arguments[0], "1", node.arguments[1]]
         elif node.words == ("FOR", "FROM"):
             arguments = [node.arguments[0], node.arguments[2], node.arguments[1]]
-        plain = all(
+        plain = node.oid != types.BYTEA and all(
             isinstance(argument, str) or (isinstance(argument, nodes.Literal) and argument.value.isdigit() and int(argument.value) > 0)
             for argument in arguments[1:]
         )
@@ -98,11 +106,7 @@ class CallRenderer(Renderer):
     def _division(self, node: nodes.Call, name: str) -> None:
         left, right = node.arguments
         if all(argument.oid in INTEGERS for argument in node.arguments):
-            self.add("((", node)
-            self.write(left)
-            self.add(") / " if name == "div" else ") % ", node)
-            self.call(OURS + "divisor", node, right)
-            self.add(")", node)
+            self.call(OURS + ("quotient" if name == "div" else "remainder"), node, left, right)
         else:
             self.call(OURS + ("numeric_div" if name == "div" else "numeric_remainder"), node, left, right)
 

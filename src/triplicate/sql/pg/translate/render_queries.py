@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.translate.grouping import check_grouping
+from triplicate.sql.pg.translate.grouping import check_grouping, has_aggregate
 from triplicate.sql.pg.translate.render_calls import CallRenderer
 
 
@@ -28,13 +28,33 @@ class StatementRenderer(CallRenderer):
     def _query(self, node: nodes.Query) -> None:
         for select in _own_selects(node):
             self._check(select, node)
+        cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.Query) else []
         if node.locking is None:
-            self.verbatim(node)
+            self.replaced(node, cuts)
             return
         if "SKIP" in node.lock or "NOWAIT" in node.lock:
             raise SqlError("0A000", f"{node.lock} is not available", hint="Write FOR UPDATE: the transaction waits for the writer.")
         self.lock = node.lock
-        self.replaced(node, [(*node.locking, "")])
+        self.replaced(node, [*cuts, (*node.locking, "")])
+
+    def _compound(self, node: nodes.Compound) -> None:
+        """INTERSECT binds more tightly than UNION, and parts may stand in brackets: SQLite takes all from the left, without brackets."""
+        cuts: list[tuple[int, int, str]] = []
+        for part in (node.left, node.right):
+            if isinstance(part, nodes.Query):
+                cuts.append(_query_cut(self.pieces.source, part))
+            elif isinstance(part, nodes.Compound) and part is node.right:
+                cuts += [(part.start, part.start, "SELECT * FROM ("), (part.end, part.end, ")")]
+        self.replaced(node, cuts)
+
+    def _subquery(self, node: nodes.Subquery) -> None:
+        """One row at most: SQLite would take the first."""
+        if node.width != 1 or _is_single(node.query):
+            self.verbatim(node)
+            return
+        self.add("(WITH triplicate_rows(value) AS (", node)
+        self.write(node.query)
+        self.add(") SELECT triplicate_single(count(*), max(value)) FROM (SELECT value FROM triplicate_rows LIMIT 2))", node)
 
     def _check(self, select: nodes.Select, query: nodes.Query) -> None:
         if select.distinct_on:
@@ -46,19 +66,24 @@ class StatementRenderer(CallRenderer):
         check_grouping(select, query.order)
 
     def _limits(self, node: nodes.Limits) -> None:
-        if node.is_plain:
+        parts = [part for part in (node.limit, node.offset) if part is not None]
+        if node.is_plain and all(isinstance(part, nodes.Literal) and part.value.isdigit() for part in parts):
             self.verbatim(node)
             return
         self.add("LIMIT ", node)
         if node.limit is None:
             self.add("-1", node)
-        elif node.limit.start == node.limit.end:
-            self.add("1", node)
         else:
-            self.write(node.limit)
+            self._count(node.limit, is_offset=False)
         if node.offset is not None:
             self.add(" OFFSET ", node)
-            self.write(node.offset)
+            self._count(node.offset, is_offset=True)
+
+    def _count(self, node: nodes.Expression, *, is_offset: bool) -> None:
+        if isinstance(node, nodes.Literal) and node.value.isdigit():
+            self.add(node.value, node)
+        else:
+            self.call("triplicate_limit", node, node, "1" if is_offset else "0")
 
     # FROM.
 
@@ -258,6 +283,25 @@ class StatementRenderer(CallRenderer):
             self.write(node.where)
             self.pieces.copy(node.where.end, node.end)
         self.add(")", node)
+
+
+def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:
+    """A query in brackets as SQLite reads it."""
+    opening = source.rindex("(", 0, query.start)
+    return opening, opening, "SELECT * FROM "
+
+
+def _is_single(query: nodes.Query) -> bool:
+    """Whether the query gives one row at most, for sure."""
+    limit = query.limits.limit if query.limits is not None else None
+    if isinstance(limit, nodes.Literal) and limit.value in ("0", "1"):
+        return True
+    body = query.body
+    if isinstance(body, nodes.Values):
+        return len(body.rows) == 1
+    if not isinstance(body, nodes.Select) or body.group:
+        return False
+    return body.source is None or any(has_aggregate(item.expression) for item in body.items)
 
 
 def _own_selects(query: nodes.Query) -> list[nodes.Select]:

@@ -133,12 +133,16 @@ class Typing:
         if target is None:
             return
         source = expression.oid
+        expression.is_stored = True
         if modifiers and (source == types.UNKNOWN or source in NUMBERS):
             self.resolve(expression, target)
             expression.as_oid, expression.as_modifiers = target, modifiers
             return
         if source == types.UNKNOWN:
             self.resolve(expression, target)
+            return
+        if target == types.NUMERIC == source and not isinstance(expression, nodes.ColumnRef | nodes.Parameter):
+            expression.as_oid = target
             return
         if source is None or source == target or isinstance(expression, nodes.Parameter):
             return
