@@ -7,6 +7,7 @@ breaks before COMMIT was answered, nobody knows whether the transaction is there
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,25 +36,34 @@ SCHEMA = (
 )
 
 
+_TYPES = {name: kind for statement in SCHEMA for name, kind in re.findall(r"(\w+) (INTEGER|REAL|TEXT)", statement)}
+"""Declared type by column; columns of one name are of one type in all tables."""
+
+
+def _field(name: str) -> str:
+    """A field of a JSON document as its column has it."""
+    return f"value ->> '{name}'" if _TYPES[name] == "TEXT" else f"CAST(value ->> '{name}' AS {_TYPES[name]})"
+
+
 def _extract(names: Sequence[str]) -> str:
-    return ", ".join(f"value ->> '{name}'" for name in names)
+    return ", ".join(map(_field, names))
 
 
 _COLUMNS = [name for name, _ in FLIGHT_COLUMNS]
 _KEY = ", ".join(FLIGHT_KEY)
-_IS_LATE = f"value ->> 'dep_delay' > {LATE_MINUTES}"
-_IS_CANCELLED = "value ->> 'dep_time' IS NULL"
-_SAME_FLIGHT = " AND ".join(f"flights.{name} = value ->> '{name}'" for name in FLIGHT_KEY)
+_IS_LATE = f"{_field('dep_delay')} > {LATE_MINUTES}"
+_IS_CANCELLED = f"{_field('dep_time')} IS NULL"
+_SAME_FLIGHT = " AND ".join(f"flights.{name} = {_field(name)}" for name in FLIGHT_KEY)
 
 INSERT = (
     f"INSERT INTO flights ({', '.join(_COLUMNS)}) SELECT "
-    + ", ".join(f"CASE WHEN {_IS_LATE} THEN NULL ELSE value ->> 'dep_delay' END" if n == "dep_delay" else _extract([n]) for n in _COLUMNS)
+    + ", ".join(f"CASE WHEN {_IS_LATE} THEN NULL ELSE {_field(n)} END" if n == "dep_delay" else _field(n) for n in _COLUMNS)
     + " FROM json_each(%s)"
 )
-UPDATE_LATE = f"UPDATE flights SET dep_delay = value ->> 'dep_delay' FROM json_each(%s) WHERE {_IS_LATE} AND {_SAME_FLIGHT}"
+UPDATE_LATE = f"UPDATE flights SET dep_delay = {_field('dep_delay')} FROM json_each(%s) WHERE {_IS_LATE} AND {_SAME_FLIGHT}"
 COUNT_CANCELLED = (
-    f"INSERT INTO cancellations (carrier, flights) SELECT value ->> 'carrier', count(*) FROM json_each(%s) WHERE {_IS_CANCELLED}"
-    " GROUP BY 1 ON CONFLICT (carrier) DO UPDATE SET flights = flights + excluded.flights"
+    f"INSERT INTO cancellations (carrier, flights) SELECT {_field('carrier')}, count(*) FROM json_each(%s) WHERE {_IS_CANCELLED}"
+    " GROUP BY 1 ON CONFLICT (carrier) DO UPDATE SET flights = cancellations.flights + excluded.flights"
 )
 DELETE_CANCELLED = f"DELETE FROM flights WHERE ({_KEY}) IN (SELECT {_extract(FLIGHT_KEY)} FROM json_each(%s) WHERE {_IS_CANCELLED})"
 

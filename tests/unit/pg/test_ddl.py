@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import apsw
 import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.commands import Nothing, Sql, classify
 from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.lexer import tokenize
 
 REWRITTEN = [
     ("create table t(id bigserial primary key, x int)", "create table t(id INTEGER PRIMARY KEY AUTOINCREMENT, x int)"),
@@ -199,3 +202,16 @@ def test_sqlite_alone_reads_what_is_stored() -> None:
         if sql.lower().startswith("create table"):
             connection.execute('drop table if exists t; drop table if exists "T"; drop table if exists g')
             connection.execute(text)
+
+
+@pytest.mark.parametrize("sql", [sql for sql, *_ in (*REWRITTEN, *REFUSED)])
+def test_what_is_cut_off_or_has_a_bracket_too_many_is_an_sql_error(sql: str) -> None:
+    for token in tokenize(sql)[1:]:
+        for text in (
+            sql[: token.end],
+            sql[: token.start] + sql[token.end :],
+            f"{sql[: token.end]} ) {sql[token.end :]}",
+            f"{sql[: token.end]} ( {sql[token.end :]}",
+        ):
+            with contextlib.suppress(SqlError):
+                rewrite_definition(text)

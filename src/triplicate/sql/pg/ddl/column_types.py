@@ -40,6 +40,8 @@ def stored_type(tokens: Tokens) -> str:
         if (tokens[0].name or "").upper() not in SCHEMAS:
             raise SqlError("3F000", f'schema "{tokens[0].name}" does not exist', hint="There is one schema, public.")
         tokens = tokens[2:]
+    if not tokens:
+        raise SqlError("42601", "the name of a type is missing")
     text = type_text(tokens)
     upper = text.upper()
     first = tokens[0].upper

@@ -227,9 +227,10 @@ def rewrite_column(column: ColumnParts, edits: Edits) -> None:
     for clause in column.clauses:
         tokens = clause.tokens[2:] if clause.tokens[0].upper == "CONSTRAINT" else clause.tokens
         if clause.kind == "DEFAULT":
-            text = stored_default(tokens[1:], column.declared, edits) if len(tokens) > 1 else ""
-            edits.replace_tokens(tokens[1:], text)
-        elif clause.kind == "COLLATE":
+            if len(tokens) < 2:
+                raise SqlError("42601", f'column "{column.name}" has DEFAULT without a value')
+            edits.replace_tokens(tokens[1:], stored_default(tokens[1:], column.declared, edits))
+        elif clause.kind == "COLLATE" and len(tokens) > 1:
             edits.replace_tokens(tokens[1:], _collation(tokens[-1]))
         elif clause.kind in ("CHECK", "AS"):
             constant_casts(tokens, edits)
