@@ -107,6 +107,9 @@ class Session(Protocol):
     async def set_request_id(self, request_id: str | None) -> None:
         """Name the next transaction by the client's own id; a repeat of an id returns the stored result instead of running again."""
 
+    async def table_key(self, table: str) -> list[str]:
+        """The columns of a table's primary key in order; empty where there is none."""
+
     async def claim_writer(self, tag: str) -> None:
         """In a transaction, hold the writer from here on, as a change would. Nobody else changes anything until the transaction ends.
 

@@ -17,7 +17,7 @@ from .core.columns import Value
 from .functions import Numbers, TransactionContext
 from .gate import Gate, check_width
 from .interface import Prepared, Row, StatementKind
-from .schema import columns_of
+from .schema import columns_of, key_of
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, open_reader, read_state
 from .threads import OwnThreads, Threads
@@ -145,6 +145,9 @@ class Reader:
 
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
         return columns_of(self.connection(), table)
+
+    def key_of(self, table: str) -> list[str]:
+        return key_of(self.connection(), table)
 
     def shut(self) -> asyncio.Future[None]:
         """Close the connection, with whatever is open on it, when what runs on it has ended; the next use opens another."""
@@ -521,6 +524,12 @@ class ReaderPool:
                 return found
             self._columns[table] = found
         return self._columns[table]
+
+    async def key_of(self, table: str) -> list[str]:
+        """The columns of a table's primary key as of now. Raises SqlError 57P01, the database has been closed."""
+        self._check_open()
+        found: list[str] = await self._examiner_worker.run(self._examiner.key_of, table)
+        return found
 
     def _check_open(self) -> None:
         # The examiner opens its connection when it is first asked: after the end that would leave one behind.

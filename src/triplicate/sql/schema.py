@@ -145,6 +145,12 @@ def schema_digest(connection: apsw.Connection) -> bytes:
     return digest.digest()
 
 
+def key_of(connection: apsw.Connection, table: str) -> list[str]:
+    """The columns of a table's primary key; empty where there is none."""
+    rows = connection.execute("select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", (table,)).fetchall()
+    return [str(name) for (name,) in rows]
+
+
 def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:
     """(name, declared type) of a table's or view's columns in order, or None."""
     rows = connection.execute("select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", (table,)).fetchall()

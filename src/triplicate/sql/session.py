@@ -22,6 +22,7 @@ from .interface import Cursor, Prepared, Row, StatementKind, TransactionStatus, 
 from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
 from .readers import FIRST_ROWS, Hold, ReaderPool
+from .schema import columns_of, key_of
 from .writer import Request, StopFlag
 
 _DRAINED_ROWS = 100_000
@@ -147,11 +148,22 @@ class SqlSession:
         async with self._call():
             found: list[tuple[str, str]] | None
             if self._transaction is not None and self._leadership is not None and not self._transaction.over:
-                found = await self._transaction.run(self._leadership.writer.columns_of, table)
+                found = await self._transaction.run(self._leadership.writer.look_up, columns_of, table)
             elif self._hold is not None:
                 found = await self._hold.run(self._hold.reader.columns_of, table)
             else:
                 found = await self._home.pool.columns_of(table, self._home.schema_version)
+            return found
+
+    async def table_key(self, table: str) -> list[str]:
+        async with self._call():
+            found: list[str]
+            if self._transaction is not None and self._leadership is not None and not self._transaction.over:
+                found = await self._transaction.run(self._leadership.writer.look_up, key_of, table)
+            elif self._hold is not None:
+                found = await self._hold.run(self._hold.reader.key_of, table)
+            else:
+                found = await self._home.pool.key_of(table)
             return found
 
     async def claim_writer(self, tag: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakSet
 
 import apsw
@@ -34,7 +35,7 @@ from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import columns_of, schema_digest, stored_text, table_names, unfit_reason
+from .schema import schema_digest, stored_text, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 
@@ -175,8 +176,9 @@ class Writer:
             refuse_request(self._connection, request_id, self._kept_now(), self._time_ms, self._request_limits)
         return stored
 
-    def columns_of(self, table: str) -> list[tuple[str, str]] | None:
-        return columns_of(self._connection, table)
+    def look_up(self, question: Callable[[apsw.Connection, str], Any], table: str) -> Any:
+        """What `schema.columns_of` or `schema.key_of` answers."""
+        return question(self._connection, table)
 
     # The life of the one transaction.
 

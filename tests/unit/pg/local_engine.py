@@ -15,6 +15,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
 from triplicate.sql.scalars import register_scalars
+from triplicate.sql.schema import key_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -104,6 +105,9 @@ class LocalSession:
 
     async def set_request_id(self, request_id: str | None) -> None:
         self.request_ids.append(request_id)
+
+    async def table_key(self, table: str) -> list[str]:
+        return key_of(self._connection, table)
 
     async def claim_writer(self, tag: str) -> None:
         return None

@@ -9,7 +9,7 @@ import apsw
 from triplicate.sql.interface import Value
 from triplicate.sql.pg.translate import Translation, named_tables, translate
 from triplicate.sql.scalars import register_scalars
-from triplicate.sql.schema import columns_of
+from triplicate.sql.schema import columns_of, key_of
 
 NOW = "2026-11-22 18:17:55.123456+00:00"
 SCHEMA = """
@@ -35,7 +35,8 @@ class TranslatedDatabase:
 
     def translate(self, sql: str, given: Sequence[int] = ()) -> Translation:
         found = [(name, columns_of(self.connection, name)) for name in named_tables(sql)]
-        return translate(sql, tuple((name, tuple(columns)) for name, columns in found if columns is not None), given)
+        tables = tuple((name, tuple(columns)) for name, columns in found if columns is not None)
+        return translate(sql, tables, given, tuple((name, tuple(key_of(self.connection, name))) for name, _ in tables))
 
     def rows(self, sql: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """The rows of one statement; parameters as they come from the protocol, decoded."""

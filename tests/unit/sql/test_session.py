@@ -417,3 +417,19 @@ def test_columns_are_remembered_until_the_schema_changes(tmp_path: Path) -> None
         assert await session.table_columns("t") == [("a", "INT"), ("b", "TEXT")]
 
     play(tmp_path, scene)
+
+
+def test_keys_are_told_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a int, b text, c int, primary key (c, a))")
+        assert await session.table_key("t") == ["c", "a"]
+        for first in ("select 1", "insert into t values (1, 'x', 2)"):
+            await run(session, "begin")
+            await run(session, first)
+            assert await session.table_key("t") == ["c", "a"]
+            assert await session.table_columns("t") == [("a", "INT"), ("b", "TEXT"), ("c", "INT")]
+            assert await session.table_key("none") == []
+            await run(session, "rollback")
+
+    play(tmp_path, scene)

@@ -19,6 +19,7 @@ from triplicate.sql.pg.translate import (
     ELEMENT_OF,
     Moment,
     TableColumns,
+    TableKeys,
     Translation,
     decode_array,
     named_tables,
@@ -27,6 +28,7 @@ from triplicate.sql.pg.translate import (
     translate,
 )
 
+_GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 _INTEGERS = (types.INT2, types.INT4, types.INT8)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
@@ -99,7 +101,8 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
         return await _prepare_catalogue_query(session, command, asked, given_oids)
     if session.status is TransactionStatus.FAILED:
         return Statement(command, await session.prepare(command.text))
-    translation = translate(command.text, await _tables(session, command.text), given_oids)
+    tables = await _tables(session, command.text)
+    translation = translate(command.text, tables, given_oids, await _keys(session, command.text, tables))
     try:
         prepared = await session.prepare(translation.sql)
     except SqlError as error:
@@ -138,6 +141,13 @@ async def _tables(session: Session, sql: str) -> TableColumns:
         if columns is not None:
             found.append((name, tuple(columns)))
     return tuple(found)
+
+
+async def _keys(session: Session, sql: str, tables: TableColumns) -> TableKeys | None:
+    """The primary keys of the tables, where the statement groups: columns that depend on a grouped key may stand beside it."""
+    if _GROUPS.search(sql) is None:
+        return None
+    return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])
 
 
 async def _prepare_catalogue_query(session: Session, command: Sql, asked: CatalogueQuery, given_oids: Sequence[int]) -> Statement:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from triplicate.sql.pg.translate.arrays import ELEMENT_OF, decode_array
 from triplicate.sql.pg.translate.moments import round_moment, text_of_micros
-from triplicate.sql.pg.translate.translation import Moment, TableColumns, Translation, named_tables, translate
+from triplicate.sql.pg.translate.translation import Moment, TableColumns, TableKeys, Translation, named_tables, translate
 
 __all__ = [
     "ELEMENT_OF",
     "Moment",
     "TableColumns",
+    "TableKeys",
     "Translation",
     "decode_array",
     "named_tables",

@@ -6,11 +6,14 @@ its type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
+from triplicate.sql.pg.translate.grouping import check_grouped
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
 
 
@@ -18,12 +21,13 @@ class Analysis(ExpressionTyping):
     """Types of one statement.
 
     Args:
-        tables: the columns of the tables that it names and that exist.
+        tables: the columns of the tables that it names and that exist. keys: their primary keys.
         parameters: what the client says of them.
     """
 
-    def __init__(self, tables: Tables, parameters: Parameters) -> None:
+    def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
         super().__init__(parameters)
+        self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
         self._tables = {name.lower(): columns for name, columns in tables.items()}
 
     def statement(self, statement: nodes.Statement, parent: Scope | None = None) -> Outputs | None:
@@ -49,12 +53,12 @@ class Analysis(ExpressionTyping):
         return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
 
     def _relation(self, name: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
-        shown = (alias or name).last
+        shown, table = (alias or name).last, name.last.lower()
         if len(name.parts) == 1:
             is_common, outputs = scope.common_named(name.last.lower())
             if is_common:
                 return Relation(shown, outputs)
-        return Relation(shown, self._table_columns(name), True)
+        return Relation(shown, self._table_columns(name), True, table=table)
 
     def _source(self, source: nodes.Source, scope: Scope) -> None:
         """Bring what stands in FROM into the scope."""
@@ -187,6 +191,8 @@ class Analysis(ExpressionTyping):
             self.expression(expression, reach)
         if select.having is not None:
             self.condition(select.having, reach, "HAVING")
+        if select.group and self._keys is not None:
+            check_grouped(select, scope.relations, self._keys)
         for window in select.windows:
             self.window(window, scope)
         return reach, outputs

@@ -41,6 +41,8 @@ class Relation:
     is_table: bool = False
     modifiers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By column, in lower case."""
+    table: str = ""
+    """The table's own name, in lower case."""
 
     def oid(self, column: str) -> tuple[bool, int | None]:
         """Whether there is such a column, and its type."""

@@ -16,6 +16,8 @@ from triplicate.sql.pg.translate.scope import Outputs, Parameters
 
 TableColumns = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 """Each table's name with its columns: name and declared type."""
+TableKeys = tuple[tuple[str, tuple[str, ...]], ...]
+"""Each table's name with the columns of its primary key."""
 _REMEMBERED = 2000
 _REMEMBERED_CHARACTERS = 16 * 1024
 """Longer statements are sent once, and thousands of them would fill the memory."""
@@ -74,23 +76,24 @@ def _named_tables(sql: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def translate(sql: str, tables: TableColumns = (), given: Sequence[int] = ()) -> Translation:
+def translate(sql: str, tables: TableColumns = (), given: Sequence[int] = (), keys: TableKeys | None = None) -> Translation:
     """The statement for SQLite.
 
     Args:
         tables: the columns of those of `named_tables` that exist.
+        keys: their primary keys; None: columns beside GROUP BY are not checked.
         given: the parameters' types as far as the client says them; 0 for one that it leaves open.
 
     Raises:
         SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
     """
     if len(sql) <= _REMEMBERED_CHARACTERS:
-        return _translate(sql, tables, tuple(given))
-    return _translate.__wrapped__(sql, tables, tuple(given))
+        return _translate(sql, tables, tuple(given), keys)
+    return _translate.__wrapped__(sql, tables, tuple(given), keys)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _translate(sql: str, tables: TableColumns, given: tuple[int, ...]) -> Translation:
+def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: TableKeys | None = None) -> Translation:
     for start, end in nested_comments(sql):
         sql = sql[:start] + " " * (end - start) + sql[end:]
     tokens = tokenize(sql)
@@ -100,7 +103,7 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...]) -> Transl
     if statement is None:
         return _as_written(sql, tokens, given)
     parameters = Parameters(given)
-    analysis = Analysis(dict(tables), parameters)
+    analysis = Analysis(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
     oids = parameters.all()
     _check_count(len(oids))
