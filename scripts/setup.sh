@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with exactly what requirements.lock names, and the programs that tests and demo call (Java 17, psql, and for the tests of
-# clients Go, Node and pgjdbc).
+# Makes .venv with exactly what requirements.lock names, and the programs that tests and demo call (Java 17, psql, and for the tests alone
+# PostgreSQL's server, Go, Node and pgjdbc).
 # Needs: a Python 3.11 or newer. Run by `make setup`, which leaves it out when nothing has changed since.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,11 +55,29 @@ install_project() {
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 }
 
+install_postgresql() {
+    # Tests start a server of their own from its programs (tests/differential). Debian's package would also make a database cluster and
+    # start it with the machine: a file that postgresql-common reads says no, and is there only while the package is installed. A cluster
+    # that is already there is left alone. Debian keeps the server's programs outside of the path.
+    command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && return 0
+    [ "$(id -u)" = 0 ] || return 1
+    local folder=/etc/postgresql-common/createcluster.d made=0 status=0
+    [ -d "$folder" ] || made=1
+    mkdir -p "$folder"
+    printf 'create_main_cluster = false\n' >"$folder/triplicate-setup.conf"
+    apt_install postgresql || status=$?
+    rm -f "$folder/triplicate-setup.conf"
+    [ "$made" = 0 ] || rmdir "$folder" 2>/dev/null || true
+    return "$status"
+}
+
 install_programs() {
     command -v java >/dev/null || apt_install openjdk-17-jre-headless ||
         say "Java 17 is missing, Spark needs it: install it (Debian: apt-get install openjdk-17-jre-headless)"
     command -v psql >/dev/null || apt_install postgresql-client ||
         say "psql is missing, tests and \`triplicate sql\` use it: install it (Debian: apt-get install postgresql-client)"
+    install_postgresql ||
+        say "PostgreSQL's server is missing, the tests compare its answers with ours: install it (Debian: apt-get install postgresql)"
 }
 
 make_environment
