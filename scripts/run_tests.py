@@ -28,6 +28,7 @@ BIN = Path(sys.executable).parent
 INTEROP_LIMIT_S = 16 * 60.0
 INTEROP_FULL_LIMIT_S = 40 * 60.0
 INTEROP_TABLE = "build/interop/table.md"
+DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "tests", "scripts", "benchmarks")
 
 
@@ -75,6 +76,7 @@ def parts() -> list[Part]:
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
         Part("process", folders=("tests/process",), alone=True),
         Part("clients", folders=("tests/clients",), alone=True),
+        Part("differential", folders=("tests/differential",), alone=True, shows=DIFFERENTIAL_SUMMARY),
         Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
         Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
         Part("interop", folders=("tests/interop",), alone=True, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),
@@ -173,7 +175,7 @@ class Reporter:
                 print(f"\n---- {outcome.part.name}: failed ----", flush=True)
                 print((RESULTS / f"{outcome.part.name}.log").read_text(errors="replace"), flush=True)
             state = "FAILED" if outcome.failed else "ok"
-            print(f"{outcome.part.name:<12}{state:<8}{outcome.passed:>5} passed{outcome.failed:>4} failed{len(outcome.skipped):>4} skipped"
+            print(f"{outcome.part.name:<13}{state:<8}{outcome.passed:>5} passed{outcome.failed:>4} failed{len(outcome.skipped):>4} skipped"
                   f"{outcome.seconds:>8.1f} s  {outcome.note}", flush=True)  # fmt: skip
             for line in outcome.skipped:
                 print(f"    skipped {line}", flush=True)

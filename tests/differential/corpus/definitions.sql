@@ -1,0 +1,162 @@
+== create table
+CREATE TABLE a (id int);
+CREATE TABLE a (id int);
+CREATE TABLE IF NOT EXISTS a (id int);
+CREATE TABLE b (id int, id int);
+CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY); -- documented sqlstates
+CREATE TABLE d (); -- refused syntax error at or near ''
+CREATE TABLE f AS SELECT 1 AS x, 'a'::text AS y; -- documented tags
+SELECT * FROM f; -- documented expression-types
+CREATE TABLE g AS SELECT id FROM a WHERE false; -- documented tags
+SELECT * FROM g;
+CREATE TABLE h (LIKE a); -- refused LIKE
+CREATE TABLE "Quoted Name" ("a b" int, "SELECT" int);
+INSERT INTO "Quoted Name" ("a b", "SELECT") VALUES (1, 2);
+SELECT "a b", "SELECT" FROM "Quoted Name";
+CREATE TABLE MixedCase (Id int);
+INSERT INTO mixedcase (ID) VALUES (1);
+SELECT iD FROM MIXEDCASE;
+SELECT * FROM MixedCase; -- documented case-of-names
+CREATE TEMP TABLE tt (id int); -- refused a temporary table or view
+CREATE SCHEMA public; -- documented sqlstates
+CREATE UNLOGGED TABLE ul (id int); -- refused CREATE UNLOGGED TABLE
+CREATE TABLE public.pt (id int);
+SELECT * FROM public.pt;
+SELECT pt.id FROM public.pt;
+SELECT public.pt.id FROM public.pt;
+CREATE TABLE sx.a (id int); -- documented sqlstates
+DROP TABLE a;
+DROP TABLE a;
+DROP TABLE IF EXISTS a;
+DROP TABLE f, g;
+DROP TABLE IF EXISTS f, g;
+DROP TABLE pt CASCADE;
+CREATE TABLE k (a int DEFAULT 1 + 1, b text DEFAULT 'x' || 'y', c timestamp DEFAULT now());
+INSERT INTO k DEFAULT VALUES;
+SELECT a, b FROM k;
+CREATE TABLE l (a int) WITHOUT ROWID; -- documented sqlite-syntax
+CREATE TABLE m (a int) STRICT; -- documented sqlite-syntax
+CREATE TABLE n (a); -- documented sqlite-syntax
+CREATE TABLE o (id INTEGER PRIMARY KEY AUTOINCREMENT); -- documented sqlite-syntax
+CREATE TABLE q (a int, CONSTRAINT pk PRIMARY KEY (a));
+CREATE TABLE r (a int) PARTITION BY RANGE (a); -- refused PARTITION BY
+CREATE TABLE t (a int[]); -- refused array
+CREATE TABLE u (a int4, b int8, c int2, d float4, e float8, f bool, g varchar, h character varying(9), i decimal, j double precision, k timestamp with time zone, l timestamp without time zone, m time without time zone, n bigint, o smallint, p real);
+SELECT * FROM u;
+CREATE TABLE v (a interval); -- refused type interval
+CREATE TABLE w (a inet); -- refused type inet
+CREATE TYPE mood AS ENUM ('a', 'b'); -- refused CREATE TYPE
+CREATE DOMAIN dom AS int; -- refused CREATE DOMAIN
+CREATE TABLE e2 (id nosuchtype); -- documented unknown-types
+CREATE TABLE x (a text COLLATE "C");
+CREATE TABLE y (a int CHECK (nosuch > 1));
+CREATE TABLE z (a int DEFAULT 'abc');
+
+== alter table
+CREATE TABLE a (id int PRIMARY KEY, b text);
+INSERT INTO a VALUES (1, 'x');
+ALTER TABLE a ADD COLUMN c int;
+ALTER TABLE a ADD d int DEFAULT 7;
+ALTER TABLE a ADD COLUMN b text;
+ALTER TABLE a ADD COLUMN IF NOT EXISTS b text;
+ALTER TABLE a ADD COLUMN e int NOT NULL; -- documented sqlstates
+ALTER TABLE a ADD COLUMN f int NOT NULL DEFAULT 3;
+SELECT * FROM a;
+ALTER TABLE a RENAME COLUMN b TO bb;
+ALTER TABLE a RENAME bb TO b3;
+ALTER TABLE a RENAME COLUMN nosuch TO x;
+SELECT b3 FROM a;
+ALTER TABLE a DROP COLUMN c;
+ALTER TABLE a DROP COLUMN nosuch;
+ALTER TABLE a DROP COLUMN IF EXISTS nosuch;
+ALTER TABLE a RENAME TO aa;
+SELECT * FROM aa;
+ALTER TABLE aa ALTER COLUMN d SET NOT NULL;
+ALTER TABLE aa ALTER COLUMN d DROP NOT NULL;
+ALTER TABLE aa ALTER COLUMN d SET DEFAULT 8; -- refused ALTER COLUMN
+ALTER TABLE aa ALTER COLUMN d DROP DEFAULT; -- refused ALTER TABLE
+ALTER TABLE aa ALTER COLUMN d TYPE bigint; -- refused ALTER TABLE
+ALTER TABLE aa ADD CONSTRAINT u UNIQUE (d);
+ALTER TABLE aa ADD CHECK (d > 0);
+ALTER TABLE aa DROP CONSTRAINT u; -- documented dropping-constraints
+ALTER TABLE nosuch ADD COLUMN x int;
+ALTER TABLE IF EXISTS nosuch ADD COLUMN x int; -- refused ALTER TABLE IF EXISTS
+INSERT INTO aa (id, d) VALUES (2, 9);
+SELECT * FROM aa ORDER BY id;
+ALTER TABLE aa ADD COLUMN x int, ADD COLUMN y int; -- refused ALTER TABLE
+ALTER TABLE aa DROP COLUMN id; -- documented dropping-constraints
+
+== set not null on rows with null
+CREATE TABLE a (id int, v int);
+INSERT INTO a VALUES (1, NULL);
+ALTER TABLE a ALTER COLUMN v SET NOT NULL;
+INSERT INTO a VALUES (2, NULL);
+
+== indexes
+CREATE TABLE a (id int PRIMARY KEY, b text, c int);
+INSERT INTO a VALUES (1, 'x', 1), (2, 'X', 1);
+CREATE INDEX a_b ON a (b);
+CREATE INDEX a_b ON a (b);
+CREATE INDEX IF NOT EXISTS a_b ON a (b);
+CREATE UNIQUE INDEX a_c ON a (c);
+CREATE UNIQUE INDEX a_b2 ON a (b);
+INSERT INTO a VALUES (3, 'x', 3);
+CREATE INDEX ON a (c); -- refused CREATE INDEX
+CREATE INDEX a_l ON a (lower(b));
+CREATE INDEX a_d ON a (c DESC);
+CREATE INDEX a_w ON a (c) WHERE c > 1;
+CREATE INDEX a_m USING btree ON a (c);
+CREATE INDEX a_m ON a USING btree (c);
+CREATE INDEX CONCURRENTLY a_n ON a (c);
+CREATE INDEX a_g ON a USING gin (b); -- documented sqlstates
+CREATE INDEX a_x ON nosuch (b);
+CREATE INDEX a_y ON a (nosuch);
+DROP INDEX a_b;
+DROP INDEX a_b;
+DROP INDEX IF EXISTS a_b;
+DROP INDEX a_l, a_d;
+DROP INDEX a_w CASCADE;
+
+== other statements
+COMMENT ON TABLE nosuch IS 'x'; -- documented sqlstates
+CREATE FUNCTION f() RETURNS int AS 'SELECT 1' LANGUAGE sql; -- refused CREATE FUNCTION
+CREATE EXTENSION IF NOT EXISTS nosuch;
+GRANT SELECT ON nosuch TO public; -- documented sqlstates
+ANALYZE;
+VACUUM; -- refused VACUUM
+EXPLAIN SELECT 1; -- documented explain
+SHOW server_version_num; -- documented session-parameters
+SHOW client_encoding;
+SHOW TimeZone;
+SHOW transaction_isolation; -- documented session-parameters
+SHOW standard_conforming_strings;
+SHOW DateStyle;
+SHOW nosuch;
+SET nosuch = 1; -- documented session-parameters
+SET nosuch.x = 1;
+SHOW nosuch.x;
+SET TimeZone = 'UTC';
+SET application_name = 'x';
+SHOW application_name;
+RESET application_name;
+SET work_mem = '4MB';
+SET datestyle = 'ISO, MDY';
+SET extra_float_digits = 3;
+LISTEN x; -- refused LISTEN
+NOTIFY x; -- refused NOTIFY
+PREPARE p AS SELECT 1; -- refused PREPARE
+DECLARE c CURSOR FOR SELECT 1; -- documented sqlstates
+LOCK TABLE nosuch; -- documented sqlstates
+DO $$ BEGIN END $$; -- refused DO is
+CALL nosuch(); -- documented sqlstates
+CHECKPOINT;
+DISCARD ALL;
+PRAGMA user_version; -- documented sqlite-syntax
+ATTACH 'x' AS y; -- documented sqlite-syntax
+SELEC 1;
+SELECT FROM;
+SELECT 1 +;
+SELECT (1;
+SELECT 1);
+SELECT 'unterminated;
+;
