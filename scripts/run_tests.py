@@ -176,7 +176,7 @@ class Reporter:
                 print(f"\n---- {outcome.part.name}: failed ----", flush=True)
                 print((RESULTS / f"{outcome.part.name}.log").read_text(errors="replace"), flush=True)
             state = "FAILED" if outcome.failed else "ok"
-            print(f"{outcome.part.name:<12}{state:<8}{outcome.passed:>5} passed{outcome.failed:>4} failed{len(outcome.skipped):>4} skipped"
+            print(f"{outcome.part.name:<13}{state:<8}{outcome.passed:>5} passed{outcome.failed:>4} failed{len(outcome.skipped):>4} skipped"
                   f"{outcome.seconds:>8.1f} s  {outcome.note}", flush=True)  # fmt: skip
             for line in outcome.skipped:
                 print(f"    skipped {line}", flush=True)

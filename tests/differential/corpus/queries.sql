@@ -19,10 +19,10 @@ SELECT g, sum(i) FROM a GROUP BY g ORDER BY g NULLS FIRST;
 SELECT g, sum(i) FROM a GROUP BY 1 ORDER BY 2;
 SELECT g AS h, count(*) FROM a GROUP BY h ORDER BY h;
 SELECT upper(g), count(*) FROM a GROUP BY upper(g) ORDER BY 1;
-SELECT g, i FROM a GROUP BY g; -- documented group-by
+SELECT g, i FROM a GROUP BY g;
 SELECT g, i, count(*) FROM a;
 SELECT i, max(b) FROM a;
-SELECT * FROM a GROUP BY g; -- documented group-by
+SELECT * FROM a GROUP BY g;
 SELECT id, g FROM a GROUP BY id ORDER BY id;
 SELECT g FROM a GROUP BY g HAVING count(*) > 1;
 SELECT g FROM a GROUP BY g HAVING sum(i) > 3 ORDER BY g;
