@@ -135,7 +135,9 @@ SHOW nosuch;
 SET nosuch = 1; -- documented session-parameters
 SET nosuch.x = 1;
 SHOW nosuch.x;
+SET TimeZone = 'Europe/Berlin'; -- refused TimeZone
 SET TimeZone = 'UTC';
+SET DateStyle = 'German'; -- refused DateStyle
 SET application_name = 'x';
 SHOW application_name;
 RESET application_name;

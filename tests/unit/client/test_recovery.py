@@ -81,7 +81,7 @@ def test_copies_pass_the_fence_and_keep_the_length() -> None:
                     cluster[name].when(AddRequest, "drop")
             writer.append_nowait(b"zero")
             await eventually(lambda: cluster.holders(writer.ledger_id, 0) == [holder])
-            # One negative answer proves absence with Qw = Qa, so the holder must be the first that is asked, and so the first that is fenced.
+            # One negative answer proves absence with Qw = Qa, so the holder must be asked first: it is the first that answers the fence.
             for name in "abc":
                 cluster[name].obey()
                 if name != holder:

@@ -67,6 +67,10 @@ _MUST_BE: Mapping[str, tuple[str, ...]] = {
     "standard_conforming_strings": ("on", "true", "1"),
 }
 _BOOLEANS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
+TIME_ZONE, DATE_STYLE = "TimeZone", "DateStyle"
+_UTC_NAMES = frozenset(
+    ("utc", "etc/utc", "uct", "etc/uct", "gmt", "etc/gmt", "universal", "zulu", "etc/zulu", "z", "0", "+0", "+00", "+00:00")
+)
 REQUEST_ID = "triplicate.request_id"
 READ_ONLY = "default_transaction_read_only"
 
@@ -86,11 +90,16 @@ class Settings:
         self._local: dict[str, str] = {}
         """What SET LOCAL said; forgotten when the transaction ends."""
         for name, value in _options(startup.get("options", "")).items():
-            self.set(name, value)
+            self._start_with(name, value)
         for name, value in startup.items():
             if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_."):
-                self.set(name, value)
+                self._start_with(name, value)
         self._initial = dict(self._values)
+
+    def _start_with(self, name: str, value: str) -> None:
+        # Libraries send the machine's time zone unasked. They are told that the session's is UTC, with the other reported parameters.
+        if name.lower() != TIME_ZONE.lower():
+            self.set(name, value)
 
     def set(self, name: str, value: str, *, local: bool = False) -> str:
         """Set a parameter; returns its name as PostgreSQL spells it.
@@ -99,7 +108,8 @@ class Settings:
             local: only until `end_transaction`.
 
         Raises:
-            SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported.
+            SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported, 0A000 for a time zone
+            but UTC and a style of dates but ISO.
         """
         known = self._names.get(name.lower(), name)
         if known in _FIXED and known not in _MUST_BE:
@@ -107,6 +117,16 @@ class Settings:
         allowed = _MUST_BE.get(known)
         if allowed is not None and value.lower().strip("'\"") not in allowed:
             raise SqlError("22023", f'parameter "{known}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
+        if known == TIME_ZONE:
+            if value.lower().strip("'\"") not in _UTC_NAMES:
+                raise SqlError(
+                    "0A000",
+                    f'parameter "{TIME_ZONE}" is UTC here, not {value!r}: a moment without an offset would mean another time',
+                    hint="write offsets ('2026-01-31 12:00+02'), or convert in the application",
+                )
+            value = "UTC"
+        if known == DATE_STYLE and not value.lower().strip("'\"").startswith("iso"):
+            raise SqlError("0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format moments in the application")
         if known == READ_ONLY:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
