@@ -133,7 +133,7 @@ class Recoverer:
         self.world = world
         self.losses = losses
         world.metadata = world.metadata.recovering() if world.metadata.state == LedgerState.OPEN else world.metadata
-        self.machine = machine.Recovery(world.metadata, world.rng.randint(1, 4), 0.0)
+        self.machine = machine.Recovery(world.metadata, world.rng.randint(1, 4), 0.0, hedge_s=0.5)
         self.result: LedgerMetadata | None = None
         self.obey()
 

@@ -387,7 +387,8 @@ class Recovery:
     def _plan(self, entry_id: int, absent_needed: int) -> None:
         ensemble = self._snapshot.ensemble_of(entry_id)
         positions = write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum)
-        silent = self._answers.waiting
+        # Without hedging the order of the replicas is the ledger's own, as it is for every other read.
+        silent = self._answers.waiting if self._hedge_s < float("inf") else []
         replicas = sorted((ensemble[position] for position in positions), key=silent.__contains__)  # Stable.
         self._plans[entry_id] = ReadPlan(entry_id, replicas, absent_needed)
         self._ask_next(self._plans[entry_id])

@@ -22,7 +22,7 @@ def metadata(*segments: tuple[int, str], write_quorum: int = 3, ack_quorum: int 
 
 
 def started(*segments: tuple[int, str], window: int = 1) -> Recovery:
-    recovery = Recovery(metadata(*segments), window, 0.0)
+    recovery = Recovery(metadata(*segments), window, 0.0, hedge_s=0.5)
     commands = recovery.take_commands()
     assert commands == [machine.FenceAndReadLac(i, bookie_id) for i, bookie_id in enumerate(segments[-1][1])]
     return recovery
