@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories check-deep times settings clean
+.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -72,7 +72,12 @@ bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (20
 histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)
 	@$(BIN)/python -m benchmarks.histories.run --operations $(or $(OPS),20000) --rounds $(or $(ROUNDS),3) --metadata $(or $(METADATA),sqlite)
 
-check-deep: histories ## Run the checks that take too long for every run of the tests
+spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten minutes)
+	@$(BIN)/python scripts/spark_versions.py
+
+check-deep: histories ## Run the checks that take too long for every run of the tests (half an hour)
+	@$(BIN)/python scripts/run_tests.py spark-deep
+	@$(BIN)/python scripts/spark_versions.py
 
 times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
 	@$(BIN)/python scripts/times.py

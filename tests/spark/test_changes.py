@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.spark.conftest import Bench
+from tests.spark.conftest import Bench, needs_limits
 from triplicate.sql import create_database
 
 START_S = 30.0
@@ -96,6 +96,7 @@ def test_every_change_is_in_the_feed_with_the_tables_own_types(shop: Shop) -> No
         shop.feed(startingVersion=str(second + 1_000))
 
 
+@needs_limits
 def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
     bench = shop.bench
     seen: list[list[tuple[str, int]]] = []

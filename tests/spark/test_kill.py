@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import Bench
+from tests.spark.conftest import Bench, needs_limits
 from tests.spark.copy_job import copy
 from triplicate.log import Logs
 
@@ -26,6 +26,7 @@ def start(bench: Bench, source: str, target: str, folder: Path) -> subprocess.Po
 
 
 @pytest.mark.slow
+@needs_limits
 def test_a_job_that_is_killed_while_it_publishes_goes_on_exactly_once(bench: Bench, place: Path) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(RECORDS))

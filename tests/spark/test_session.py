@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.spark.conftest import Bench, litter
+from tests.spark.conftest import Bench, litter, needs_limits
 from triplicate.log import Logs, LogSettings
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
@@ -33,6 +33,7 @@ def test_processes_of_spark_load_pyspark_compiled(bench: Bench) -> None:
     assert ".zip" not in row["path"]
 
 
+@needs_limits
 def test_the_documents_example_runs(bench: Bench) -> None:
     found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None

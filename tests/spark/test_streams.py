@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from tests.spark.conftest import Bench
+from tests.spark.conftest import Bench, needs_limits
 from triplicate.client import Client
 from triplicate.log import Logs, LogSettings
 
 
+@needs_limits
 def test_a_stream_delivers_every_record_once_in_batches_of_the_size_asked_for(bench: Bench) -> None:
     log = bench.new_log()
     bench.write(log, range(100))
@@ -33,6 +34,7 @@ def test_a_stream_delivers_every_record_once_in_batches_of_the_size_asked_for(be
     assert json.loads(query.lastProgress["sources"][0]["endOffset"]) == {"ids": {log: log_id}, "logs": {log: 100}, "v": 2}
 
 
+@needs_limits
 def test_a_stream_copies_exactly_once_across_restarts(bench: Bench) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(50))
@@ -171,6 +173,7 @@ def test_a_running_stream_follows_its_log(bench: Bench) -> None:
         query.stop()
 
 
+@needs_limits
 def test_several_logs_are_one_stream(bench: Bench) -> None:
     logs = [bench.new_log(), bench.new_log()]
     for log in logs:
