@@ -7,15 +7,16 @@ SQLite, transactions, replication and SQLSTATEs; it knows nothing of PostgreSQL'
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from triplicate.errors import SqlError
 
 Value = None | int | float | str | bytes
 Row = tuple[Value, ...]
+Result = TypeVar("Result")
 
 
 class StatementKind(Enum):
@@ -109,6 +110,9 @@ class Session(Protocol):
 
     async def table_key(self, table: str) -> list[str]:
         """The columns of a table's primary key in order; empty where there is none."""
+
+    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Compute something where it delays no other session, nor the signs of life of this node."""
 
     async def claim_writer(self, tag: str) -> None:
         """In a transaction, hold the writer from here on, as a change would. Nobody else changes anything until the transaction ends.

@@ -16,7 +16,7 @@ from triplicate.runtime import Host, Timer, Worker, deadline_after, shielded, ti
 from .core.columns import Value
 from .functions import Numbers, TransactionContext
 from .gate import Gate, check_width
-from .interface import Prepared, Row, StatementKind
+from .interface import Prepared, Result, Row, StatementKind
 from .schema import columns_of, key_of
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, open_reader, read_state
@@ -530,6 +530,15 @@ class ReaderPool:
         self._check_open()
         found: list[str] = await self._examiner_worker.run(self._examiner.key_of, table)
         return found
+
+    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Compute something on the thread that prepares statements.
+
+        Raises:
+            SqlError: 57P01, the database has been closed. And what the function raises.
+        """
+        self._check_open()
+        return await self._examiner_worker.run(function, *arguments)
 
     def _check_open(self) -> None:
         # The examiner opens its connection when it is first asked: after the end that would leave one behind.

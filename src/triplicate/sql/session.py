@@ -18,7 +18,7 @@ from .core import scan
 from .core.records import StatementResult
 from .cursors import RowsCursor, StreamCursor
 from .gate import control_statement, savepoint_name
-from .interface import Cursor, Prepared, Row, StatementKind, TransactionStatus, Value
+from .interface import Cursor, Prepared, Result, Row, StatementKind, TransactionStatus, Value
 from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
 from .readers import FIRST_ROWS, Hold, ReaderPool
@@ -165,6 +165,10 @@ class SqlSession:
             else:
                 found = await self._home.pool.key_of(table)
             return found
+
+    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        async with self._call():
+            return await self._home.pool.aside(function, *arguments)
 
     async def claim_writer(self, tag: str) -> None:
         async with self._call():

@@ -6,14 +6,15 @@ The tests in tests/clients run the same conversations against the replicated eng
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import apsw
 import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
-from triplicate.sql.interface import Column, Prepared, Row, StatementKind, TransactionStatus, Value
+from triplicate.sql.interface import Column, Prepared, Result, Row, StatementKind, TransactionStatus, Value
 from triplicate.sql.scalars import register_scalars
 from triplicate.sql.schema import key_of
 
@@ -108,6 +109,9 @@ class LocalSession:
 
     async def table_key(self, table: str) -> list[str]:
         return key_of(self._connection, table)
+
+    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        return function(*arguments)
 
     async def claim_writer(self, tag: str) -> None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -431,5 +432,14 @@ def test_keys_are_told_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -
             assert await session.table_columns("t") == [("a", "INT"), ("b", "TEXT"), ("c", "INT")]
             assert await session.table_key("none") == []
             await run(session, "rollback")
+
+    play(tmp_path, scene)
+
+
+def test_what_is_computed_aside_runs_on_another_thread(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        assert await session.aside(threading.get_ident) != threading.get_ident()
+        assert await session.aside(max, 1, 2) == 2
 
     play(tmp_path, scene)

@@ -74,7 +74,7 @@ def catalogue_query(sql: str) -> CatalogueQuery | None:
         SqlError: 0A000 for a cast or a quantifier that no rule knows.
     """
     lowered = sql.lower()
-    # Most statements end here, at the cost of a microsecond.
+    # Most statements end here, at the cost of some microseconds.
     if not any(piece in lowered for piece in _PIECES) or _MAY_ASK.search(sql) is None:
         return None
     tokens = tokenize(sql)

@@ -22,6 +22,7 @@ from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings, duration
 from triplicate.sql.pg.statements import (
     Portal,
     Statement,
+    aside_if_long,
     bind,
     command_tag,
     decide_types,
@@ -209,7 +210,7 @@ class Conversation:
 
     async def _simple_query(self, sql: str) -> None:
         try:
-            statements = split_statements(sql)
+            statements = await aside_if_long(self._session, sql, split_statements, sql)
             if not statements:
                 self._stream.write(wire.EMPTY_QUERY)
             for index, text in enumerate(statements):
@@ -273,7 +274,7 @@ class Conversation:
             raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
         if len(self._statements) >= self._limits.statements:
             raise SqlError("53400", f"more than {self._limits.statements} prepared statements in one session; close some")
-        texts = split_statements(message.sql)
+        texts = await aside_if_long(self._session, message.sql, split_statements, message.sql)
         if len(texts) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
         self._statements[message.name] = await prepare_statement(self._session, texts[0] if texts else "", message.parameter_oids)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.interface import Column, Cursor, Prepared, Result, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg import types, wire
 from triplicate.sql.pg.bulk_values import unnest_as_values
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
@@ -28,6 +29,8 @@ from triplicate.sql.pg.translate import (
     translate,
 )
 
+LONG_TEXT = 16 * 1024
+"""Characters up to which a statement is read on the loop, which takes some 40 ms then."""
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 _INTEGERS = (types.INT2, types.INT4, types.INT8)
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
@@ -90,19 +93,18 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     Raises:
         SqlError: what the gate or SQLite finds.
     """
-    sql = unnest_as_values(quote_reserved(sql))
-    command = classify(sql)
+    command, asked, names = await aside_if_long(session, sql, _look_into, sql)
     if isinstance(command, SessionCalls):
         return session_calls_statement(command, given_oids)
     if not isinstance(command, Sql):
         return Statement(command, None)
-    asked = catalogue_query(sql)
     if asked is not None:
         return await _prepare_catalogue_query(session, command, asked, given_oids)
     if session.status is TransactionStatus.FAILED:
         return Statement(command, await session.prepare(command.text))
-    tables = await _tables(session, command.text)
-    translation = translate(command.text, tables, given_oids, await _keys(session, command.text, tables))
+    tables = await _tables(session, names)
+    keys = await _keys(session, command.text, tables)
+    translation = await aside_if_long(session, sql, translate, command.text, tables, tuple(given_oids), keys)
     try:
         prepared = await session.prepare(translation.sql)
     except SqlError as error:
@@ -134,9 +136,26 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
     )
 
 
-async def _tables(session: Session, sql: str) -> TableColumns:
+async def aside_if_long(session: Session, sql: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Run a function over a statement's text: a long one would hold the loop, and with it the node's signs of life, for seconds."""
+    if len(sql) <= LONG_TEXT:
+        return function(*arguments)
+    return await session.aside(function, *arguments)
+
+
+def _look_into(sql: str) -> tuple[Command, CatalogueQuery | None, Sequence[str]]:
+    """What a statement is, what it asks of the catalogue, and which tables it names."""
+    sql = unnest_as_values(quote_reserved(sql))
+    command = classify(sql)
+    if not isinstance(command, Sql):
+        return command, None, ()
+    asked = catalogue_query(sql)
+    return command, asked, () if asked is not None else tuple(named_tables(command.text))
+
+
+async def _tables(session: Session, names: Sequence[str]) -> TableColumns:
     found = []
-    for name in named_tables(sql):
+    for name in names:
         columns = await session.table_columns(name)
         if columns is not None:
             found.append((name, tuple(columns)))
