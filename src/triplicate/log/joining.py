@@ -24,7 +24,7 @@ from triplicate.runtime import fault_point, map_bounded
 
 READ_LEDGERS = 16
 READ_BYTES = 8 * 1024 * 1024
-"""Ledgers are read side by side, so many and so many bytes at a time."""
+"""Ledgers are read side by side, up to a number of ledgers and a number of bytes at a time."""
 
 
 @dataclass(frozen=True, slots=True)

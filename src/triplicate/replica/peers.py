@@ -27,7 +27,7 @@ CONNECT_LIMIT_S = 1.0
 """How long one connection may take; then another is tried."""
 SHORTEST_PAUSE_S = 0.01
 INTERVALS_MIN = 3
-"""A limit of silence below so many intervals would count the pauses between questions."""
+"""A limit of silence below this number of intervals would count the pauses between questions."""
 REFUSALS = 2
 """Refusals in a row until a peer counts as gone: one may meet a listener that is being replaced."""
 REMEMBERED_S = 60.0

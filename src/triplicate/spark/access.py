@@ -97,7 +97,7 @@ class LogAccess:
                 return LogState(head.log_id, head.first_offset, head.closed_end)
             end = await self._logs.end_offset(log)
             again = await self._logs.head(log)
-            # The end is of the log whose id is told beside it.
+            # The end belongs to the log whose id stands beside it.
             if again.log_id == head.log_id:
                 return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
         raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triplicate.log import Range
 
 PACKED_BYTES = 16 * 1024 * 1024
-"""Pieces of segments are read by one task up to so many stored bytes together; one that is larger has a task of its own."""
+"""One task reads pieces of segments up to this number of stored bytes; a larger piece has a task of its own."""
 UNKNOWN_RECORD_BYTES = 1024
 """What a record of an open segment is thought to have."""
 
