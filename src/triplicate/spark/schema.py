@@ -89,7 +89,7 @@ def changes_schema(columns: Sequence[tuple[str, str]], *, version: int | None = 
 
     Args:
         version: of the database's schema in which the table has these columns; it travels with them as a column's comment.
-        rowid: with the rows' own numbers. events: with the text that tells of a schema change.
+        rowid: adds the column of rowids. events: adds the column that holds the text of a schema change.
     """
     own = [f"{quoted(name)} {spark_type(declared)}" for name, declared in columns]
     of_change = (

@@ -102,7 +102,7 @@ def session(
 def interpreter(folder: Path) -> str:
     """The command that Spark shall start its processes in Python with: this interpreter, with the PySpark that is installed.
 
-    Spark puts an archive of PySpark's sources first on their path, and what comes out of an archive is compiled each time: more than half
+    Spark puts an archive of PySpark's sources first on their path, and Python compiles modules of an archive at each start: more than half
     of a process's start. Spark gives up on the process of a stream that has not started within ten seconds.
 
     Args:

@@ -232,7 +232,7 @@ class Capture:
             self._spoil(refusal)
 
     def _count(self, size: int) -> None:
-        """Count a change that takes so many bytes at most."""
+        """Count a change whose encoded size is at most the given number of bytes."""
         count, found = len(self.events), self._bytes
         found.most += size
         if found.most > found.room and found.exceeds(count):

@@ -163,7 +163,7 @@ def _integer(value: Value) -> int:
 
 
 def _true_of_existing(*arguments: Value) -> Value:
-    """has_…_privilege: there are no roles and no grants, whoever connects may do everything."""
+    """has_…_privilege: every privilege is held, since there are no roles and no grants."""
     return None if None in arguments else 1
 
 

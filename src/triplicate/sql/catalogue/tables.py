@@ -13,7 +13,7 @@ from .facts import read_facts
 from .relations import TABLES, Catalogue, build
 
 _SCANNED_ROWS = 1000.0
-"""What the planner is told of the rows of a table; each column that is compared with one value divides it."""
+"""Estimated rows of a table, for the planner; each column that is compared with one value divides it."""
 
 
 class CatalogueReader:

@@ -1,4 +1,4 @@
-"""The types that clients are told of: object ids, names, and how a declared type of a column reads as one of them. Pure.
+"""The types that clients see: object ids, names, and how a declared type of a column reads as one of them. Pure.
 
 The catalogue tells what a column declares (``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length), as tools that compare a
 schema with their model expect. A result is described by what SQLite can hold: an integer of any declaration comes as int8.

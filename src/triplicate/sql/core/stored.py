@@ -123,7 +123,7 @@ def _inspection(declared: Declared) -> Fits | None:
 
 def _numeric(precision: int, scale: int) -> Fits:
     bound = 10 ** (precision - scale) if precision >= scale else 10.0 ** (precision - scale)
-    # A float that is the nearest one to a number of so many digits is the one that rounding leads to.
+    # Rounding to `scale` digits returns the float nearest to a number of that scale; any other float changes.
     return lambda value: -bound < value < bound and value == round(value, scale)
 
 

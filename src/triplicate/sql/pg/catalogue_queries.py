@@ -58,7 +58,7 @@ _AFTER_TABLE = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogueQuery:
-    """The rewritten text, and what the text tells of types."""
+    """The rewritten text, and the types that follow from it."""
 
     text: str
     parameters: dict[int, int]
