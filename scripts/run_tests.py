@@ -67,7 +67,8 @@ def code_folders() -> tuple[str, ...]:
 def parts() -> list[Part]:
     return [
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
-        Part("unit", folders=("tests/unit", "tests/property", "tests/golden")),
+        Part("unit", folders=("tests/unit", "tests/golden")),
+        Part("property", folders=("tests/property",)),
         Part("crash", folders=("tests/crash",)),
         Part("simulation", folders=("tests/simulation",), alone=True),
         Part("house", folders=("tests/house",)),
