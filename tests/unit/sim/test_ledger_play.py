@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from unittest.mock import Mock
 
 import pytest
 
 from triplicate.sim import PLAYS, Plan, Result, Strike, run_seed
+from triplicate.sim.checkers import History, Undeleted
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.faults.disks import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
 from triplicate.sim.image import Inode
 from triplicate.sim.loop import Life, VirtualLoop
 from triplicate.sim.plan import Value
+from triplicate.sim.plays.ledger_books import Shelf
 from triplicate.sim.record import Recorder
 
 DEFERRED = PLAYS["ledgers"].load_type(writers=("plain", "deferred"), pause_mean_s=0.2, zombie_share=0.0)
@@ -92,3 +95,17 @@ def test_a_stretch_that_a_write_is_about_to_put_right_does_not_rot() -> None:
 
 def test_where_there_is_no_entry_log_no_stretch_rots() -> None:
     assert rot_stretch(disk_with({"/data/ledgers/index": bytes(STRETCH_BYTES)}), random.Random(1)) is None
+
+
+def test_a_return_in_time_does_not_bring_back_what_a_late_one_lost() -> None:
+    """A ledger deleted twice: the first return came too late, the bookies had dropped its entries (seed 80120)."""
+    now_s = [0.0]
+    history = History()
+    stage = Mock(history=history, plan=Mock(faults=(), storage=Mock(trash_period_s=100.0)), time=lambda: now_s[0])
+    shelf = Shelf(stage, DEFERRED)
+    shelf.books.append(Mock(ledger_id=32, wanted_back=True))
+    for gone_for_s in (200.0, 1.0):
+        shelf.gone_s[32] = now_s[0]
+        now_s[0] += gone_for_s
+        shelf._note_return(32)
+    assert [event.in_time for event in history.of(Undeleted)] == [False, False]

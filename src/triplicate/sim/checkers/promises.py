@@ -131,7 +131,10 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Undeleted:
-    """A deleted ledger was brought back. `in_time`: while its bookies had to keep its entries; otherwise nothing of it need be readable."""
+    """A deleted ledger was brought back.
+
+    `in_time`: while its bookies had to keep its entries, now and at each return before. Otherwise nothing of it need be readable.
+    """
 
     time_s: float
     ledger_id: int

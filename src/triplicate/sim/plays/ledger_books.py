@@ -191,7 +191,8 @@ class Shelf:
         gone_s = self.gone_s.pop(ledger_id, None)
         if gone_s is None or not any(book.ledger_id == ledger_id and book.wanted_back for book in self.books):
             return
-        in_time = self.stage.time() - gone_s <= self.stage.plan.storage.trash_period_s - CLOCKS_APART_S
+        # What a late return lost, a second deletion and a return in time do not bring back (seed 80120).
+        in_time = ledger_id not in self.late and self.stage.time() - gone_s <= self.stage.plan.storage.trash_period_s - CLOCKS_APART_S
         if not in_time:
             self.late[ledger_id] = None
         self.count("undeletions" if in_time else "undeletions_late")
