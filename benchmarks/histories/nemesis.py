@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from benchmarks.histories.clients import Shared
 from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
@@ -54,6 +55,8 @@ class Strike:
     gap_s: float
     leader: str
     successor: str
+    struck_at: str = ""
+    """When, in UTC as the logs of the cluster say it."""
 
 
 class Nemesis:
@@ -98,12 +101,13 @@ class Nemesis:
             self._hit(bookie, fault.bookie)
             if fault.bookie > 0:
                 time.sleep(BESIDE_S)
+        struck_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         began = time.monotonic()
         self._hit(leader if fault.leader else bookie, fault.leader or fault.bookie)
         end = self._first_write_after(began)
         successor = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
         time.sleep(max(0.0, began + max(fault.leader, fault.bookie) - time.monotonic()))
-        return Strike(fault, end - began, leader, successor)
+        return Strike(fault, end - began, leader, successor, struck_at)
 
     def _hit(self, name: str, stopped_s: float) -> None:
         if stopped_s < 0:

@@ -182,7 +182,10 @@ def main() -> int:
         console.print(f"failed: {error}; the cluster's folder: {folder}", highlight=False)
         return 1
     show(outcome, console)
-    gaps = [{"fault": strike.fault.name, "gap_s": round(strike.gap_s, 3)} for strike in outcome.strikes]
+    gaps = [
+        {"fault": s.fault.name, "gap_s": round(s.gap_s, 3), "leader": s.leader, "successor": s.successor, "struck_at": s.struck_at}
+        for s in outcome.strikes
+    ]
     facts = {"v": 1, "metadata": chosen.metadata, "answered": outcome.answered, "unknown": outcome.unknown, "refused": outcome.refused}
     facts |= {
         "seconds": round(outcome.seconds),

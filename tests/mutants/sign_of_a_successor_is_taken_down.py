@@ -12,7 +12,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def regardless(self: Election, sign: Candidate, session_id: int, loss: Loss) -> None:
+    async def regardless(self: Election, sign: Candidate, session_id: int, loss: Loss) -> bool:
         await self._tree.delete(self._leader_path)
+        return True
 
     patch(Election, "_take_down", regardless)

@@ -211,6 +211,9 @@ class BookieChannel(asyncio.Protocol):
         self._frames = FrameBuffer(self._receive_limit)
         self._received_at = 0.0
         self._sweep: Timer | None = None
+        self._sweep_late_at = 0.0
+        self._has_stood_still = False
+        """Whether the last sweep came so late that it judged nothing."""
         backoff_maximum = max(settings.reconnect_first_s, settings.reconnect_maximum_s)
         self._backoff = Backoff(settings.reconnect_first_s, backoff_maximum, host.entropy.stream(f"reconnect {bookie_id}"))
         self._retry_at = 0.0
@@ -555,12 +558,18 @@ class BookieChannel(asyncio.Protocol):
 
     def _arm_sweep(self) -> None:
         period = min(self._settings.add_timeout_s, self._settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
+        self._sweep_late_at = self.now() + 2 * period
         self._sweep = self._host.clock.call_at(self.now() + period, self._sweep_overdue)
 
     def _sweep_overdue(self) -> None:
         """One timer for everything that waits; it rests while nothing does."""
         self._sweep = None
         now, settings = self.now(), self._settings
+        self._has_stood_still = now > self._sweep_late_at and not self._has_stood_still
+        if self._has_stood_still:
+            # This process was stopped or busy, so requests may not have been sent, and answers not been read. The next look judges.
+            self._arm_sweep()
+            return
         oldest_sent_at = now
         for lane in list(self._lanes.values()):
             flight = lane.oldest

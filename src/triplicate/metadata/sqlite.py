@@ -26,6 +26,10 @@ POLL_INTERVAL_S = 0.02
 LOOK_INTERVAL_S = 1.0
 
 
+class _Abandoned(Exception):
+    """Nobody waits for this change any more, and it was not made."""
+
+
 class SqliteTree:
     """One session with a SQLite file. Make it with `open`, after any fork."""
 
@@ -91,7 +95,7 @@ class SqliteTree:
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         check_path(path)
         check_data(path, data)
-        return await self._write(lambda store: store.set(path, data, version))
+        return await self._write(lambda store: store.set(path, data, version), data_of=path)
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         check_path(path)
@@ -144,8 +148,24 @@ class SqliteTree:
     async def _read(self, function: Callable[[SqliteStore], Result]) -> Result:
         return await self._run(self._store.read, function)
 
-    async def _write(self, function: Callable[[SqliteStore], Result]) -> Result:
-        return await self._run(self._store.write, function)
+    async def _write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> Result:
+        """
+        Args:
+            data_of: the path whose data are all that is changed, where that is so.
+        """
+        is_abandoned = False
+
+        def unless_abandoned(store: SqliteStore) -> Result:
+            # It may have waited for seconds for another process that was writing, and would hit what has come since.
+            if is_abandoned:
+                raise _Abandoned
+            return function(store)
+
+        try:
+            return await self._run(lambda work: self._store.write(work, data_of), unless_abandoned)
+        except asyncio.CancelledError:
+            is_abandoned = True
+            raise
 
     async def _run(
         self,

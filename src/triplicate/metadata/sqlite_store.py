@@ -1,6 +1,7 @@
 """The metadata tree in one SQLite file: what runs on the driver's worker thread.
 
-Every change is one transaction, durable when it returns (WAL, synchronous FULL: a ledger that was created survives a power cut).
+Every change is one transaction, durable when it returns (WAL, synchronous FULL: a ledger that was created survives a power cut), but for
+the data of ephemeral nodes, which end with their sessions.
 The file must be opened by this module only: POSIX locks are lost when another SQLite library, or a plain open and close of the
 file, touches it in the same process.
 """
@@ -75,6 +76,14 @@ Touched = dict[str, None]
 Fingerprint = tuple[int, int, int] | None
 
 
+class _MadeAgain(Exception):
+    """The node that was ephemeral is not any more."""
+
+
+def _raise_made_again() -> NoReturn:
+    raise _MadeAgain
+
+
 class SqliteStore:
     """One connection, used by one thread. Methods named after those of `Tree` do what these promise."""
 
@@ -130,8 +139,28 @@ class SqliteStore:
 
         return self._transaction("BEGIN", checked), {}
 
-    def write(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
-        """Run a function that changes nodes, all or nothing; errors as for `read`."""
+    def write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> tuple[Result, Touched]:
+        """Run a function that changes nodes, all or nothing; errors as for `read`.
+
+        Args:
+            data_of: the path whose data are all that the function changes, or empty. Those of an ephemeral node, which no power cut
+                leaves, are not synced: a sync takes milliseconds. So long the file is locked, and longer where the process is stopped.
+        """
+        if data_of and self._is_ephemeral(data_of):
+            self._guarded(lambda: self._execute("PRAGMA synchronous = NORMAL"))
+            try:
+                return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_made_again())
+            except _MadeAgain:
+                pass
+            finally:
+                self._guarded(lambda: self._execute("PRAGMA synchronous = FULL"))
+        return self._write(function)
+
+    def _is_ephemeral(self, path: str) -> bool:
+        stat = self._guarded(lambda: self.exists(path))
+        return stat is not None and stat.ephemeral_owner != 0
+
+    def _write(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
         self._touched = {}
 
         def checked() -> Result:

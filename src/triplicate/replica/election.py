@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import Tree, Watch
+from triplicate.metadata import Delete, Operation, SetData, Tree, Watch
 from triplicate.replica.peers import Loss
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
@@ -251,25 +251,53 @@ class Election:
         """Take a lost leader's sign down; False where that could not be done while a silence was still one."""
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
-                await self._take_down(sign, session_id, loss)
-        except BaseException as error:
+                is_down = await self._take_down(sign, session_id, loss)
+        except TimeoutError:
+            is_down = False
+        except BaseException:
             loss.retract()
-            if not isinstance(error, TimeoutError):
-                raise
+            raise
+        if not is_down:
+            loss.retract()
             self._host.trace("replica.leader_not_deposed", path=self._path, node=sign.node_id, address=sign.address)
-            return False
-        return True
+        return is_down
 
-    async def _take_down(self, sign: Candidate, session_id: int, loss: Loss) -> None:
-        """Remove the sign of a session, if it is there still. Should its process go on all the same, the log fences it."""
-        with suppress(NoNode, BadVersion):
-            # A server that is behind would show a sign of which another has taken the place.
-            await self._tree.sync(self._leader_path)
-            _, stat = await self._tree.get(self._leader_path)
-            if stat.ephemeral_owner == session_id:
-                await self._tree.delete(self._leader_path, stat.version)
+    async def _take_down(self, sign: Candidate, session_id: int, loss: Loss) -> bool:
+        """Remove the sign of a session, if it is there still. Should its process go on all the same, the log fences it.
+
+        Returns:
+            False where the process was found silent and has written to the metadata since.
+        """
+        # A server that is behind would show a sign of which another has taken the place.
+        await self._tree.sync(self._leader_path)
+        is_first = True
+        while True:
+            guard = await self._guard_of(sign.node_id)
+            try:
+                _, stat = await self._tree.get(self._leader_path)
+            except NoNode:
+                return True
+            if stat.ephemeral_owner != session_id:
+                return True
+            if loss.silent and not is_first:
+                return False
+            is_first = False
+            with suppress(NoNode, BadVersion):
+                await self._tree.multi([*guard, Delete(self._leader_path, stat.version)])
                 why = "silent" if loss.silent else "ended"
                 self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address, why=why)
+                return True
+
+    async def _guard_of(self, node_id: str) -> list[Operation]:
+        """A change that only one of those can make who take the same sign down. Every sign is at version 0, so that the version alone would
+        let a late one take down its successor; the candidate's node of the process is another version with each taking down.
+        """
+        path = f"{self._path}/candidates/{node_id}"
+        try:
+            data, stat = await self._tree.get(path)
+        except NoNode:
+            return []
+        return [SetData(path, data, stat.version)]
 
     async def put_up_sign(self, position: int) -> bool:
         """Put up the leader's sign; False where another's is there."""

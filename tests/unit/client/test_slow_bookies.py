@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.client.cluster import QUICK, FakeBookie, eventually, fake_cluster, run
 from triplicate.client import LedgerWriter
+from triplicate.client.turn import Turn
 from triplicate.errors import WindowFull
 from triplicate.wire import AddRequest
 
@@ -116,6 +118,49 @@ def test_a_slow_bookie_is_bounded_by_bytes_too() -> None:
                 await asyncio.sleep(0.002)
             assert 90_000 <= sent <= 110_000
             slow.obey()
+            await writer.close()
+
+    run(main())
+
+
+def test_a_writer_that_stood_still_does_not_blame_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was stopped between the look at the clock and the sending."""
+    pauses: list[float] = []
+    hand_over = Turn.hand_over
+
+    def after_a_pause(turn: Turn) -> None:
+        while pauses:
+            time.sleep(pauses.pop())
+        hand_over(turn)
+
+    monkeypatch.setattr(Turn, "hand_over", after_a_pause)
+
+    async def main() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client() as client:
+            writer = await client.create()
+            for _ in range(3):
+                await writer.append(b"x")
+                pauses.append(2 * QUICK.add_timeout_s)
+                await writer.append(b"y")
+                await asyncio.sleep(QUICK.add_timeout_s / 2)
+                assert (writer.ensemble_changes, writer.missing_bookies) == (0, ())
+            await writer.close()
+
+    run(main())
+
+
+def test_a_bookie_that_is_silent_is_found_by_a_writer_that_stands_still_again_and_again() -> None:
+    async def main() -> None:
+        async with fake_cluster("abcd") as cluster, cluster.client() as client:
+            writer = await client.create()
+            silent = members(writer)[1]
+            cluster[silent].when(AddRequest, "drop")
+            await writer.append(b"x")
+            for _ in range(12):
+                await asyncio.sleep(0.01)
+                time.sleep(QUICK.add_timeout_s / 2)
+            await eventually(lambda: writer.ensemble_changes == 1)
+            assert silent not in members(writer)
             await writer.close()
 
     run(main())

@@ -1,0 +1,18 @@
+"""The data of a node that was ephemeral a moment ago, and was made again to stay, are not synced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.metadata.sqlite_store import SqliteStore
+
+TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_node_that_is_made_again_to_stay_is_synced"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    real = SqliteStore._is_ephemeral
+
+    def once(self: SqliteStore, path: str) -> bool:
+        return self._database.in_transaction or real(self, path)
+
+    patch(SqliteStore, "_is_ephemeral", once)
