@@ -11,6 +11,7 @@ import pytest
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated
 from triplicate.log import Logs, LogSettings
+from triplicate.log.store import HeadStore
 from triplicate.spark import access
 from triplicate.spark.access import LogAccess
 from triplicate.spark.batches import LogBatchReader
@@ -283,7 +284,7 @@ def test_a_server_that_is_behind_does_not_end_a_stream(cluster: Stand, monkeypat
     cluster.make_again()
     cluster.write(*([b"x"] * 3))
     now = offset(3, cluster.log_id())
-    monkeypatch.setattr(LogAccess, "state", lambda self, log: stale)
+    monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: stale)
     assert latest(stream(), now) == now
     monkeypatch.setattr(LogAccess, "state", state)
 
@@ -349,3 +350,51 @@ def test_ends_are_asked_once_in_an_interval(cluster: Stand) -> None:
     cluster.write(b"a")
     assert seen.ends() == {LOG: 0}
     assert seen.ends(fresh=True) == {LOG: 1}
+
+
+def test_an_available_now_stream_ends_although_its_first_look_was_behind(cluster: Stand) -> None:
+    """The log was made again before the run, and grows all the time: the second, certain look is where the run ends."""
+    cluster.write(b"a", b"b")
+    stands = offset(2, cluster.log_id())
+    cluster.make_again()
+    cluster.write(b"x")
+    reader = stream(failondataloss="false")
+    reader.prepareForTriggerAvailableNow()
+    cluster.write(b"y")
+    end = latest(reader, stands)
+    cluster.write(b"z")
+    assert latest(reader, end) == end
+
+
+def test_an_available_now_stream_from_the_latest_offset_begins_where_it_ends(cluster: Stand) -> None:
+    cluster.write(b"a")
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    cluster.write(b"b")
+    initial = reader.initialOffset()
+    assert initial["logs"] == {LOG: 1}
+    assert latest(reader, initial)["logs"] == latest(reader, latest(reader, initial))["logs"] == {LOG: 1}
+
+
+@pytest.mark.parametrize("how", ["batch", "available now", "beginning"])
+def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str, cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has published; the metadata server of this one has not heard of it yet, and hears with the next sync."""
+    cluster.write(b"a")
+    old, store = cluster.loop.call(cluster.logs.store.read(LOG)), HeadStore.read
+    cluster.write(b"b")
+    synced = False
+
+    async def behind(self: HeadStore, name: str, **named: bool) -> Any:
+        nonlocal synced
+        synced = synced or named.get("synced", False)
+        return await store(self, name, **named) if synced else old
+
+    monkeypatch.setattr(HeadStore, "read", behind)
+    if how == "batch":
+        assert batch() == [(0, 2)]
+    elif how == "beginning":
+        assert stream().initialOffset()["logs"] == {LOG: 2}
+    else:
+        reader = stream()
+        reader.prepareForTriggerAvailableNow()
+        assert latest(reader, offset(0))["logs"] == {LOG: 2}
