@@ -139,16 +139,28 @@ class LogAccess:
         return states
 
     def believed(
-        self, states: dict[str, LogState], decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[Loss]]]
+        self,
+        states: dict[str, LogState],
+        decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[Loss]]],
+        *,
+        may_be_gone: bool = False,
     ) -> tuple[Decided, list[Loss], dict[str, LogState]]:
-        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt."""
+        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt.
+
+        Args:
+            may_be_gone: decide without the logs that are not there any more.
+
+        Raises:
+            NoSuchLog: a log is not there any more, and may not be gone.
+        """
         decided, losses = decide(states)
         doubtful = {loss.log: loss.reached for loss in losses if not loss.certain}
         if not doubtful:
             return decided, losses, states
         states = {log: state for log, state in states.items() if log not in doubtful}
+        allowed = (NoSuchLog,) if may_be_gone else ()
         for log, reached in doubtful.items():
-            with suppress(NoSuchLog):
+            with suppress(*allowed):
                 states[log] = self.settled_state(log, reached)
         return *decide(states), states
 

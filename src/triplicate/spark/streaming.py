@@ -127,7 +127,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report(decided_losses(stands, stops), self._read.fail_on_data_loss)
         report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
-            begins, losses, states = logs.believed(logs.states(stops.logs), lambda states: batch_begins(stands, stops, states))
+            found = logs.states(stops.logs)
+            begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
             ends = {log: stops.logs[log].offset for log in begins}
             parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition)

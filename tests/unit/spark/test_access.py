@@ -16,6 +16,7 @@ from triplicate.spark import access
 from triplicate.spark.access import LogAccess
 from triplicate.spark.batches import LogBatchReader
 from triplicate.spark.options import log_read_options
+from triplicate.spark.progress import LogState, Loss
 from triplicate.spark.reading import plan_log_parts
 from triplicate.spark.streaming import LogStreamReader
 
@@ -398,3 +399,17 @@ def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str
         reader = stream()
         reader.prepareForTriggerAvailableNow()
         assert latest(reader, offset(0))["logs"] == {LOG: 2}
+
+
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_a_log_that_is_deleted_while_a_loss_is_looked_into_is_named(cluster: Stand, allowed: str) -> None:
+    cluster.write(b"a", b"b")
+    stands = offset(2, cluster.log_id())
+    cluster.make_again()
+    reader = stream(failondataloss=allowed)
+    reader.prepareForTriggerAvailableNow()
+    cluster.loop.call(cluster.logs.delete(LOG))
+    with pytest.raises(NoSuchLog, match=LOG):
+        latest(reader, stands)
+    with pytest.raises(NoSuchLog, match=LOG):
+        cluster.access.believed({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [Loss(LOG, ConfigError(""))]))
