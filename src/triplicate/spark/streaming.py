@@ -13,7 +13,16 @@ from triplicate.errors import LogReplaced
 from triplicate.spark import access
 from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
 from triplicate.spark.options import LATEST, LOGS, LogReadOptions, StartingPoint
-from triplicate.spark.progress import LogState, batch_begins, decided_losses, not_read, report, resume, starting_positions
+from triplicate.spark.progress import (
+    LogState,
+    batch_begins,
+    decided_losses,
+    end_of_batch,
+    not_read,
+    report,
+    resume,
+    starting_positions,
+)
 from triplicate.spark.reading import plan_log_parts, read_log_part
 from triplicate.spark.versions import (
     HAS_LIMITS,
@@ -49,7 +58,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: Positions | None = None
         self._begins_empty = False
         self._told = Positions({})
-        """The last end that was given."""
+        """The last end that was given to PySpark 4.1, which does not say where the stream stands."""
         self._frozen: dict[str, LogState] | None = None
         self._seen: access.Seen | None = None
 
@@ -108,6 +117,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ends = limited(begins, ends, limit.max_rows)
             elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
+        if start is not None:
+            return encode_positions(end_of_batch(stands, resumed, ends, first=stands == self._initial))
         self._told = Positions({log: Position(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
         return encode_positions(self._told)
 

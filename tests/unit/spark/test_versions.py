@@ -104,3 +104,8 @@ def test_an_end_goes_back_only_where_the_log_does(cluster: Stand, monkeypatch: p
     monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: behind)
     assert reader.latestOffset() == end, "a server or a bookie that is behind"
     monkeypatch.setattr(LogAccess, "state", state)
+
+
+def test_an_end_without_a_start_says_nothing_of_beginnings(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    assert "begun" not in stream().latestOffset()
