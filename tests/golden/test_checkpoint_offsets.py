@@ -17,13 +17,17 @@ def positions(numbers: dict[str, list[Any]]) -> dict[str, Position]:
     return {log: Position(*position) for log, position in numbers.items()}
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"version {sample['offset']['v']}")
+def kept(sample: dict[str, Any]) -> Positions:
+    return Positions(positions(sample["logs"]), positions(sample["left"]), sample.get("begun", {}))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: str(sample["written by"]))
 def test_the_offset_of_every_version_is_read(sample: dict[str, Any]) -> None:
-    assert decode_positions(sample["offset"]) == Positions(positions(sample["logs"]), positions(sample["left"]))
+    assert decode_positions(sample["offset"]) == kept(sample)
 
 
-def test_the_newest_version_is_written_as_it_was() -> None:
-    newest = SAMPLES[-1]
-    assert newest["offset"]["v"] == VERSION
-    written = encode_positions(Positions(positions(newest["logs"]), positions(newest["left"])))
-    assert json.dumps(written) == json.dumps(newest["offset"])
+@pytest.mark.parametrize(
+    "sample", [sample for sample in SAMPLES if sample["offset"]["v"] == VERSION], ids=lambda sample: str(sample["written by"])
+)
+def test_the_newest_version_is_written_as_it_was(sample: dict[str, Any]) -> None:
+    assert json.dumps(encode_positions(kept(sample))) == json.dumps(sample["offset"])

@@ -86,11 +86,20 @@ class LogAccess:
         state = self.state(log)
         return state.first, state.end
 
-    def state(self, log: str) -> LogState:
-        """The log as it is now, perhaps as a metadata server sees it that is a moment behind. Raises NoSuchLog."""
-        return self._loop.call(self._state(log))
+    def state(self, log: str, *, synced: bool = False) -> LogState:
+        """The log as it is now, perhaps as a metadata server sees it that is a moment behind.
 
-    async def _state(self, log: str) -> LogState:
+        Args:
+            synced: see every change of the metadata that was made before this call, also by other processes.
+
+        Raises:
+            NoSuchLog.
+        """
+        return self._loop.call(self._state(log, synced=synced))
+
+    async def _state(self, log: str, *, synced: bool = False) -> LogState:
+        if synced:
+            await self._logs.store.read(log, synced=True)
         for _ in range(STATE_ATTEMPTS):
             head = await self._logs.head(log)
             if head.open is None:
@@ -130,16 +139,28 @@ class LogAccess:
         return states
 
     def believed(
-        self, states: dict[str, LogState], decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[Loss]]]
+        self,
+        states: dict[str, LogState],
+        decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[Loss]]],
+        *,
+        may_be_gone: bool = False,
     ) -> tuple[Decided, list[Loss], dict[str, LogState]]:
-        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt."""
+        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt.
+
+        Args:
+            may_be_gone: decide without the logs that are not there any more.
+
+        Raises:
+            NoSuchLog: a log is not there any more, and may not be gone.
+        """
         decided, losses = decide(states)
         doubtful = {loss.log: loss.reached for loss in losses if not loss.certain}
         if not doubtful:
             return decided, losses, states
         states = {log: state for log, state in states.items() if log not in doubtful}
+        allowed = (NoSuchLog,) if may_be_gone else ()
         for log, reached in doubtful.items():
-            with suppress(NoSuchLog):
+            with suppress(*allowed):
                 states[log] = self.settled_state(log, reached)
         return *decide(states), states
 
@@ -303,12 +324,12 @@ class Seen:
         """Each log as it is, or was less than an interval ago.
 
         Args:
-            fresh: ask now, however new the last answer is.
+            fresh: ask now, however new the last answer is, and see everything that was published before.
         """
         now = time.monotonic()
         if self._states is None or fresh or now - self._asked_at >= self._interval_s:
             with logs(self._metadata_uri, self._ledger_password) as access:
-                self._states = {name: access.state(name) for name in self._names}
+                self._states = {name: access.state(name, synced=fresh) for name in self._names}
             self._asked_at = now
         return dict(self._states)
 

@@ -27,7 +27,8 @@ class LogBatchReader(DataSourceReader):
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password) as logs:
             point = read.starting or options.StartingPoint(options.EARLIEST, {})
-            states = {log: logs.state(log) for log in read.logs}
+            # What another process has published before is read, though the metadata server of this one is a moment behind.
+            states = {log: logs.state(log, synced=True) for log in read.logs}
             starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
             ends, truncated = ending_positions(read, starts, states)
             report([*losses, *truncated], read.fail_on_data_loss)

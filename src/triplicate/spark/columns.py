@@ -25,7 +25,7 @@ READABLE_OF_LEDGERS = {"ledger_id": ("bigint",), "entry_id": ("bigint",), "value
 _WRITABLE = {
     "value": ("binary", "string"),
     "key": ("binary", "string"),
-    "timestamp": ("timestamp", "timestamp_ntz"),
+    "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
 PLACES = {"log": ("string",), "offset": ("bigint",), "_ledger_id": ("bigint",), "_entry_id": ("bigint",)}
@@ -92,5 +92,9 @@ def check_writable(columns: Sequence[tuple[str, str]], *, into_table: bool = Fal
             hint = "; the option 'log' says which log it is, one for all records" if name.lower() in ("log", "topic") else ""
             raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}{hint}")
         if _known_as(kind) not in kinds:
-            raise ConfigError(f"triplicate: column {name!r} must be {' or '.join(kinds)}, not {kind}")
+            # A timestamp without time zone is a moment only in the session's zone, which is not known here.
+            raise ConfigError(
+                f"triplicate: column {name!r} must be {' or '.join(kinds)}, not {kind}; cast it before it is written, as in "
+                f"CAST({name} AS {kinds[0].upper()})"
+            )
     _check_unique(names)

@@ -2,6 +2,8 @@
 
 Spark compares offsets as text, so they are always made here, with keys in order. An offset is exclusive at the end of a batch and
 inclusive at its start: the number of records before it. The ids say which log it was: a log that is deleted and made again has another.
+Where a batch does not begin at the end of the one before it, its end says where (``"begun":{"flights":0}``): Spark keeps no other start,
+and a batch that is planned again must begin where it began.
 Version 1 holds no ids; it is read, and the change feed still writes it, since the log of a database has a name of its own.
 """
 
@@ -43,10 +45,12 @@ class Positions:
     Args:
         logs: position in each log that is read.
         left: positions in logs that were read once and are not read now; they go on from there when they are read again.
+        begun: of the end of a batch: where it begins to read a log, where that is not the position at which the batch before it ended.
     """
 
     logs: Mapping[str, Position]
     left: Mapping[str, Position] = field(default_factory=dict)
+    begun: Mapping[str, int] = field(default_factory=dict)
 
     def get(self, log: str) -> Position | None:
         """The position in a log, read now or not."""
@@ -56,7 +60,8 @@ class Positions:
 def encode_positions(positions: Positions) -> StreamOffset:
     """The form that Spark stores."""
     every = {**positions.left, **positions.logs}
-    offset: StreamOffset = {"ids": {log: every[log].log_id for log in sorted(every) if every[log].log_id is not None}}
+    offset: StreamOffset = {"begun": dict(sorted(positions.begun.items()))} if positions.begun else {}
+    offset["ids"] = {log: every[log].log_id for log in sorted(every) if every[log].log_id is not None}
     if positions.left:
         offset["left"] = _numbers(positions.left)
     return {**offset, "logs": _numbers(positions.logs), "v": VERSION}
@@ -73,13 +78,15 @@ def decode_positions(offset: Mapping[str, Any]) -> Positions:
         FormatError: written by a release with another version, or not ours.
     """
     version = offset.get("v")
-    logs, left, ids = offset.get("logs"), offset.get("left", {}), offset.get("ids") if version == VERSION else {}
-    if version not in (VERSION, _VERSION_WITHOUT_IDS) or not (_holds(logs, int) and _holds(left, int) and _holds(ids, str)):
+    logs, left, begun = offset.get("logs"), offset.get("left", {}), offset.get("begun", {})
+    ids = offset.get("ids") if version == VERSION else {}
+    known = version in (VERSION, _VERSION_WITHOUT_IDS)
+    if not (known and _holds(logs, int) and _holds(left, int) and _holds(begun, int) and _holds(ids, str)):
         raise FormatError(
             f"the checkpoint holds an offset that this release cannot read: {dict(offset)!r}; "
             f"versions {_VERSION_WITHOUT_IDS} and {VERSION} are known"
         )
-    return Positions(_positions(logs, ids), _positions(left, ids))
+    return Positions(_positions(logs, ids), _positions(left, ids), begun)
 
 
 def _positions(numbers: Mapping[str, int], ids: Mapping[str, str]) -> dict[str, Position]:

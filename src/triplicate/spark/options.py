@@ -218,6 +218,8 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
     if named is None:
         raise ConfigError("triplicate: one of the options 'log', 'subscribe' (several logs, comma-separated) or 'ledgers' is needed")
     logs = tuple(dict.fromkeys(part.strip() for part in named.split(",") if part.strip()))
+    if not logs:
+        raise ConfigError(f"triplicate: option 'log' or 'subscribe' names no log: {named!r}")
     ending = options.point("endingOffsets", logs)
     if ending is not None and streaming:
         raise ConfigError("triplicate: option 'endingOffsets' is for batch reads; a stream has no end")

@@ -62,6 +62,26 @@ def resume(start: Positions, states: Mapping[str, LogState]) -> tuple[Positions,
     return Positions(begins, {**unread(start.left, states), **gone}), losses
 
 
+def end_of_batch(start: Positions, resumed: Positions, ends: Mapping[str, int], *, first: bool) -> Positions:
+    """The end of the next batch, which is `start` itself where there is nothing to say.
+
+    Args:
+        resumed: where each log of the batch begins, as `resume` says.
+        first: the batch is the first of its stream, so that no checkpoint holds `start`.
+    """
+    logs = {log: Position(ends[log], begin.log_id) for log, begin in resumed.logs.items()}
+    if logs == start.logs and resumed.left == start.left:
+        return start
+    return Positions(
+        logs, resumed.left, {log: begin.offset for log, begin in resumed.logs.items() if first or _is_new(start.get(log), begin)}
+    )
+
+
+def _is_new(known: Position | None, begin: Position) -> bool:
+    """Whether a log begins elsewhere than a checkpoint stands."""
+    return known is None or known.offset != begin.offset or (begin.log_id is not None and is_another(known.log_id, begin.log_id))
+
+
 def is_another(known_id: str | None, log_id: str) -> bool:
     """Whether a log is not the one of which a checkpoint tells. Older checkpoints do not say."""
     return known_id is not None and known_id != log_id
@@ -99,6 +119,8 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
     """
     begins: dict[str, int] = {}
     losses: list[Loss] = []
+    # An end that is the start as well tells of the batch before.
+    begun = end.begun if start != end else {}
     for log, stop in end.logs.items():
         state, known = states.get(log), start.get(log)
         if state is None or is_another(stop.log_id, state.log_id):
@@ -107,7 +129,7 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
         if stop.offset > state.end:
             losses.append(Loss(log, _shorter(log, stop.offset, state, stop.offset), stop.offset))
             continue
-        begin = _known_begin(known, stop, state)
+        begin = begun[log] if log in begun else _known_begin(known, stop, state)
         if begin >= stop.offset:
             continue
         if begin < state.first:
@@ -127,7 +149,8 @@ def decided_losses(start: Positions, end: Positions) -> list[Loss]:
 
 
 def _known_begin(known: Position | None, stop: Position, state: LogState) -> int:
-    """A log that joined the stream with this batch, or was begun again with it, is read from its first record."""
+    """Where a batch begins whose end does not say so. A log that joined the stream with it, or was begun again, is read from its first
+    record; PySpark 4.1 does not tell where that was when the batch was decided."""
     if known is None or (known.log_id is not None and is_another(stop.log_id, known.log_id)):
         return state.first
     # A batch that ends before it begins, where the start does not say of which log it is: the log was begun again.

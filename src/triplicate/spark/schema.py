@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 Column = tuple[str, str, bool]
 """Name, type in Spark's DDL, and whether it may be null."""
 
+# TIMESTAMP alone is what `spark.sql.timestampType` says, perhaps without a time zone.
 LOG_COLUMNS: tuple[Column, ...] = (
     ("log", "STRING", False),
     ("offset", "LONG", False),
-    ("timestamp", "TIMESTAMP", True),
+    ("timestamp", "TIMESTAMP_LTZ", True),
     ("key", "BINARY", True),
     ("value", "BINARY", True),
 )
@@ -60,7 +61,7 @@ def struct(columns: Sequence[Column]) -> StructType:
     kinds: dict[str, types.DataType] = {
         "STRING": types.StringType(),
         "LONG": types.LongType(),
-        "TIMESTAMP": types.TimestampType(),
+        "TIMESTAMP_LTZ": types.TimestampType(),
         "BINARY": types.BinaryType(),
         HEADERS_COLUMN[1]: types.ArrayType(header),
     }

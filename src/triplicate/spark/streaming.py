@@ -13,7 +13,16 @@ from triplicate.errors import LogReplaced
 from triplicate.spark import access
 from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions, limited
 from triplicate.spark.options import LATEST, LOGS, LogReadOptions, StartingPoint
-from triplicate.spark.progress import LogState, batch_begins, decided_losses, not_read, report, resume, starting_positions
+from triplicate.spark.progress import (
+    LogState,
+    batch_begins,
+    decided_losses,
+    end_of_batch,
+    not_read,
+    report,
+    resume,
+    starting_positions,
+)
 from triplicate.spark.reading import plan_log_parts, read_log_part
 from triplicate.spark.versions import (
     HAS_LIMITS,
@@ -48,6 +57,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._initial: Positions | None = None
         self._begins_empty = False
+        self._told = Positions({})
+        """The last end that was given to PySpark 4.1, which does not say where the stream stands."""
         self._frozen: dict[str, LogState] | None = None
         self._seen: access.Seen | None = None
 
@@ -68,14 +79,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark asks again after a restart before the first batch was committed, and the start of that batch is not logged.
         if self._initial is None:
             point = self._read.starting or StartingPoint(LATEST, {})
-            with self._logs() as logs:
-                states = {log: logs.state(log) for log in self._read.logs}
-                starts, losses, states = logs.believed(states, lambda states: starting_positions(self._read, point, states))
-            report(losses, self._read.fail_on_data_loss)
-            self._initial = Positions({log: Position(starts[log], states[log].log_id) for log in starts})
             # A first batch that holds nothing brings this beginning into the checkpoint, which a later `latest` would not find again.
             self._begins_empty = point.word == LATEST
+            self._initial = self._told if self._begins_empty and self._told.logs else self._find_beginning(point)
         return encode_positions(self._initial)
+
+    def _find_beginning(self, point: StartingPoint) -> Positions:
+        with self._logs() as logs:
+            found = self._latest(fresh=True)
+            starts, losses, states = logs.believed(found, lambda states: starting_positions(self._read, point, states))
+        report(losses, self._read.fail_on_data_loss)
+        return Positions({log: Position(starts[log], states[log].log_id) for log in starts})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._read.max_offsets_per_trigger is not None:
@@ -85,21 +99,28 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        # PySpark 4.1 gives neither; what lies between the two ends of a batch is then found when the batch is planned.
-        stands = decode_positions(start) if start is not None else Positions({})
+        # PySpark 4.1 gives neither, and asks for the end before the beginning; what lies between the two ends of a batch is then found when
+        # the batch is planned.
+        stands = decode_positions(start) if start is not None else self._told
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
         with self._logs() as logs:
             resumed, losses, states = logs.believed(self._latest(), lambda states: resume(stands, states))
             report(losses, self._read.fail_on_data_loss)
+            if self._frozen is not None:
+                # Where the first look was not believed, the second one is where the run ends.
+                self._frozen = states
             begins = {log: position.offset for log, position in resumed.logs.items()}
             ends = {log: state.end for log, state in states.items()}
             if isinstance(limit, ReadMaxRows):
                 ends = limited(begins, ends, limit.max_rows)
             elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
-        return encode_positions(Positions({log: Position(end, states[log].log_id) for log, end in ends.items()}, resumed.left))
+        if start is not None:
+            return encode_positions(end_of_batch(stands, resumed, ends, first=stands == self._initial))
+        self._told = Positions({log: Position(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
+        return encode_positions(self._told)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         states = self._latest()
@@ -110,11 +131,15 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         stands, stops = decode_positions(start), decode_positions(end)
-        if not HAS_LIMITS:
+        # A stream from `latest` that is started again before its first commit finds a later beginning, and its first batch holds nothing.
+        begins_later = self._begins_empty and stands == self._initial
+        self._begins_empty = False
+        if not HAS_LIMITS and not begins_later:
             report(decided_losses(stands, stops), self._read.fail_on_data_loss)
         report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
-            begins, losses, states = logs.believed(logs.states(stops.logs), lambda states: batch_begins(stands, stops, states))
+            found = logs.states(stops.logs)
+            begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
             ends = {log: stops.logs[log].offset for log in begins}
             parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition)

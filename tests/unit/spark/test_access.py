@@ -11,10 +11,12 @@ import pytest
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated
 from triplicate.log import Logs, LogSettings
+from triplicate.log.store import HeadStore
 from triplicate.spark import access
 from triplicate.spark.access import LogAccess
 from triplicate.spark.batches import LogBatchReader
 from triplicate.spark.options import log_read_options
+from triplicate.spark.progress import LogState, Loss
 from triplicate.spark.reading import plan_log_parts
 from triplicate.spark.streaming import LogStreamReader
 
@@ -57,6 +59,11 @@ def offset(position: int, log_id: str | None = None, **others: int) -> dict[str,
     """A stream's offset, of version 1 where no id is given."""
     logs = {LOG: position, **others}
     return {"v": 1, "logs": logs} if log_id is None else {"v": 2, "ids": {LOG: log_id}, "logs": logs}
+
+
+def begun(first: int, position: int, log_id: str) -> dict[str, Any]:
+    """The end of a batch that does not begin where the one before it ended."""
+    return {**offset(position, log_id), "begun": {LOG: first}}
 
 
 def latest(reader: LogStreamReader, start: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +185,7 @@ def test_an_available_now_stream_does_not_look_beyond_its_beginning(cluster: Sta
 def test_a_log_that_joins_a_stream_is_read_from_its_first_record(cluster: Stand) -> None:
     cluster.write(b"a", b"b")
     reader = stream()
-    assert latest(reader, {"v": 1, "logs": {}}) == offset(2, cluster.log_id())
+    assert latest(reader, {"v": 1, "logs": {}}) == begun(0, 2, cluster.log_id())
     assert ranges(reader.partitions({"v": 1, "logs": {}}, {"v": 1, "logs": {LOG: 2}})) == [(0, 2)]
 
 
@@ -210,7 +217,7 @@ def test_a_log_that_is_made_again_is_read_from_its_beginning_where_loss_is_allow
     cluster.write(*([b"x"] * records))
     reader = stream(failondataloss="false")
     end = latest(reader, stands)
-    assert end == offset(records, cluster.log_id())
+    assert end == begun(0, records, cluster.log_id())
     assert "was deleted and made again" in caplog.text
     assert ranges(reader.partitions(stands, end)) == [(0, records)]
     assert ranges(stream().partitions(stands, end)) == [(0, records)], "what was decided is planned again as it was"
@@ -222,7 +229,7 @@ def test_a_log_that_ends_before_the_offset_of_an_older_release_ends_the_stream(c
         latest(stream(), offset(7))
     reader = stream(failondataloss="false")
     end = latest(reader, offset(7))
-    assert end == offset(2, cluster.log_id())
+    assert end == begun(0, 2, cluster.log_id())
     assert ranges(reader.partitions(offset(7), end)) == [(0, 2)]
 
 
@@ -233,7 +240,7 @@ def test_a_log_that_has_lost_its_last_records_ends_the_stream(cluster: Stand) ->
         latest(stream(), stands)
     reader = stream(failondataloss="false")
     end = latest(reader, stands)
-    assert end == offset(2, cluster.log_id()), "the log is the same: what it holds was read"
+    assert end == begun(2, 2, cluster.log_id()), "the log is the same: what it holds was read"
     assert reader.partitions(stands, end) == []
 
 
@@ -283,7 +290,7 @@ def test_a_server_that_is_behind_does_not_end_a_stream(cluster: Stand, monkeypat
     cluster.make_again()
     cluster.write(*([b"x"] * 3))
     now = offset(3, cluster.log_id())
-    monkeypatch.setattr(LogAccess, "state", lambda self, log: stale)
+    monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: stale)
     assert latest(stream(), now) == now
     monkeypatch.setattr(LogAccess, "state", state)
 
@@ -349,3 +356,119 @@ def test_ends_are_asked_once_in_an_interval(cluster: Stand) -> None:
     cluster.write(b"a")
     assert seen.ends() == {LOG: 0}
     assert seen.ends(fresh=True) == {LOG: 1}
+
+
+def test_an_available_now_stream_ends_although_its_first_look_was_behind(cluster: Stand) -> None:
+    """The log was made again before the run, and grows all the time: the second, certain look is where the run ends."""
+    cluster.write(b"a", b"b")
+    stands = offset(2, cluster.log_id())
+    cluster.make_again()
+    cluster.write(b"x")
+    reader = stream(failondataloss="false")
+    reader.prepareForTriggerAvailableNow()
+    cluster.write(b"y")
+    end = latest(reader, stands)
+    cluster.write(b"z")
+    assert latest(reader, end) == end
+
+
+def test_an_available_now_stream_from_the_latest_offset_begins_where_it_ends(cluster: Stand) -> None:
+    cluster.write(b"a")
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    cluster.write(b"b")
+    initial = reader.initialOffset()
+    assert initial["logs"] == {LOG: 1}
+    assert latest(reader, initial)["logs"] == latest(reader, latest(reader, initial))["logs"] == {LOG: 1}
+
+
+@pytest.mark.parametrize("how", ["batch", "available now", "beginning"])
+def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str, cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has published; the metadata server of this one has not heard of it yet, and hears with the next sync."""
+    cluster.write(b"a")
+    old, store = cluster.loop.call(cluster.logs.store.read(LOG)), HeadStore.read
+    cluster.write(b"b")
+    synced = False
+
+    async def behind(self: HeadStore, name: str, **named: bool) -> Any:
+        nonlocal synced
+        synced = synced or named.get("synced", False)
+        return await store(self, name, **named) if synced else old
+
+    monkeypatch.setattr(HeadStore, "read", behind)
+    if how == "batch":
+        assert batch() == [(0, 2)]
+    elif how == "beginning":
+        assert stream().initialOffset()["logs"] == {LOG: 2}
+    else:
+        reader = stream()
+        reader.prepareForTriggerAvailableNow()
+        assert latest(reader, offset(0))["logs"] == {LOG: 2}
+
+
+@pytest.mark.parametrize("allowed", ["true", "false"])
+def test_a_log_that_is_deleted_while_a_loss_is_looked_into_is_named(cluster: Stand, allowed: str) -> None:
+    cluster.write(b"a", b"b")
+    stands = offset(2, cluster.log_id())
+    cluster.make_again()
+    reader = stream(failondataloss=allowed)
+    reader.prepareForTriggerAvailableNow()
+    cluster.loop.call(cluster.logs.delete(LOG))
+    with pytest.raises(NoSuchLog, match=LOG):
+        latest(reader, stands)
+    with pytest.raises(NoSuchLog, match=LOG):
+        cluster.access.believed({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [Loss(LOG, ConfigError(""))]))
+
+
+def truncate(cluster: Stand, first: int, log: str = LOG) -> None:
+    cluster.loop.call(cluster.logs.truncate(log, first))
+
+
+def test_a_first_batch_that_is_planned_again_begins_where_it_began(cluster: Stand) -> None:
+    """Spark keeps no start of it, and the log has been truncated since: what the batch held is lost, and not in silence."""
+    cluster.write(b"a", b"b")
+    cluster.write(b"c")
+    reader = stream(startingoffsets="earliest")
+    end = latest(reader, reader.initialOffset())
+    assert end == begun(0, 3, cluster.log_id())
+    truncate(cluster, 2)
+    again = stream(startingoffsets="earliest")
+    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream stands at 0"):
+        again.partitions(again.initialOffset(), end)
+    again = stream(startingoffsets="earliest", failondataloss="false")
+    assert ranges(again.partitions(again.initialOffset(), end)) == [(2, 3)]
+    cluster.write(b"d")
+    assert latest(stream(), end) == offset(4, cluster.log_id())
+
+
+def test_nothing_new_is_the_offset_as_it_stands(cluster: Stand) -> None:
+    """Spark compares texts: another one would be a batch."""
+    cluster.write(b"a", b"b")
+    reader = stream(startingoffsets="earliest")
+    end = latest(reader, reader.initialOffset())
+    assert "begun" in end
+    assert latest(reader, end) == latest(stream(), end) == end
+
+
+@pytest.mark.parametrize("how", ["joined", "made again"])
+def test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was(cluster: Stand, how: str) -> None:
+    other = cluster.loop.call(cluster.logs.create("other", LogSettings())).log_id
+    stands = {"v": 2, "ids": {"other": other}, "logs": {"other": 0}}
+    if how == "made again":
+        cluster.write(b"x")
+        stands = {"v": 2, "ids": {"other": other, LOG: cluster.log_id()}, "logs": {"other": 0, LOG: 1}}
+        cluster.make_again()
+    cluster.write(b"a", b"b")
+    cluster.write(b"c")
+
+    def both(allowed: str) -> LogStreamReader:
+        given = {**URI, "subscribe": f"{LOG},other", "failondataloss": allowed}
+        return LogStreamReader(log_read_options(given), None)  # type: ignore[arg-type]
+
+    end = latest(both("false"), stands)
+    assert (end["begun"], end["logs"]) == ({LOG: 0}, {LOG: 3, "other": 0})
+    assert ranges(both("true").partitions(stands, end)) == [(0, 3)]
+    truncate(cluster, 2)
+    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream stands at 0"):
+        both("true").partitions(stands, end)
+    assert ranges(both("false").partitions(stands, end)) == [(2, 3)]

@@ -96,6 +96,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     ),
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
     (write_options, {"checkpointlocation": "/c"}, "no options came"),
+    (log_read_options, {**URI, "subscribe": " , "}, "names no log"),
 ]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions
-from triplicate.spark.progress import LogState, Loss, batch_begins, resume
+from triplicate.spark.progress import LogState, Loss, batch_begins, end_of_batch, resume
 
 LOG = "events"
 STEPS = st.lists(
@@ -26,7 +26,10 @@ class Model:
     def __init__(self) -> None:
         self.life = 0
         self.first = self.end = 0
-        self.committed = Positions({LOG: Position(0, "life 0")})
+        self.committed: Positions | None = None
+        """None: no batch was committed yet, and the stream begins at the earliest offset."""
+        self.began: tuple[int, int] | None = None
+        """Life and first offset of the log when the first batch was planned."""
         self.planned: Positions | None = None
         self.delivered: list[tuple[int, int]] = []
         self.batches: dict[str, list[tuple[int, int]]] = {}
@@ -46,16 +49,19 @@ class Model:
     def batch(self, outcome: str, most: int) -> list[Loss]:
         """Run one batch; those that a killed stream had planned come first, as they were planned."""
         losses: list[Loss] = []
+        first = self.committed is None
+        start = self.committed or Positions({LOG: Position(self.first, f"life {self.life}")})
         if self.planned is None:
-            resumed, losses = resume(self.committed, self.state())
-            begin = resumed.logs[LOG]
-            end = Position(min(self.end, begin.offset + most), begin.log_id)
-            self.planned = decode_positions(encode_positions(Positions({LOG: end}, resumed.left)))
-        begins, more = batch_begins(self.committed, self.planned, self.state())
+            resumed, losses = resume(start, self.state())
+            self.began = self.began or (self.life, self.first)
+            ends = {LOG: min(self.end, resumed.logs[LOG].offset + most)}
+            self.planned = decode_positions(encode_positions(end_of_batch(start, resumed, ends, first=first)))
+        begins, more = batch_begins(start, self.planned, self.state())
         stop = self.planned.logs[LOG]
         records = [(self.life, offset) for offset in range(begins[LOG], stop.offset)] if LOG in begins else []
         if outcome != "killed before its commit":
-            self.batches.setdefault(str((self.committed, self.planned)), records)
+            kept = self.batches.setdefault(str((self.committed, self.planned)), records)
+            assert kept == records or losses or more, "a batch that is planned again is the same, or something was lost"
         if outcome == "batch":
             self.delivered += self.batches[str((self.committed, self.planned))]
             self.committed, self.planned = self.planned, None
@@ -71,8 +77,10 @@ def test_without_a_loss_told_every_record_is_delivered_once_and_in_order(steps: 
             model.change(what, count)
         elif model.batch(what, count):
             return  # The query ends with what happened.
-    assert model.life == 0, "a stream knows when the log is another"
-    assert model.delivered == [(0, offset) for offset in range(model.end)]
+    assert model.began is not None
+    life, first = model.began
+    assert model.life == life, "a stream knows when the log is another"
+    assert model.delivered == [(life, offset) for offset in range(first, model.end)]
 
 
 @settings(deadline=None)
@@ -85,5 +93,6 @@ def test_where_loss_is_allowed_nothing_is_delivered_twice_and_what_is_there_is_d
         else:
             model.batch(what, count)
     assert model.delivered == sorted(set(model.delivered))
+    assert model.committed is not None
     assert model.committed.logs[LOG] == Position(model.end, f"life {model.life}")
     assert {(model.life, offset) for offset in range(model.first, model.end)} <= set(model.delivered)

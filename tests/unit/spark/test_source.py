@@ -149,7 +149,7 @@ def test_a_table_has_its_columns_with_its_options_in_each() -> None:
 
 
 def test_columns_outside_tables_are_as_ever() -> None:
-    assert source().schema() == "log STRING NOT NULL, offset LONG NOT NULL, timestamp TIMESTAMP, key BINARY, value BINARY"
+    assert source().schema() == "log STRING NOT NULL, offset LONG NOT NULL, timestamp TIMESTAMP_LTZ, key BINARY, value BINARY"
     assert bare(metadataserviceuri="u", ledgers="1-3").schema() == schema.ddl(schema.LEDGER_COLUMNS)
     assert str(source(startingoffsets="latest").schema()).startswith("log"), "Spark has not said yet that it is a stream"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConfigError, LogReplaced
 from triplicate.spark import streaming, versions
+from triplicate.spark.access import LogAccess
 from triplicate.spark.options import log_read_options
 from triplicate.spark.streaming import LogStreamReader
 
@@ -19,6 +21,7 @@ URI = {"metadataserviceuri": "memory:", "log": LOG, "startingoffsets": "earliest
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     monkeypatch.setattr(versions, "HAS_LIMITS", False)
     monkeypatch.setattr(streaming, "HAS_LIMITS", False)
+    monkeypatch.setattr(streaming, "LOOK_INTERVAL_S", 0.0)
     with stand(monkeypatch) as made:
         yield made
 
@@ -67,3 +70,42 @@ def test_a_log_that_is_not_named_any_more_is_said(cluster: Stand) -> None:
     start = {"v": 2, "ids": {**end["ids"], "other": "00"}, "logs": {LOG: 0, "other": 7}}
     with pytest.raises(ConfigError, match="log 'other' at offset 7"):
         stream().partitions(start, end)
+
+
+def test_a_stream_from_the_latest_offset_begins_at_the_end_that_was_asked_first(cluster: Stand) -> None:
+    """PySpark 4.1 asks for the end of the first batch, and then for its beginning."""
+    cluster.write(b"a")
+    reader = stream(startingoffsets="latest")
+    end = reader.latestOffset()
+    cluster.write(b"b")
+    start = reader.initialOffset()
+    assert start == end
+    assert list(reader.partitions(start, end)) == []
+    assert [part.value for part in reader.partitions(end, reader.latestOffset())] == [(LOG, 1, 2)]
+
+
+def test_a_first_batch_from_the_latest_offset_is_planned_again(cluster: Stand) -> None:
+    """The process ended before the commit; its successor finds a later beginning, and goes on where the batch ended."""
+    cluster.write(b"a")
+    end = stream(startingoffsets="latest").latestOffset()
+    cluster.write(b"b")
+    reader = stream(startingoffsets="latest")
+    start = reader.initialOffset()
+    assert start["logs"] == {LOG: 2}
+    assert list(reader.partitions(start, end)) == []
+    assert [part.value for part in reader.partitions(end, reader.latestOffset())] == [(LOG, 1, 2)]
+
+
+def test_an_end_goes_back_only_where_the_log_does(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.write(b"a", b"b", b"c")
+    reader, state = stream(), LogAccess.state
+    end = reader.latestOffset()
+    behind = replace(cluster.access.state(LOG), end=1)
+    monkeypatch.setattr(LogAccess, "state", lambda self, log, **named: behind)
+    assert reader.latestOffset() == end, "a server or a bookie that is behind"
+    monkeypatch.setattr(LogAccess, "state", state)
+
+
+def test_an_end_without_a_start_says_nothing_of_beginnings(cluster: Stand) -> None:
+    cluster.write(b"a", b"b")
+    assert "begun" not in stream().latestOffset()

@@ -1,0 +1,16 @@
+"""The end of a batch does not say where it begins: planned again, a first batch begins with what the log still holds, in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/spark/test_access.py::test_a_first_batch_that_is_planned_again_begins_where_it_began",
+    "tests/unit/spark/test_access.py::test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.spark import offsets, progress
+
+    patch(progress, "Positions", lambda logs, left, begun=None: offsets.Positions(logs, left))
