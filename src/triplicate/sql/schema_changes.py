@@ -18,7 +18,7 @@ from triplicate.errors import FormatError
 from .core.columns import Value
 from .core.scan import Token, quote, tokens
 
-_CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS"))
+_CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE"))
 """Words with which a constraint of a column begins; what stands before the first is its type."""
 
 
@@ -165,9 +165,13 @@ def _unquoted(token: Token) -> str:
 
 
 def _default(reader: _Reader) -> Value:
-    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type."""
+    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type.
+
+    Raises:
+        FormatError: the text is not understood.
+    """
     rest = reader.rest()
-    start = next((place for place, token in enumerate(rest) if _upper(token) in _CONSTRAINTS and not _depth(rest, place)), len(rest))
+    start = _constraint(rest, 0)
     declared = reader.sql[rest[0].start : rest[start - 1].end] if start else ""
     expression = None
     for place in range(start, len(rest)):
@@ -181,12 +185,25 @@ def _default(reader: _Reader) -> Value:
         scratch.execute("create table z(x); insert into z values(1)")
         scratch.execute(f"alter table z add column {quote('y')} {declared} default {expression}")
         value: Value = scratch.execute("select y from z").fetchall()[0][0]
-    except apsw.SQLError:
-        # No constant: SQLite took it because the table had no rows, so there are none that need a value.
+    except apsw.SQLError as error:
+        if "non-constant default" not in str(error):
+            raise FormatError(f"the default in a schema change of the log cannot be read ({error}): {reader.sql:.200}") from error
+        # SQLite took it because the table had no rows, so there are none that need a value.
         return None
     finally:
         scratch.close()
     return value
+
+
+def _constraint(rest: Sequence[Token], start: int) -> int:
+    """The place of the first token from `start` on with which a constraint begins, outside of parentheses; the end where none does."""
+    for place in range(start, len(rest)):
+        word = _upper(rest[place])
+        # Without ALWAYS it is part of a type's name.
+        is_type = word == "GENERATED" and _upper(rest[min(place + 1, len(rest) - 1)]) != "ALWAYS"
+        if word in _CONSTRAINTS and not is_type and not _depth(rest, place):
+            return place
+    return len(rest)
 
 
 def _depth(rest: Sequence[Token], place: int) -> int:
@@ -195,13 +212,6 @@ def _depth(rest: Sequence[Token], place: int) -> int:
 
 
 def _expression(sql: str, rest: Sequence[Token]) -> str:
-    """The text after DEFAULT: a term in parentheses, or a literal with its signs."""
-    end = 0
-    if rest[0].text == "(":
-        end = next(place for place in range(len(rest)) if not _depth(rest, place + 1))
-    else:
-        while rest[end].text in ("+", "-"):
-            end += 1
-        if _upper(rest[end]) == "X" and end + 1 < len(rest) and rest[end + 1].start == rest[end].end:
-            end += 1  # A blob's literal is two tokens here.
-    return sql[rest[0].start : rest[end].end]
+    """The text after DEFAULT: up to the next constraint. The term may be NULL, and a number or a blob may be several tokens here."""
+    first = next((place for place, token in enumerate(rest) if token.text not in ("+", "-")), 0)
+    return sql[rest[0].start : rest[_constraint(rest, first + 1) - 1].end]
