@@ -363,3 +363,9 @@ def test_few_entries_are_read_to_find_the_schema_changes(db: Shop) -> None:
     reader = source.reader(struct_of(source.schema()))
     assert len(reader.partitions()) > 90
     assert db.reads < 40
+
+
+def test_a_table_named_virtual_has_the_rows_with_which_it_was_created(db: Shop) -> None:
+    db.must("create table virtual as select cast('x' as text) as id, hex(randomblob(8)) as chance")
+    rebuilt_equals(db, "virtual")
+    assert len(db.batch("virtual")) == 1
