@@ -99,7 +99,8 @@ class Lineage:
                 found.append(Carried("add_column", name, value=source.default))
             elif source.column is not None and fold(source.column) != fold(name):
                 found.append(Carried("rename_column", source.column, new_name=name))
-        return found + [Carried("drop_column", name) for name in era.gone if self.whole]
+        asked = set(map(fold, self.columns))
+        return found + [Carried("drop_column", name) for name in era.gone if self.whole or fold(name) in asked]
 
     def check_newer(self, change: TableChange, offset: int) -> None:
         """Look at a schema change that is newer than the anchor; not at one that drops the table, which is a change of rows.
@@ -142,6 +143,7 @@ class Ancestry:
     def __init__(self, table: str, columns: Sequence[str], anchor: int, *, whole: bool) -> None:
         self._asked, self._columns, self._anchor, self._whole = table, tuple(columns), anchor, whole
         self._name: str | None = fold(table)
+        self._name_was_taken = True
         self._sources = [Source(name) for name in self._columns]
         self._gone: list[str] = []
         self._seen = False
@@ -152,6 +154,16 @@ class Ancestry:
         """The table's creation was met: nothing before it matters."""
         return self._name is None
 
+    @property
+    def anchor(self) -> int:
+        """The schema version from which is stepped back."""
+        return self._anchor
+
+    @property
+    def name_had_another(self) -> bool:
+        """At the version that was reached another table had the name that was asked for."""
+        return self._name_was_taken and self._name != fold(self._asked)
+
     def step(self, located: LocatedChange) -> None:
         """Go back over a change of a version up to the anchor.
 
@@ -160,6 +172,11 @@ class Ancestry:
             FormatError: the changes contradict each other.
         """
         change, name = located.change, fold(located.change.table)
+        asked = fold(self._asked)
+        if isinstance(change, TableRenamed) and fold(change.new_name) == asked:
+            self._name_was_taken = False
+        elif name == asked:
+            self._name_was_taken = not isinstance(change, TableCreated)
         if self._name is None:
             return
         if isinstance(change, TableRenamed) and fold(change.new_name) == self._name:

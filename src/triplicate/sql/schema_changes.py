@@ -18,7 +18,9 @@ from triplicate.errors import FormatError
 from .core.columns import Value
 from .core.scan import Token, quote, tokens
 
-_CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE"))
+_CONSTRAINTS = frozenset(
+    ("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE")
+)
 """Words with which a constraint of a column begins; what stands before the first is its type."""
 
 

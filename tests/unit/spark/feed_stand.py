@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from triplicate.spark import access, catalogue
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.catalogue import TableColumns
 from triplicate.spark.changes import ChangesDataSource, ChangesStreamReader
+from triplicate.spark.progress import LogState
 from triplicate.sql.functions import Numbers
 from triplicate.sql.gate import Gate
 from triplicate.sql.store import open_reader, open_store
@@ -66,8 +68,8 @@ class Shop:
     """A database on the leader's side, and its log; the sources find both.
 
     Attributes:
-        entries: of the log, in order. first: the first offset that was not truncated. stale: a schema version that a lagging node has,
-            with the columns of that moment.
+        entries: of the log, in order. first: the first offset that was not truncated. seen: the end that a metadata server shows which is
+            behind. lagging: the columns that a lagging node has.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,6 +80,7 @@ class Shop:
         self.gate = Gate(self.reader)
         self.entries: list[EntryRange] = []
         self.first = 0
+        self.seen: int | None = None
         self.reads = 0
         self.lagging: dict[str, TableColumns] = {}
 
@@ -160,7 +163,10 @@ class Shop:
     # What the sources ask for.
 
     def bounds(self, _log: str) -> tuple[int, int]:
-        return self.first, self.end
+        return self.first, self.end if self.seen is None else self.seen
+
+    def settled_state(self, _log: str, _reached: int) -> LogState:
+        return LogState("id", self.first, self.end)
 
     def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
         assert self.first <= start <= end <= self.end
@@ -187,13 +193,27 @@ class Shop:
 
 
 class Stream:
-    """A streaming query: restarted with the columns there are then, from what its checkpoint holds."""
+    """A streaming query: restarted with the columns there are then, from what its checkpoint holds.
+
+    As in Spark, a batch's end is in the checkpoint before the batch is planned. One that fails is therefore planned again up to the
+    same end, which the query of then has written, by whichever query comes next. Setting `checkpoint` takes the planned end away.
+    """
 
     def __init__(self, shop: Shop, table: str, schema: StructType | None = None, **given: str) -> None:
         self.shop, self.table, self.given, self.schema = shop, table, given, schema
-        self.checkpoint: dict[str, Any] | None = None
+        self._checkpoint: dict[str, Any] | None = None
+        self.planned: dict[str, Any] | None = None
         self.reader: ChangesStreamReader | None = None
         self.ddl = ""
+
+    @property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """The end of the last batch that was committed."""
+        return self._checkpoint
+
+    @checkpoint.setter
+    def checkpoint(self, offset: dict[str, Any] | None) -> None:
+        self._checkpoint, self.planned = offset, None
 
     def start(self) -> ChangesStreamReader:
         source = self.shop.source(self.table, **self.given)
@@ -202,14 +222,19 @@ class Stream:
         return self.reader
 
     def trigger(self, most: int | None = None) -> list[Row]:
-        """One micro-batch; the checkpoint moves only when all of it was read."""
+        """One micro-batch, where there is something to read: `most` counts for one that is not planned yet."""
         reader = self.reader or self.start()
-        start = _stored(self.checkpoint if self.checkpoint is not None else reader.initialOffset())
-        limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
-        end = _stored(reader.latestOffset(start, limit))
-        parts = reader.partitions(start, end)
+        # Where the first batch begins is in no checkpoint: it is asked for again, and the batch is run even if it is empty.
+        start = self._checkpoint or _stored(reader.initialOffset())
+        if self.planned is None:
+            limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
+            end = _stored(reader.latestOffset(start, limit))
+            if end == self._checkpoint:
+                return []
+            self.planned = end
+        parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
         rows = in_order([batch for part in parts for batch in reader.read(part)])
-        self.checkpoint = end
+        self.checkpoint = self.planned
         return rows
 
 
@@ -277,10 +302,10 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of)
+        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state)
 
     monkeypatch.setattr(access, "logs", logs)
-    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.end}))
+    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.bounds("")[1]}))
     monkeypatch.setattr(catalogue, "database_log", lambda *_: "shop-log")
     monkeypatch.setattr(catalogue, "table_columns", lambda _uri, _database, table: made.columns(table))
     monkeypatch.setattr("triplicate.spark.changes.RECORDS_PER_PARTITION", 3)
