@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 import apsw
 
@@ -28,6 +29,7 @@ _CONSTRAINTS = frozenset(
 class TableCreated:
     table: str
     virtual: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class ColumnAdded:
     column: str
     default: Value = None
     """What the rows that the table had then hold in the column."""
+    strict_default: tuple[Value] | None = None
+    """What they hold if the table is STRICT, where that is another value: a column of type ANY converts nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def table_change(sql: str) -> TableChange | None:
     if reader.skip("IF"):
         reader.skip("NOT")
         reader.skip("EXISTS")
-    return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual)
+    return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual, reader.ends_with("STRICT"))
 
 
 def _altered(reader: _Reader, table: str) -> TableChange | None:
@@ -105,7 +109,7 @@ def _altered(reader: _Reader, table: str) -> TableChange | None:
             reader.skip("TO")
             return ColumnRenamed(table, column, reader.name())
         case "ADD":
-            return ColumnAdded(table, reader.name(), _default(reader))
+            return _added(table, reader.name(), reader)
         case "DROP":
             return ColumnDropped(table, reader.name())
         case "ALTER":
@@ -145,6 +149,11 @@ class _Reader:
         name = self.name()
         return self.name() if self.skip(".") else name
 
+    def ends_with(self, option: str) -> bool:
+        """Whether an option of CREATE TABLE stands behind its columns."""
+        options = takewhile(lambda token: token.text != ")", reversed(self._tokens))
+        return any(_upper(token) == option for token in options)
+
     def name(self) -> str:
         if self._place >= len(self._tokens):
             raise FormatError(f"the log holds a schema change without a name: {self.sql:.200}")
@@ -166,7 +175,7 @@ def _unquoted(token: Token) -> str:
     return text[1:].removesuffix(text[0]).replace(text[0] * 2, text[0])
 
 
-def _default(reader: _Reader) -> Value:
+def _added(table: str, column: str, reader: _Reader) -> ColumnAdded:
     """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type.
 
     Raises:
@@ -181,15 +190,24 @@ def _default(reader: _Reader) -> Value:
         if _upper(rest[place]) == "DEFAULT" and not _depth(rest, place) and _upper(rest[place - 1]) != "SET":
             expression = _expression(reader.sql, rest[place + 1 :])
     if expression is None:
-        return None
+        return ColumnAdded(table, column)
+    default, strict = _converted(reader.sql, f"{declared} default {expression}", ""), None
+    if start == 1 and _unquoted(rest[0]).upper() == "ANY":
+        strict = _converted(reader.sql, f"{declared} default {expression}", "strict")
+    same = strict is None or (type(strict), strict) == (type(default), default)
+    return ColumnAdded(table, column, default, None if same else (strict,))
+
+
+def _converted(sql: str, definition: str, options: str) -> Value:
+    """What a column that is added with a default holds in a row that was there."""
     scratch = apsw.Connection(":memory:")
     try:
-        scratch.execute("create table z(x); insert into z values(1)")
-        scratch.execute(f"alter table z add column {quote('y')} {declared} default {expression}")
+        scratch.execute(f"create table z(x int) {options}; insert into z values(1)")
+        scratch.execute(f"alter table z add column {quote('y')} {definition}")
         value: Value = scratch.execute("select y from z").fetchall()[0][0]
     except apsw.SQLError as error:
         if "non-constant default" not in str(error):
-            raise FormatError(f"the default in a schema change of the log cannot be read ({error}): {reader.sql:.200}") from error
+            raise FormatError(f"the default in a schema change of the log cannot be read ({error}): {sql:.200}") from error
         # SQLite took it because the table had no rows, so there are none that need a value.
         return None
     finally:

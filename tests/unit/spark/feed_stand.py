@@ -14,6 +14,7 @@ from typing import Any, cast
 import apsw
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import (
     BinaryType,
@@ -37,6 +38,7 @@ from triplicate.spark.arrow import EntryRange
 from triplicate.spark.catalogue import TableColumns
 from triplicate.spark.changes import ChangesDataSource, ChangesStreamReader
 from triplicate.spark.progress import LogState
+from triplicate.sql import fold
 from triplicate.sql.functions import Numbers
 from triplicate.sql.gate import Gate
 from triplicate.sql.store import open_reader, open_store
@@ -119,7 +121,11 @@ class Shop:
         self.writer.begin()
         for statement in statements:
             try:
-                self.writer.run(self.writer.gate.examine(statement), ())
+                word, _, name = statement.rpartition(" ")
+                if word in ("savepoint", "rollback to", "release"):
+                    {"savepoint": self.writer.savepoint, "rollback to": self.writer.rollback_to, "release": self.writer.release}[word](name)
+                else:
+                    self.writer.run(self.writer.gate.examine(statement), ())
             except SqlError:
                 continue
         try:
@@ -137,8 +143,9 @@ class Shop:
             self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
 
     def tables(self) -> list[str]:
-        rows = self.reader.execute("select name from sqlite_schema where type = 'table' and name not like 'triplicate%' and sql not null")
-        return sorted(str(name) for (name,) in rows if not str(name).startswith("sqlite_"))
+        """Those that have a feed."""
+        rows = self.reader.execute("select name from pragma_table_list where schema = 'main' and type = 'table'")
+        return sorted(str(name) for (name,) in rows if not str(name).startswith(("sqlite_", "triplicate_")))
 
     def columns(self, table: str) -> TableColumns:
         """As a node answers."""
@@ -223,6 +230,14 @@ class Stream:
 
     def trigger(self, most: int | None = None) -> list[Row]:
         """One micro-batch, where there is something to read: `most` counts for one that is not planned yet."""
+        parts = self.plan(most)
+        rows = in_order([batch for part in parts for batch in self.reader.read(part)]) if self.reader is not None else []
+        if self.planned is not None:
+            self.checkpoint = self.planned
+        return rows
+
+    def plan(self, most: int | None = None) -> list[InputPartition]:
+        """What is done before tasks run, the checkpoint's new file among it."""
         reader = self.reader or self.start()
         # Where the first batch begins is in no checkpoint: it is asked for again, and the batch is run even if it is empty.
         start = self._checkpoint or _stored(reader.initialOffset())
@@ -232,10 +247,7 @@ class Stream:
             if end == self._checkpoint:
                 return []
             self.planned = end
-        parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
-        rows = in_order([batch for part in parts for batch in reader.read(part)])
-        self.checkpoint = self.planned
-        return rows
+        return [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
 
 
 def _stored(offset: Any) -> dict[str, Any]:
@@ -258,8 +270,9 @@ class Mirror:
         """Args: columns: the table's own of the query. key: those by which a row is known."""
         events = [change for change in changes if change["_change_type"] in ("add_column", "rename_column", "drop_column")]
         self._carry(events)
-        for row in self.rows:
-            row.update({name: None for name in columns if name not in row})
+        known = {fold(name): name for name in columns}
+        for place, row in enumerate(self.rows):
+            self.rows[place] = dict.fromkeys(columns) | {known.get(fold(name), name): value for name, value in row.items()}
         for change in changes:
             row = {name: change[name] for name in columns}
             match change["_change_type"]:
@@ -279,13 +292,13 @@ class Mirror:
 
     def _carry(self, events: Sequence[Row]) -> None:
         facts = [json.loads(event["_schema_change"]) for event in events]
-        names = {fact["column"]: fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
-        dropped = {fact["column"] for fact in facts if fact["change"] == "drop_column"}
-        self.rows = [{names.get(name, name): value for name, value in row.items() if name not in dropped} for row in self.rows]
+        names = {fold(fact["column"]): fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
+        dropped = {fold(fact["column"]) for fact in facts if fact["change"] == "drop_column"}
+        self.rows = [{names.get(fold(name), name): value for name, value in row.items() if fold(name) not in dropped} for row in self.rows]
         for event, fact in zip(events, facts, strict=True):
             if fact["change"] == "add_column":
                 for row in self.rows:
-                    row[fact["column"]] = event[fact["column"]]
+                    row[fact["column"]] = next(value for name, value in event.items() if fold(name) == fold(fact["column"]))
 
     def _find(self, row: Row, key: Sequence[str]) -> list[int]:
         return [place for place, other in enumerate(self.rows) if all(other[name] == row[name] for name in key)]

@@ -401,7 +401,7 @@ def test_a_renamed_table_is_followed_where_nothing_has_happened_since(db: Shop) 
     stream.table = "u"
     stream.start()
     assert stream.trigger() == []
-    assert stream.checkpoint is not None and stream.checkpoint["logs"] == {"shop-log": 4}
+    assert (stream.checkpoint or {})["logs"] == {"shop-log": 4}
     for _ in range(2):
         assert stream.trigger() == []
         stream.start()
@@ -476,3 +476,18 @@ def test_a_node_that_lags_behind_the_beginning_of_the_log_is_not_believed(db: Sh
         db.batch("t", startingversion="earliest")
     with pytest.raises(EnvironmentFault, match="the node lags"):
         db.batch("t", startingversion="5")
+
+
+def test_a_column_of_any_type_has_its_default_as_a_strict_table_has_it(db: Shop) -> None:
+    for options in ("strict", "strict, without rowid", "without rowid"):
+        db.must(f"create table t(id integer primary key, b any) {options}", "insert into t values(1, 'x')")
+        db.must("alter table t add c any default '007'", "alter table t rename to u", "insert into u values(2, 'y', '008')")
+        assert [str(row["c"]) for row in db.batch("u")] == [str(row["c"]) for row in db.rows("u", ["c"])], options
+        db.must("drop table u")
+    db.must("create table t(id integer primary key) strict", "insert into t values(1)", "insert into t values(2)")
+    db.must("alter table t add c any default '007'", "insert into t values(3, 1)")
+    db.first = db.end - 3
+    with pytest.raises(SchemaChanged, match=r"column 'c' was added with type ANY.*whether the table is STRICT"):
+        db.batch("t", startingversion="earliest")
+    db.first = db.end - 1
+    assert kinds(db.batch("t", startingversion="earliest"), "id") == [("insert", 3)]
