@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.feed import Followed, Wanted, check_consumer, check_table, follow, refuse_carried, truncated
+from triplicate.spark.feed import Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
 from triplicate.spark.history import EntriesOf, SchemaHistory
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
@@ -39,6 +39,7 @@ from triplicate.spark.versions import (
     arrow_schema,
     check_limits,
 )
+from triplicate.sql import fold
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,14 +153,18 @@ class _Feed:
         """The consumer holds nothing when it begins."""
         return self.options.starting_version in (None, EARLIEST)
 
-    def follow(self, logs: access.LogAccess, begin: int) -> Followed:
-        """The table's history from a version on, which must be before the log's end. It is looked for once."""
+    def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> Followed:
+        """The table's history from a version on, which must be before the log's end. It is looked for once.
+
+        Args:
+            known, held: as in `Wanted`.
+        """
         if self._followed is not None and self._followed.begin <= begin:
             return self._followed
         deadline = time.monotonic() + BEHIND_S
         while True:
             first, end = logs.bounds(self.log)
-            wanted = self._wanted(self.anchor(logs) or 0)
+            wanted = self._wanted(self.anchor(logs) or 0, known, held=held)
             found = follow(self._entries(logs, min(first, begin), end), wanted, first, begin, end)
             if found is not None:
                 break
@@ -177,9 +182,31 @@ class _Feed:
         if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
             raise truncated(self.options.database, self.options.table, first)
 
-    def _wanted(self, anchor: int) -> Wanted:
+    def check_held(self, logs: access.LogAccess, begin: int) -> None:
+        """Raises SchemaChanged where a consumer's rows of the version that it names were another table's."""
+        if not self.from_the_beginning:
+            self.follow(logs, begin, held=True)
+
+    def check_end(self, logs: access.LogAccess, version: int) -> int:
+        """The log's end, which is not before a version that a checkpoint names.
+
+        Raises:
+            LogReplaced: it is.
+        """
+        end = logs.bounds(self.log)[1]
+        if end < version:
+            end = logs.settled_state(self.log, version).end
+        if end < version:
+            raise LogReplaced(
+                f"the log of database {self.options.database!r} ends at version {end}, and the checkpoint stands at {version}: the "
+                "metadata was restored from an older copy, so transactions that were read are not in the database any more. Begin with "
+                "a new checkpoint"
+            )
+        return end
+
+    def _wanted(self, anchor: int, known: int | None, *, held: bool) -> Wanted:
         columns = tuple(row_columns(self._asked.names))
-        return Wanted(self.options.database, self.options.table, columns, anchor, self._whole)
+        return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
     def _entries(self, logs: access.LogAccess, low: int, high: int) -> EntriesOf:
         """How the history reads the log between two offsets, whose segments are looked up once."""
@@ -193,21 +220,49 @@ class _Feed:
 
         return entries
 
+    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> list[Carried]:
+        """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
+
+        Raises:
+            SchemaChanged: the table cannot be followed, or there is something to do and the query does not want to be told.
+        """
+        known = None if start.named is None else min(start.named, start.named if start.schema is None else start.schema)
+        carried = check_consumer(self.follow(logs, start.version, known=known, held=start.table is None), start)
+        if carried and not self.options.deliver_events:
+            raise refuse_carried(carried, self.options.table, start.version)
+        return carried
+
+    def check_name(self, logs: access.LogAccess, start: ChangesOffset) -> None:
+        """Where there is nothing to read: the stream's table is the one asked for, perhaps by another name.
+
+        Raises:
+            SchemaChanged: its rows are another table's.
+        """
+        if start.table is None or fold(start.table) == fold(self.options.table):
+            return
+        first, end = logs.bounds(self.log)
+        wanted = self._wanted(self.anchor(logs) or 0, None, held=False)
+        followed = follow(self._entries(logs, first, end), wanted, first, first, end) if first < end else None
+        if followed is None:
+            raise SchemaChanged(
+                f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {self.options.table!r}: "
+                "use a new checkpoint"
+            )
+        check_name(followed, start)
+
     def plan(self, logs: access.LogAccess, start: ChangesOffset, end: int, *, carries: bool) -> list[InputPartition]:
         """Partitions of whole transactions, and before them what the consumer must do to its rows.
 
         Args:
-            carries: the consumer holds rows of before.
+            carries: the consumer holds rows of before, which this query has not delivered.
 
         Raises:
-            SchemaChanged: the table cannot be followed, or there is something to carry and the query does not want it.
+            SchemaChanged: as `carried`.
         """
         if start.version >= end:
             return []
+        carried = self.carried(logs, start) if carries else []
         followed = self.follow(logs, start.version)
-        carried = check_consumer(followed, start) if carries else []
-        if carried and not self.options.deliver_events:
-            raise refuse_carried(carried, self.options.table, start.version)
         ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
         parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried else []
         return parts + [ChangesPart(part, followed.lineage) for part in ranges]
@@ -257,6 +312,8 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._feed = feed
         self._initial: ChangesOffset | None = None
         self._frozen: int | None = None
+        self._passed: int | None = None
+        """Where the batch ends that this query has planned last. Once it plans the next, that one was delivered in its columns."""
         self._seen: access.Seen | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -293,10 +350,12 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             with feed.logs() as logs:
                 first, end = logs.bounds(feed.log)
                 feed.check_begin(logs, first, end)
-                anchor = feed.anchor(logs)
+                begin, anchor = feed.start(first, end), feed.anchor(logs)
+                if begin < end:
+                    feed.check_held(logs, begin)
                 # Where it does not begin at the beginning, the consumer holds the table as it is before this version.
                 held = anchor if feed.from_the_beginning else None
-                self._initial = self._named(ChangesOffset(feed.start(first, end), schema=held), anchor)
+                self._initial = self._named(ChangesOffset(begin, schema=held), anchor)
         return self._initial.encode(feed.log)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -310,8 +369,15 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin = stored.version
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
-        if end <= begin:
-            check_table(stored, self._feed.options.table)
+        if begin != self._passed:
+            # Before the end is in the checkpoint: there it says which table it is, and in which columns.
+            with self._feed.logs() as logs:
+                if end > begin:
+                    self._feed.check(begin, logs.bounds(self._feed.log)[0])
+                    self._feed.carried(logs, stored)
+                else:
+                    self._feed.check_end(logs, begin)
+                    self._feed.check_name(logs, stored)
         # Spark takes an offset of another text for something to read.
         return self._offset(end) if end > begin else dict(start)
 
@@ -323,19 +389,22 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)
-        if not HAS_LIMITS:
-            if begin.version == stop.version:
-                check_table(begin, feed.options.table)
-            if begin.version > stop.version:
-                raise LogReplaced(
-                    f"the feed of database {feed.options.database!r} stands at version {begin.version}, and its log was seen to end at "
-                    f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
-                    "`offsets`, and start the query again"
-                )
         with feed.logs() as logs:
+            feed.check_end(logs, stop.version)
+            if not HAS_LIMITS:
+                if begin.version == stop.version:
+                    feed.check_name(logs, begin)
+                if begin.version > stop.version:
+                    raise LogReplaced(
+                        f"the feed of database {feed.options.database!r} stands at version {begin.version}, and its log was seen to end at "
+                        f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
+                        "`offsets`, and start the query again"
+                    )
             if begin.version < stop.version:
                 feed.check(begin.version, logs.bounds(feed.log)[0])
-            return feed.plan(logs, begin, stop.version, carries=True)
+            planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
+        self._passed = stop.version
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._feed.read(partition)

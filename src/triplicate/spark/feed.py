@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triplicate.errors import ConfigError, OffsetTruncated, SchemaChanged
+from triplicate.errors import ConfigError, EnvironmentFault, OffsetTruncated, SchemaChanged
 from triplicate.spark.change_offsets import ChangesOffset
 from triplicate.spark.history import EntriesOf, SchemaHistory
 from triplicate.spark.lineage import Ancestry, Carried, Lineage
@@ -19,6 +19,8 @@ class Wanted:
     Args:
         table: the name at the anchor. columns: its columns there.
         anchor: the schema version of which these are. whole: they are all there were.
+        known: an older schema version at which the consumer knew its table; None where it says nothing of one.
+        held: the consumer holds rows of before the beginning, of the table that had the name then.
     """
 
     database: str
@@ -26,6 +28,8 @@ class Wanted:
     columns: tuple[str, ...]
     anchor: int
     whole: bool
+    known: int | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,14 @@ class Followed:
     """The table's history from a version on.
 
     `begin` is that version, and `schema` the schema's version before it. `created`: the table was created after it, so the feed from
-    there on holds all of its rows.
+    there on holds all of its rows. `reached`: the schema version back to which the lineage was looked for.
     """
 
     lineage: Lineage
     begin: int
     schema: int
     created: bool
+    reached: int
 
 
 def follow(entries: EntriesOf, wanted: Wanted, first: int, begin: int, end: int) -> Followed | None:
@@ -49,8 +54,11 @@ def follow(entries: EntriesOf, wanted: Wanted, first: int, begin: int, end: int)
         first, end: the bounds of the log. begin: where reading begins, before `end`.
 
     Raises:
-        SchemaChanged: the name or a column is not there any more. ConfigError: there never was such a table.
+        SchemaChanged: the name or a column is not there any more, or another table had the name when the consumer got its rows.
+        ConfigError: there never was such a table. EnvironmentFault: the node that named the columns lags behind the log's beginning.
     """
+    if end <= begin:
+        return None
     history = SchemaHistory(entries, begin, end)
     if history.version_after < wanted.anchor:
         return None
@@ -58,18 +66,47 @@ def follow(entries: EntriesOf, wanted: Wanted, first: int, begin: int, end: int)
     for located in history.backward():
         if located.version <= wanted.anchor:
             ancestry.step(located)
-        if ancestry.complete:
+        if ancestry.complete and not wanted.held:
             break
     if not begin and not ancestry.complete:
         raise ConfigError(f"triplicate-changes: database {wanted.database!r} has no table {wanted.table!r}, and never had one")
+    created, reached = ancestry.complete, history.version_before
+    if wanted.held and ancestry.name_had_another:
+        raise SchemaChanged(
+            f"triplicate-changes: at version {begin} another table had the name {wanted.table!r}, so rows that were read of it then are "
+            "not this table's. Read this table from its creation on, without startingVersion"
+        )
+    if wanted.known is not None and wanted.known < reached and first < begin:
+        reached = _step_on(ancestry, SchemaHistory(entries, first, begin), wanted.known)
     lineage = ancestry.lineage()
-    if history.version_before > wanted.anchor and first < begin:
-        _check_behind(lineage, SchemaHistory(entries, first, begin))
-    return Followed(lineage, begin, history.version_before, ancestry.complete)
+    if history.version_before > wanted.anchor:
+        _check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
+    return Followed(lineage, begin, history.version_before, created, reached)
 
 
-def _check_behind(lineage: Lineage, history: SchemaHistory) -> None:
-    """Changes that are newer than the query's columns and older than what it reads: the node that named the columns lags."""
+def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
+    """Step back beyond the beginning to a schema version; the one that was reached, which is later where the log is truncated."""
+    for located in history.backward():
+        if located.version <= known:
+            return known
+        if located.version <= ancestry.anchor:
+            ancestry.step(located)
+        if ancestry.complete:
+            return known
+    return max(known, history.version_before)
+
+
+def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
+    """Changes that are newer than the query's columns and older than what it reads: the node that named the columns lags.
+
+    Args:
+        history: of the log before what is read; None where it begins there.
+    """
+    if history is None or history.version_before > lineage.anchor:
+        raise EnvironmentFault(
+            f"triplicate-changes: the node that was asked for the columns of table {lineage.table!r} knows schema version "
+            f"{lineage.anchor}, and the log does not hold all schema changes since: the node lags; start the query again"
+        )
     for located in history.backward():
         if located.version <= lineage.anchor:
             return
@@ -95,33 +132,27 @@ def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
         SchemaChanged: its rows are another table's, or it has seen newer columns than this query has.
     """
     lineage = followed.lineage
-    # A schema change that a running query has passed was none of its table's, so what holds at an older version holds where it stands.
+    # What has read a batch had the columns of every schema change of its table in it, whatever the offset says: a batch that a query has
+    # planned and not read is read by the next one, which may know more columns. All other schema changes are none of the table's.
     held = followed.schema if start.schema is None else max(followed.schema, start.schema)
-    named = followed.schema if start.named is None else max(followed.schema, start.named)
     if start.schema is not None and start.schema > lineage.anchor:
         raise SchemaChanged(
             f"triplicate-changes: the stream has read table {lineage.table!r} with the columns of schema version {start.schema}, and the "
             f"node that was asked for its columns knows version {lineage.anchor}: it lags; start the query again"
         )
+    check_name(followed, start)
+    return lineage.carried(held)
+
+
+def check_name(followed: Followed, start: ChangesOffset) -> None:
+    """Raises SchemaChanged where a consumer has read rows of another table."""
+    lineage = followed.lineage
+    named = followed.schema if start.named is None else max(followed.reached, start.named)
     name = fold(lineage.table) if named >= lineage.anchor else lineage.at(named).table
     if start.table is not None and name != fold(start.table):
         raise SchemaChanged(
             f"triplicate-changes: the stream has read rows of the table that was named {start.table!r} up to version {start.version}. "
             f"Table {lineage.table!r} is another one: {_origin(name)}. Use a new checkpoint for it, or the present name of the other"
-        )
-    return lineage.carried(held)
-
-
-def check_table(start: ChangesOffset, table: str) -> None:
-    """The same for a stream that has nothing to read, which has therefore seen every change: its table has the name that it had.
-
-    Raises:
-        SchemaChanged: its rows are another table's.
-    """
-    if start.table is not None and fold(start.table) != fold(table):
-        raise SchemaChanged(
-            f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {table!r}: "
-            "use a new checkpoint"
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from triplicate.errors import ConfigError, FormatError, SchemaChanged
 from triplicate.sql import (
@@ -39,6 +39,8 @@ class Source:
 
     column: str | None
     default: Value = None
+    strict_default: tuple[Value] | None = None
+    """The value if the table is STRICT; it is not in a lineage, which knows whether it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ class Lineage:
                 found.append(Carried("add_column", name, value=source.default))
             elif source.column is not None and fold(source.column) != fold(name):
                 found.append(Carried("rename_column", source.column, new_name=name))
-        return found + [Carried("drop_column", name) for name in era.gone if self.whole]
+        asked = set(map(fold, self.columns))
+        return found + [Carried("drop_column", name) for name in era.gone if self.whole or fold(name) in asked]
 
     def check_newer(self, change: TableChange, offset: int) -> None:
         """Look at a schema change that is newer than the anchor; not at one that drops the table, which is a change of rows.
@@ -142,6 +145,8 @@ class Ancestry:
     def __init__(self, table: str, columns: Sequence[str], anchor: int, *, whole: bool) -> None:
         self._asked, self._columns, self._anchor, self._whole = table, tuple(columns), anchor, whole
         self._name: str | None = fold(table)
+        self._name_was_taken = True
+        self._strict: bool | None = None
         self._sources = [Source(name) for name in self._columns]
         self._gone: list[str] = []
         self._seen = False
@@ -152,6 +157,16 @@ class Ancestry:
         """The table's creation was met: nothing before it matters."""
         return self._name is None
 
+    @property
+    def anchor(self) -> int:
+        """The schema version from which is stepped back."""
+        return self._anchor
+
+    @property
+    def name_had_another(self) -> bool:
+        """At the version that was reached another table had the name that was asked for."""
+        return self._name_was_taken and self._name != fold(self._asked)
+
     def step(self, located: LocatedChange) -> None:
         """Go back over a change of a version up to the anchor.
 
@@ -160,6 +175,11 @@ class Ancestry:
             FormatError: the changes contradict each other.
         """
         change, name = located.change, fold(located.change.table)
+        asked = fold(self._asked)
+        if isinstance(change, TableRenamed) and fold(change.new_name) == asked:
+            self._name_was_taken = False
+        elif name == asked:
+            self._name_was_taken = not isinstance(change, TableCreated)
         if self._name is None:
             return
         if isinstance(change, TableRenamed) and fold(change.new_name) == self._name:
@@ -183,10 +203,10 @@ class Ancestry:
                 return
         self._record(located.version)
         match change:
-            case TableCreated():
-                self._name = None
-            case ColumnAdded(column=column, default=default):
-                self._replace(column, Source(None, default))
+            case TableCreated(strict=strict):
+                self._name, self._strict = None, strict
+            case ColumnAdded(column=column, default=default, strict_default=strict_default):
+                self._replace(column, Source(None, default, strict_default))
                 self._gone = [other for other in self._gone if fold(other) != fold(column)]
             case ColumnDropped(column=column):
                 self._refuse(column, f"was dropped at version {located.offset}")
@@ -198,9 +218,30 @@ class Ancestry:
                 self._gone = [column if fold(other) == fold(new_name) else other for other in self._gone]
 
     def lineage(self) -> Lineage:
-        """What was found; for all versions before the last step it takes the state that was reached."""
+        """What was found; for all versions before the last step it takes the state that was reached.
+
+        Raises:
+            SchemaChanged: a column's default depends on how the table was created, which the log does not hold any more.
+        """
         oldest = Era(-1, self._name, tuple(self._sources), tuple(self._gone))
-        return Lineage(self._asked, self._columns, self._anchor, self._whole, (oldest, *reversed(self._eras)))
+        return Lineage(self._asked, self._columns, self._anchor, self._whole, tuple(map(self._settled, (oldest, *reversed(self._eras)))))
+
+    def _settled(self, era: Era) -> Era:
+        if all(source.strict_default is None for source in era.sources):
+            return era
+        sources = []
+        for name, source in zip(self._columns, era.sources, strict=True):
+            if source.strict_default is None:
+                sources.append(source)
+                continue
+            if self._strict is None:
+                raise SchemaChanged(
+                    f"triplicate-changes: table {self._asked!r}: column {name!r} was added with type ANY and a default whose value depends "
+                    "on whether the table is STRICT, and the log does not hold the table's creation any more. Begin with a copy of the "
+                    "table, and its version as startingVersion"
+                )
+            sources.append(Source(None, source.strict_default[0] if self._strict else source.default))
+        return replace(era, sources=tuple(sources))
 
     def _record(self, version: int) -> None:
         self._seen = True

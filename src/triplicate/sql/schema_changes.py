@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 import apsw
 
@@ -18,7 +19,9 @@ from triplicate.errors import FormatError
 from .core.columns import Value
 from .core.scan import Token, quote, tokens
 
-_CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS"))
+_CONSTRAINTS = frozenset(
+    ("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE")
+)
 """Words with which a constraint of a column begins; what stands before the first is its type."""
 
 
@@ -26,6 +29,7 @@ _CONSTRAINTS = frozenset(("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQ
 class TableCreated:
     table: str
     virtual: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class ColumnAdded:
     column: str
     default: Value = None
     """What the rows that the table had then hold in the column."""
+    strict_default: tuple[Value] | None = None
+    """What they hold if the table is STRICT, where that is another value: a column of type ANY converts nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ def table_change(sql: str) -> TableChange | None:
     if reader.skip("IF"):
         reader.skip("NOT")
         reader.skip("EXISTS")
-    return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual)
+    return TableDropped(reader.table()) if first == "DROP" else TableCreated(reader.table(), virtual, reader.ends_with("STRICT"))
 
 
 def _altered(reader: _Reader, table: str) -> TableChange | None:
@@ -103,7 +109,7 @@ def _altered(reader: _Reader, table: str) -> TableChange | None:
             reader.skip("TO")
             return ColumnRenamed(table, column, reader.name())
         case "ADD":
-            return ColumnAdded(table, reader.name(), _default(reader))
+            return _added(table, reader.name(), reader)
         case "DROP":
             return ColumnDropped(table, reader.name())
         case "ALTER":
@@ -143,6 +149,11 @@ class _Reader:
         name = self.name()
         return self.name() if self.skip(".") else name
 
+    def ends_with(self, option: str) -> bool:
+        """Whether an option of CREATE TABLE stands behind its columns."""
+        options = takewhile(lambda token: token.text != ")", reversed(self._tokens))
+        return any(_upper(token) == option for token in options)
+
     def name(self) -> str:
         if self._place >= len(self._tokens):
             raise FormatError(f"the log holds a schema change without a name: {self.sql:.200}")
@@ -164,10 +175,14 @@ def _unquoted(token: Token) -> str:
     return text[1:].removesuffix(text[0]).replace(text[0] * 2, text[0])
 
 
-def _default(reader: _Reader) -> Value:
-    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type."""
+def _added(table: str, column: str, reader: _Reader) -> ColumnAdded:
+    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type.
+
+    Raises:
+        FormatError: the text is not understood.
+    """
     rest = reader.rest()
-    start = next((place for place, token in enumerate(rest) if _upper(token) in _CONSTRAINTS and not _depth(rest, place)), len(rest))
+    start = _constraint(rest, 0)
     declared = reader.sql[rest[0].start : rest[start - 1].end] if start else ""
     expression = None
     for place in range(start, len(rest)):
@@ -175,18 +190,40 @@ def _default(reader: _Reader) -> Value:
         if _upper(rest[place]) == "DEFAULT" and not _depth(rest, place) and _upper(rest[place - 1]) != "SET":
             expression = _expression(reader.sql, rest[place + 1 :])
     if expression is None:
-        return None
+        return ColumnAdded(table, column)
+    default, strict = _converted(reader.sql, f"{declared} default {expression}", ""), None
+    if start == 1 and _unquoted(rest[0]).upper() == "ANY":
+        strict = _converted(reader.sql, f"{declared} default {expression}", "strict")
+    same = strict is None or (type(strict), strict) == (type(default), default)
+    return ColumnAdded(table, column, default, None if same else (strict,))
+
+
+def _converted(sql: str, definition: str, options: str) -> Value:
+    """What a column that is added with a default holds in a row that was there."""
     scratch = apsw.Connection(":memory:")
     try:
-        scratch.execute("create table z(x); insert into z values(1)")
-        scratch.execute(f"alter table z add column {quote('y')} {declared} default {expression}")
+        scratch.execute(f"create table z(x int) {options}; insert into z values(1)")
+        scratch.execute(f"alter table z add column {quote('y')} {definition}")
         value: Value = scratch.execute("select y from z").fetchall()[0][0]
-    except apsw.SQLError:
-        # No constant: SQLite took it because the table had no rows, so there are none that need a value.
+    except apsw.SQLError as error:
+        if "non-constant default" not in str(error):
+            raise FormatError(f"the default in a schema change of the log cannot be read ({error}): {sql:.200}") from error
+        # SQLite took it because the table had no rows, so there are none that need a value.
         return None
     finally:
         scratch.close()
     return value
+
+
+def _constraint(rest: Sequence[Token], start: int) -> int:
+    """The place of the first token from `start` on with which a constraint begins, outside of parentheses; the end where none does."""
+    for place in range(start, len(rest)):
+        word = _upper(rest[place])
+        # Without ALWAYS it is part of a type's name.
+        is_type = word == "GENERATED" and _upper(rest[min(place + 1, len(rest) - 1)]) != "ALWAYS"
+        if word in _CONSTRAINTS and not is_type and not _depth(rest, place):
+            return place
+    return len(rest)
 
 
 def _depth(rest: Sequence[Token], place: int) -> int:
@@ -195,13 +232,6 @@ def _depth(rest: Sequence[Token], place: int) -> int:
 
 
 def _expression(sql: str, rest: Sequence[Token]) -> str:
-    """The text after DEFAULT: a term in parentheses, or a literal with its signs."""
-    end = 0
-    if rest[0].text == "(":
-        end = next(place for place in range(len(rest)) if not _depth(rest, place + 1))
-    else:
-        while rest[end].text in ("+", "-"):
-            end += 1
-        if _upper(rest[end]) == "X" and end + 1 < len(rest) and rest[end + 1].start == rest[end].end:
-            end += 1  # A blob's literal is two tokens here.
-    return sql[rest[0].start : rest[end].end]
+    """The text after DEFAULT: up to the next constraint. The term may be NULL, and a number or a blob may be several tokens here."""
+    first = next((place for place, token in enumerate(rest) if token.text not in ("+", "-")), 0)
+    return sql[rest[0].start : rest[_constraint(rest, first + 1) - 1].end]

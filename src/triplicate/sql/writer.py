@@ -392,7 +392,7 @@ class Writer:
         self._schema_changed()
         self._refuse_unfit()
         made = after - before
-        stored = stored_text(self._connection, made) if words[0] == "CREATE" and "VIRTUAL" not in words[:3] and len(made) == 1 else None
+        stored = stored_text(self._connection, made) if words[0] == "CREATE" and words[1] != "VIRTUAL" and len(made) == 1 else None
         self._version += 1
         self._digest = digest
         self._capture.add(SchemaChange(stored or text, digest))

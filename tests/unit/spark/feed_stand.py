@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any, cast
 import apsw
 import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.types import (
     BinaryType,
@@ -35,6 +37,8 @@ from triplicate.spark import access, catalogue
 from triplicate.spark.arrow import EntryRange
 from triplicate.spark.catalogue import TableColumns
 from triplicate.spark.changes import ChangesDataSource, ChangesStreamReader
+from triplicate.spark.progress import LogState
+from triplicate.sql import fold
 from triplicate.sql.functions import Numbers
 from triplicate.sql.gate import Gate
 from triplicate.sql.store import open_reader, open_store
@@ -66,8 +70,8 @@ class Shop:
     """A database on the leader's side, and its log; the sources find both.
 
     Attributes:
-        entries: of the log, in order. first: the first offset that was not truncated. stale: a schema version that a lagging node has,
-            with the columns of that moment.
+        entries: of the log, in order. first: the first offset that was not truncated. seen: the end that a metadata server shows which is
+            behind. lagging: the columns that a lagging node has.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,6 +82,7 @@ class Shop:
         self.gate = Gate(self.reader)
         self.entries: list[EntryRange] = []
         self.first = 0
+        self.seen: int | None = None
         self.reads = 0
         self.lagging: dict[str, TableColumns] = {}
 
@@ -116,7 +121,11 @@ class Shop:
         self.writer.begin()
         for statement in statements:
             try:
-                self.writer.run(self.writer.gate.examine(statement), ())
+                word, _, name = statement.rpartition(" ")
+                if word in ("savepoint", "rollback to", "release"):
+                    {"savepoint": self.writer.savepoint, "rollback to": self.writer.rollback_to, "release": self.writer.release}[word](name)
+                else:
+                    self.writer.run(self.writer.gate.examine(statement), ())
             except SqlError:
                 continue
         try:
@@ -134,8 +143,9 @@ class Shop:
             self.entries.append(EntryRange(decode_entry(payload), first, 0, len(records), 1, len(self.entries)))
 
     def tables(self) -> list[str]:
-        rows = self.reader.execute("select name from sqlite_schema where type = 'table' and name not like 'triplicate%' and sql not null")
-        return sorted(str(name) for (name,) in rows if not str(name).startswith("sqlite_"))
+        """Those that have a feed."""
+        rows = self.reader.execute("select name from pragma_table_list where schema = 'main' and type = 'table'")
+        return sorted(str(name) for (name,) in rows if not str(name).startswith(("sqlite_", "triplicate_")))
 
     def columns(self, table: str) -> TableColumns:
         """As a node answers."""
@@ -160,7 +170,10 @@ class Shop:
     # What the sources ask for.
 
     def bounds(self, _log: str) -> tuple[int, int]:
-        return self.first, self.end
+        return self.first, self.end if self.seen is None else self.seen
+
+    def settled_state(self, _log: str, _reached: int) -> LogState:
+        return LogState("id", self.first, self.end)
 
     def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
         assert self.first <= start <= end <= self.end
@@ -187,13 +200,27 @@ class Shop:
 
 
 class Stream:
-    """A streaming query: restarted with the columns there are then, from what its checkpoint holds."""
+    """A streaming query: restarted with the columns there are then, from what its checkpoint holds.
+
+    As in Spark, a batch's end is in the checkpoint before the batch is planned. One that fails is therefore planned again up to the
+    same end, which the query of then has written, by whichever query comes next. Setting `checkpoint` takes the planned end away.
+    """
 
     def __init__(self, shop: Shop, table: str, schema: StructType | None = None, **given: str) -> None:
         self.shop, self.table, self.given, self.schema = shop, table, given, schema
-        self.checkpoint: dict[str, Any] | None = None
+        self._checkpoint: dict[str, Any] | None = None
+        self.planned: dict[str, Any] | None = None
         self.reader: ChangesStreamReader | None = None
         self.ddl = ""
+
+    @property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """The end of the last batch that was committed."""
+        return self._checkpoint
+
+    @checkpoint.setter
+    def checkpoint(self, offset: dict[str, Any] | None) -> None:
+        self._checkpoint, self.planned = offset, None
 
     def start(self) -> ChangesStreamReader:
         source = self.shop.source(self.table, **self.given)
@@ -202,15 +229,25 @@ class Stream:
         return self.reader
 
     def trigger(self, most: int | None = None) -> list[Row]:
-        """One micro-batch; the checkpoint moves only when all of it was read."""
-        reader = self.reader or self.start()
-        start = _stored(self.checkpoint if self.checkpoint is not None else reader.initialOffset())
-        limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
-        end = _stored(reader.latestOffset(start, limit))
-        parts = reader.partitions(start, end)
-        rows = in_order([batch for part in parts for batch in reader.read(part)])
-        self.checkpoint = end
+        """One micro-batch, where there is something to read: `most` counts for one that is not planned yet."""
+        parts = self.plan(most)
+        rows = in_order([batch for part in parts for batch in self.reader.read(part)]) if self.reader is not None else []
+        if self.planned is not None:
+            self.checkpoint = self.planned
         return rows
+
+    def plan(self, most: int | None = None) -> list[InputPartition]:
+        """What is done before tasks run, the checkpoint's new file among it."""
+        reader = self.reader or self.start()
+        # Where the first batch begins is in no checkpoint: it is asked for again, and the batch is run even if it is empty.
+        start = self._checkpoint or _stored(reader.initialOffset())
+        if self.planned is None:
+            limit = reader.getDefaultReadLimit() if most is None else ReadMaxRows(most)
+            end = _stored(reader.latestOffset(start, limit))
+            if end == self._checkpoint:
+                return []
+            self.planned = end
+        return [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
 
 
 def _stored(offset: Any) -> dict[str, Any]:
@@ -233,8 +270,9 @@ class Mirror:
         """Args: columns: the table's own of the query. key: those by which a row is known."""
         events = [change for change in changes if change["_change_type"] in ("add_column", "rename_column", "drop_column")]
         self._carry(events)
-        for row in self.rows:
-            row.update({name: None for name in columns if name not in row})
+        known = {fold(name): name for name in columns}
+        for place, row in enumerate(self.rows):
+            self.rows[place] = dict.fromkeys(columns) | {known.get(fold(name), name): value for name, value in row.items()}
         for change in changes:
             row = {name: change[name] for name in columns}
             match change["_change_type"]:
@@ -254,13 +292,13 @@ class Mirror:
 
     def _carry(self, events: Sequence[Row]) -> None:
         facts = [json.loads(event["_schema_change"]) for event in events]
-        names = {fact["column"]: fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
-        dropped = {fact["column"] for fact in facts if fact["change"] == "drop_column"}
-        self.rows = [{names.get(name, name): value for name, value in row.items() if name not in dropped} for row in self.rows]
+        names = {fold(fact["column"]): fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
+        dropped = {fold(fact["column"]) for fact in facts if fact["change"] == "drop_column"}
+        self.rows = [{names.get(fold(name), name): value for name, value in row.items() if fold(name) not in dropped} for row in self.rows]
         for event, fact in zip(events, facts, strict=True):
             if fact["change"] == "add_column":
                 for row in self.rows:
-                    row[fact["column"]] = event[fact["column"]]
+                    row[fact["column"]] = next(value for name, value in event.items() if fold(name) == fold(fact["column"]))
 
     def _find(self, row: Row, key: Sequence[str]) -> list[int]:
         return [place for place, other in enumerate(self.rows) if all(other[name] == row[name] for name in key)]
@@ -277,10 +315,10 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of)
+        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state)
 
     monkeypatch.setattr(access, "logs", logs)
-    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.end}))
+    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.bounds("")[1]}))
     monkeypatch.setattr(catalogue, "database_log", lambda *_: "shop-log")
     monkeypatch.setattr(catalogue, "table_columns", lambda _uri, _database, table: made.columns(table))
     monkeypatch.setattr("triplicate.spark.changes.RECORDS_PER_PARTITION", 3)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
-from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, FormatError, OffsetTruncated, SchemaChanged
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, FormatError, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.spark import changes
 
 OWN = "`id` LONG, `name` STRING, _change_type STRING, _commit_version LONG, _seq INT"
@@ -218,7 +218,7 @@ def test_a_stream_does_not_go_on_with_another_table(db: Shop) -> None:
     stream.table = "t"
     db.must("insert into t values(11)")
     stream.start()
-    with pytest.raises(SchemaChanged, match="named 'old'"):
+    with pytest.raises(SchemaChanged, match="'t' is another one: it was created later"):
         stream.trigger()
 
 
@@ -363,3 +363,131 @@ def test_few_entries_are_read_to_find_the_schema_changes(db: Shop) -> None:
     reader = source.reader(struct_of(source.schema()))
     assert len(reader.partitions()) > 90
     assert db.reads < 40
+
+
+def test_a_table_named_virtual_has_the_rows_with_which_it_was_created(db: Shop) -> None:
+    db.must("create table virtual as select cast('x' as text) as id, hex(randomblob(8)) as chance")
+    rebuilt_equals(db, "virtual")
+    assert len(db.batch("virtual")) == 1
+
+
+def test_events_come_once_where_a_batch_is_read_by_the_query_after(db: Shop) -> None:
+    db.must("create table t(id integer primary key, a text, b text)", "insert into t values(1, 'A', 'B')")
+    stream = Stream(db, "t", schemaevents="deliver")
+    stream.trigger()
+    db.must(
+        "insert into t values(2, 'A', 'B')", "alter table t rename a to c", "alter table t rename b to a", "alter table t rename c to b"
+    )
+    db.must("alter table t add column d integer default 7", "insert into t values(3, 'B', 'A', 8)")
+    with pytest.raises(SchemaChanged, match="column 'a' was renamed"):
+        stream.trigger()
+    stream.start()
+    events = ["rename_column", "rename_column", "add_column"]
+    assert [row["_change_type"] for row in stream.trigger()] == [*events, "insert", "insert"]
+    db.must("insert into t values(4, 'B', 'A', 9)")
+    assert [row["_change_type"] for row in stream.trigger()] == ["insert"]
+    again = Stream(db, "t", schemaevents="deliver")
+    again.checkpoint = {"logs": {"shop-log": 8}, "named": 1, "schema": 1, "table": "t", "v": 2}
+    assert [row["_change_type"] for row in again.trigger()] == ["insert"], "the batch that ends there is committed"
+
+
+def test_a_renamed_table_is_followed_where_nothing_has_happened_since(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "insert into t values(1)")
+    stream = Stream(db, "t")
+    stream.trigger()
+    db.must("alter table t rename to u", "create table t(id integer primary key)")
+    with pytest.raises(SchemaChanged, match="'t' was renamed to 'u'"):
+        stream.trigger()
+    stream.table = "u"
+    stream.start()
+    assert stream.trigger() == []
+    assert (stream.checkpoint or {})["logs"] == {"shop-log": 4}
+    for _ in range(2):
+        assert stream.trigger() == []
+        stream.start()
+    stream.table = "t"
+    stream.start()
+    db.must("insert into t values(5)")
+    with pytest.raises(SchemaChanged, match="'t' is another one"):
+        stream.trigger()
+
+
+def test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "insert into t values(1)")
+    for version in (3, 99):
+        stream = Stream(db, "t")
+        stream.checkpoint = {"logs": {"shop-log": version}, "named": 1, "schema": 1, "table": "t", "v": 2}
+        with pytest.raises(LogReplaced, match=f"ends at version 2, and the checkpoint stands at {version}.*new checkpoint"):
+            stream.trigger()
+    stream = Stream(db, "t")
+    stream.checkpoint = {"logs": {"shop-log": 1}, "named": 1, "schema": 1, "table": "t", "v": 2}
+    stream.planned = {"logs": {"shop-log": 5}, "named": 1, "schema": 1, "table": "t", "v": 2}
+    with pytest.raises(LogReplaced, match="stands at 5"):
+        stream.trigger()
+
+
+def test_an_end_that_was_seen_late_is_asked_for_again(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "insert into t values(1)")
+    stream = Stream(db, "t")
+    stream.trigger()
+    stream.start()
+    db.seen = 1
+    assert stream.trigger() == [], "a server that is behind is no loss"
+    db.seen = None
+    db.must("insert into t values(2)")
+    assert kinds(stream.trigger(), "id") == [("insert", 2)]
+
+
+def test_a_column_of_a_users_schema_that_was_dropped_and_made_again_is_told(db: Shop) -> None:
+    db.must("create table t(id integer primary key, name text)", "insert into t values(1, 'old')")
+    stream = Stream(db, "t", struct_of(OWN))
+    stream.trigger()
+    db.must("alter table t drop column name", "alter table t add column name text", "insert into t values(2, 'new')")
+    stream.start()
+    with pytest.raises(SchemaChanged, match=r"column 'name' is dropped.*schemaEvents=deliver"):
+        stream.trigger()
+
+
+def test_a_version_at_which_another_table_had_the_name_is_refused(db: Shop) -> None:
+    db.must("create table t(id integer primary key)", "insert into t values(1), (2)", "create table u(id integer primary key)")
+    db.must("insert into u values(1)", "alter table t rename to old", "alter table u rename to t", "insert into t values(3)")
+    for version in ("1", "2", "4"):
+        with pytest.raises(SchemaChanged, match=f"at version {version} another table had the name 't'"):
+            db.batch("t", startingversion=version)
+        with pytest.raises(SchemaChanged, match="another table had the name 't'"):
+            Stream(db, "t", startingversion=version).trigger()
+    for version in ("0", "earliest"):
+        assert kinds(db.batch("t", startingversion=version), "id") == [("insert", 1), ("insert", 3)]
+    assert kinds(db.batch("t", startingversion="6"), "id") == [("insert", 3)]
+    db.must("drop table t", "create table t(id integer primary key)", "insert into t values(4)")
+    with pytest.raises(SchemaChanged, match="at version 6 another table"):
+        db.batch("t", startingversion="6")
+    assert kinds(db.batch("t", startingversion="8"), "id") == [("insert", 4)]
+
+
+def test_a_node_that_lags_behind_the_beginning_of_the_log_is_not_believed(db: Shop) -> None:
+    db.must("create table t(id integer primary key, name text)", "insert into t values(1, 'A')")
+    db.lagging["t"] = db.columns("t")
+    db.must(
+        "drop table t", "create table t(id integer primary key, name text)", "insert into t values(2, 'B')", "insert into t values(3, '')"
+    )
+    db.first = 4
+    with pytest.raises(EnvironmentFault, match="knows schema version 1, and the log does not hold all schema changes since: the node lags"):
+        db.batch("t", startingversion="earliest")
+    with pytest.raises(EnvironmentFault, match="the node lags"):
+        db.batch("t", startingversion="5")
+
+
+def test_a_column_of_any_type_has_its_default_as_a_strict_table_has_it(db: Shop) -> None:
+    for options in ("strict", "strict, without rowid", "without rowid"):
+        db.must(f"create table t(id integer primary key, b any) {options}", "insert into t values(1, 'x')")
+        db.must("alter table t add c any default '007'", "alter table t rename to u", "insert into u values(2, 'y', '008')")
+        assert [str(row["c"]) for row in db.batch("u")] == [str(row["c"]) for row in db.rows("u", ["c"])], options
+        db.must("drop table u")
+    db.must("create table t(id integer primary key) strict", "insert into t values(1)", "insert into t values(2)")
+    db.must("alter table t add c any default '007'", "insert into t values(3, 1)")
+    db.first = db.end - 3
+    with pytest.raises(SchemaChanged, match=r"column 'c' was added with type ANY.*whether the table is STRICT"):
+        db.batch("t", startingversion="earliest")
+    db.first = db.end - 1
+    assert kinds(db.batch("t", startingversion="earliest"), "id") == [("insert", 3)]

@@ -54,6 +54,15 @@ from triplicate.sql import (
         ("drop view v", None),
         ("analyze", None),
         ("", None),
+        ("alter table t add c real default 1e-3", ColumnAdded("t", "c", 0.001)),
+        ("alter table t add c real not null default -1.5E+2 check (c < 1)", ColumnAdded("t", "c", -150.0)),
+        ("alter table t add c real default .5", ColumnAdded("t", "c", 0.5)),
+        ("alter table t add c real default - .5e-1 collate nocase", ColumnAdded("t", "c", -0.05)),
+        ("alter table t add \u00a0y text default 'z'", ColumnAdded("t", "\u00a0y", "z")),
+        ("create table \u3000b(x)", TableCreated("\u3000b")),
+        ("\ufeffdrop table t\x85", TableDropped("t\x85")),
+        ("create table virtual(a)", TableCreated("virtual")),
+        ("alter table t add c generated default '007'", ColumnAdded("t", "c", 7)),
     ],
 )
 def test_texts_are_read_as_sqlite_reads_them(sql: str, expected: TableChange | None) -> None:
@@ -70,7 +79,7 @@ def test_names_are_compared_as_sqlite_compares_them() -> None:
     assert fold("Straße ÄB") == "straße Äb"
 
 
-NAMES = ("a", "B", '"c d"', "[e]", "`f`", "'g'", '"h""i"', "é")
+NAMES = ("a", "B", '"c d"', "[e]", "`f`", "'g'", '"h""i"', "é", "j\u00a0k", "virtual", "\u2003m")
 TYPES = ("", "int", "text", "varchar(10)", "double precision", "blob", "numeric( 10 , 2 )", '"odd"')
 CONSTRAINTS = ("", "not null", "collate nocase", "check (1 > 0)", "constraint n not null")
 DEFAULTS = (
@@ -89,6 +98,12 @@ DEFAULTS = (
     "1e3",
     "(-(2))",
     "(cast('9' as integer))",
+    "1e-3",
+    "-2.5E+1",
+    ".5",
+    "- .5",
+    "x'00'",
+    "current_date",
 )
 
 

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+# Other white space of Unicode is a letter for SQLite; a byte order mark is space where a token may begin.
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))
+    r"""(?P<space>[ \t\n\f\r]+|\ufeff|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))
     |(?P<string>'(?:[^']|'')*'?)
     |(?P<quoted>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)
     |(?P<parameter>\?\d*|[$:@#][A-Za-z_0-9\u0080-\U0010ffff$]+)
