@@ -243,8 +243,9 @@ class Logs:
 
         Raises:
             LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published. ArgumentError: a
-            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was
-            deleted before it could be published; nothing was.
+            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger is gone;
+            this call published nothing. Where an earlier call without application published them, they may have been merged since.
+            OutcomeUnknown: the same, without application, after an attempt of this call that may have succeeded.
         """
         await self._admit(name)
         published = await publishing.publish(

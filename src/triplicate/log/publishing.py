@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog, OutcomeUnknown
 from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.copies import reduction_of
@@ -112,6 +112,14 @@ async def publish(
         await store.change(name, decide)
     except LedgerVanished as error:
         raise NoSuchLedger(f"nothing was published: a ledger of the batch was deleted before; write the batch again ({error})") from error
+    except NoSuchLedger as error:
+        if application is not None:
+            raise  # The publisher's node has just said that the batch is not in the log.
+        # A ledger is read again only after an attempt. The log may have listed it then, and a merge replaced it since.
+        raise OutcomeUnknown(
+            f"nobody knows whether log {name!r} has the batch: after an attempt to publish it, which may have succeeded, {error}. Look for "
+            "its records before you write them again; a batch with an application's name and a number can be repeated without a look"
+        ) from error
     return answer[0]
 
 
