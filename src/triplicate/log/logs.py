@@ -272,8 +272,10 @@ class Logs:
 
         Raises:
             NoSuchLog, LogReserved. LogOwned: a writer is alive that lists nothing for publishers. PublisherForgotten. NotEnoughBookies: no
-            ledger could be staged.
+            ledger could be staged. ArgumentError: the application's name is too long.
         """
+        if application is not None:
+            check_text("the application's name", application)
         head = await self._admit(name)
         if head.open is not None and not publishing.serves_publishers(head):
             await await_no_owner(self._store, name)
