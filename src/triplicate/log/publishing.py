@@ -6,11 +6,11 @@ published by somebody else, makes it fail, and whether a ledger is listed alread
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog, OutcomeUnknown
+from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog, OutcomeUnknown, Unauthorized
 from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.copies import reduction_of
@@ -203,6 +203,26 @@ async def describe(
         await view.aclose()
 
 
+async def check_password(store: HeadStore, name: str, head: Head, passwords: Collection[bytes]) -> None:
+    """Check that ledgers with these passwords can be read together with those that a log has.
+
+    Raises:
+        Unauthorized: the log's newest ledger has another password. Who reads a log opens all its ledgers with one.
+    """
+    listed = [head.open] if head.open is not None else [item for item in head.recent if item.state is SegmentState.CLOSED]
+    if not listed or not passwords:
+        return
+    try:
+        newest = (await store.ledgers.get(listed[-1].ledger_id)).value
+    except NoSuchLedger:
+        return  # Retention took it, or it is lost.
+    if newest.credentials_stored and any(password != newest.password for password in passwords):
+        raise Unauthorized(
+            f"log {name!r}: what is to be published has another password than ledger {listed[-1].ledger_id}, which the log lists, so nobody "
+            "could read both. Write it with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
+        )
+
+
 class Candidates:
     """The ledgers of one publish: what each would be as a segment, and whether the log lists it already."""
 
@@ -226,13 +246,14 @@ class Candidates:
         """The version of the head that the last attempt was made on."""
 
     async def read(self) -> None:
-        """Describe every ledger. Raises as `describe`."""
-        log = (await self._store.read(self._name)).head.settings
+        """Describe every ledger. Raises as `describe`. Unauthorized: see `check_password`."""
+        head = (await self._store.read(self._name)).head
 
         async def describe_one(item: int | StagedLedger) -> tuple[Segment, Versioned]:
-            return await describe(self._client, self._store, self._settings, log, self._name, item)
+            return await describe(self._client, self._store, self._settings, head.settings, self._name, item)
 
         described = await map_bounded(describe_one, self._ledgers, most=READ_AT_ONCE, name="describe")
+        await check_password(self._store, self._name, head, {found.value.password for _, found in described})
         self.segments = [segment for segment, _ in described if segment.records]
         self._found = {segment.ledger_id: found for segment, found in described}
 
