@@ -218,8 +218,8 @@ async def check_password(store: HeadStore, name: str, head: Head, passwords: Col
         return  # Retention took it, or it is lost.
     if newest.credentials_stored and any(password != newest.password for password in passwords):
         raise Unauthorized(
-            f"log {name!r}: what is to be published has another password than ledger {listed[-1].ledger_id}, which the log lists, so nobody "
-            "could read both. Write it with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
+            f"log {name!r}: what is to be published has another password than ledger {listed[-1].ledger_id} of the log, so nobody could "
+            "read both. Write it with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
         )
 
 

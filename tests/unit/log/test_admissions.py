@@ -504,3 +504,28 @@ def test_a_batch_that_was_merged_before_its_publisher_looked_is_not_called_unpub
         assert await read_values(others, "l", 0, 3) == [b"a", b"b", b"c"]
 
     play(scene)
+
+
+def test_a_crowd_of_publishers_does_not_crowd_the_metadata() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        crowd = [stage.logs() for _ in range(120)]
+        parts = [await staged(others, [b"%d" % number]) for number, others in enumerate(crowd)]
+        created: list[str] = []
+
+        def count(session: int, operation: str, path: str) -> None:
+            if operation == "create" and path.startswith(f"{REQUESTS}/"):
+                created.append(path)
+
+        async with await logs.writer("l", owner="w"):
+            stage.store.fault = count
+            publishes = [
+                others.publish("l", [part], application=f"app {number}", batch=0)
+                for number, (others, part) in enumerate(zip(crowd, parts, strict=True))
+            ]
+            published = await asyncio.gather(*publishes)
+        assert sorted(item.first_offset for item in published) == list(range(120))
+        assert len(created) <= 4 * len(crowd), "whoever finds no room does not try again at once"
+
+    play(scene)

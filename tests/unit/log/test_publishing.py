@@ -308,7 +308,7 @@ def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: b
         if not alive:
             await writer.close()
         part = await staged(forgetful, [b"x"])
-        with pytest.raises(Unauthorized, match="log 'l': .* has another password"):
+        with pytest.raises(Unauthorized, match=r"log 'l': .* has another password"):
             await forgetful.check_publish("l")
         for publisher in (forgetful, logs):
             with pytest.raises(Unauthorized, match="has another password"):
