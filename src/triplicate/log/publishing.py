@@ -93,10 +93,13 @@ async def publish(
     request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
     petitioner = Petitioner(store, name, wait_s)
     answer: list[Published] = []
+    attempts = 0
 
     async def decide(stored: Stored) -> Decision | None:
+        nonlocal attempts
         answer.clear()
-        found = await publication.find(stored, asked=petitioner.has_asked)
+        attempts += 1
+        found = await publication.find(stored, attempted=attempts > 1, asked=petitioner.has_asked)
         if found is not None:
             answer.append(found)
             return None
@@ -393,11 +396,12 @@ class Publication:
         """Read the ledgers' metadata. Raises as `describe`."""
         await self._candidates.read()
 
-    async def find(self, stored: Stored, *, asked: bool = False) -> Published | None:
+    async def find(self, stored: Stored, *, attempted: bool = False, asked: bool = False) -> Published | None:
         """What the log has of the batch already, or None: then it is to be listed.
 
         Args:
-            asked: the log's writer was asked to list it, so that it may be there by this publish.
+            attempted: this publish has tried before, with an outcome that nobody knew, so that the batch may be there by it.
+            asked: the log's writer was asked to list it, with the same effect.
 
         Raises:
             ArgumentError: some of the ledgers are listed, but not as this batch. PublisherForgotten. NoSuchLedger. NoNode: the head is
@@ -406,14 +410,14 @@ class Publication:
         state, self._publisher_version = await read_publisher(self._store, self._name, self.application)
         if state is not None and is_old_batch(state, self.batch):
             # Another driver of the same application may have published the same batch from ledgers of its own.
-            is_ours = asked and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
-            return replace(_already(state), already=not is_ours, by_writer=is_ours)
+            is_ours = attempted and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
+            return replace(_already(state), already=not is_ours, by_writer=is_ours and asked)
         if state is None and self.application is not None:
             await check_not_forgotten(self._store, self._name, self.application, self.batch)
         await self._candidates.refresh(stored)
         known = await self._candidates.known(stored)
         if known and self.application is None and len(known) == len(self.segments):
-            return Published(known[0].first_offset, known[-1].end_offset, not asked, -1, asked)
+            return Published(known[0].first_offset, known[-1].end_offset, not attempted, -1, asked)
         if known:
             raise ArgumentError(f"ledger {known[0].ledger_id} is a segment of log {self._name!r} already, from another batch")
         return None

@@ -343,3 +343,30 @@ def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pyte
             assert (writer.admitted, await writer.append(b"a")) == (0, 0)
 
     play(scene)
+
+
+@pytest.mark.parametrize("application", ["app", None])
+def test_a_publish_whose_answer_was_lost_before_others_followed_is_not_called_a_repetition(application: str | None) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        part, following = await staged(logs, [b"a", b"b"]), await staged(others, [b"c"])
+        session, lost = stage.client_of(logs).metadata.tree.session_id, asyncio.Event()
+
+        def fault(of: int, operation: str, path: str) -> Fault | None:
+            if of != session or operation != "multi" or lost.is_set():
+                return None
+            lost.set()
+            return Fault(delay_after_s=0.05, raise_after=ConnectionLost("lost"))
+
+        stage.store.fault = fault
+        batch = 1 if application else None
+        publishing_ = asyncio.ensure_future(logs.publish("l", [part], application=application, batch=batch))
+        await lost.wait()
+        assert (await others.publish("l", [following])).first_offset == 2
+        published = await publishing_
+        assert (published.first_offset, published.end_offset, published.already, published.by_writer) == (0, 2, False, False)
+        assert (await logs.publish("l", [part], application=application, batch=batch)).already
+        assert await read_values(logs, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    play(scene)
