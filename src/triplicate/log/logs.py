@@ -24,7 +24,7 @@ from triplicate.log.ranges import RangeReader
 from triplicate.log.reader import LogReader, head_for, readable_end
 from triplicate.log.repair import Examination
 from triplicate.log.rewriting import Rewriter, Rewritten
-from triplicate.log.segments import create_segment
+from triplicate.log.segments import create_segment, password_of
 from triplicate.log.snapshots import LogSnapshots
 from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
 from triplicate.log.store import HeadStore
@@ -243,8 +243,10 @@ class Logs:
 
         Raises:
             LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published. ArgumentError: a
-            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger was
-            deleted before it could be published; nothing was.
+            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger is gone;
+            this call published nothing. Where an earlier call without application published them, they may have been merged since.
+            OutcomeUnknown: the same, without application, after an attempt of this call that may have succeeded. Unauthorized: the ledgers
+            have another password than those of the log.
         """
         await self._admit(name)
         published = await publishing.publish(
@@ -271,8 +273,11 @@ class Logs:
 
         Raises:
             NoSuchLog, LogReserved. LogOwned: a writer is alive that lists nothing for publishers. PublisherForgotten. NotEnoughBookies: no
-            ledger could be staged.
+            ledger could be staged. Unauthorized: the log's ledgers have another password than the settings say. ArgumentError: the
+            application's name is too long.
         """
+        if application is not None:
+            check_text("the application's name", application)
         head = await self._admit(name)
         if head.open is not None and not publishing.serves_publishers(head):
             await await_no_owner(self._store, name)
@@ -280,6 +285,7 @@ class Logs:
         if copies_with(head.settings, len(writable)) is None:
             there = f"there are {len(writable)} ({', '.join(writable) or 'none'})"
             raise NotEnoughBookies(f"log {name!r} needs {head.settings.ack_quorum} writable bookies, {there}; start more bookies")
+        await publishing.check_password(self._store, name, head, [password_of(self.settings)])
         if application is None or batch is None:
             return None
         state, _ = await publishers.read_publisher(self._store, name, application)

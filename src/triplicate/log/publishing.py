@@ -6,11 +6,11 @@ published by somebody else, makes it fail, and whether a ledger is listed alread
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog
+from triplicate.errors import ArgumentError, LedgerVanished, LogOwned, NoNode, NoSuchLedger, NoSuchLog, OutcomeUnknown, Unauthorized
 from triplicate.ledger import encode_metadata
 from triplicate.log.core import changes
 from triplicate.log.core.copies import reduction_of
@@ -93,10 +93,13 @@ async def publish(
     request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
     petitioner = Petitioner(store, name, wait_s)
     answer: list[Published] = []
+    attempts = 0
 
     async def decide(stored: Stored) -> Decision | None:
+        nonlocal attempts
         answer.clear()
-        found = await publication.find(stored, asked=petitioner.has_asked)
+        attempts += 1
+        found = await publication.find(stored, attempted=attempts > 1, asked=petitioner.has_asked)
         if found is not None:
             answer.append(found)
             return None
@@ -112,6 +115,14 @@ async def publish(
         await store.change(name, decide)
     except LedgerVanished as error:
         raise NoSuchLedger(f"nothing was published: a ledger of the batch was deleted before; write the batch again ({error})") from error
+    except NoSuchLedger as error:
+        if application is not None:
+            raise  # The publisher's node has just said that the batch is not in the log.
+        # A ledger is read again only after an attempt. The log may have listed it then, and a merge replaced it since.
+        raise OutcomeUnknown(
+            f"nobody knows whether log {name!r} has the batch: after an attempt to publish it, which may have succeeded, {error}. Look for "
+            "its records before you write them again; a batch with an application's name and a number can be repeated without a look"
+        ) from error
     return answer[0]
 
 
@@ -195,6 +206,26 @@ async def describe(
         await view.aclose()
 
 
+async def check_password(store: HeadStore, name: str, head: Head, passwords: Collection[bytes]) -> None:
+    """Check that ledgers with these passwords can be read together with those that a log has.
+
+    Raises:
+        Unauthorized: the log's newest ledger has another password. Who reads a log opens all its ledgers with one.
+    """
+    listed = [head.open] if head.open is not None else [item for item in head.recent if item.state is SegmentState.CLOSED]
+    if not listed or not passwords:
+        return
+    try:
+        newest = (await store.ledgers.get(listed[-1].ledger_id)).value
+    except NoSuchLedger:
+        return  # Retention took it, or it is lost.
+    if newest.credentials_stored and any(password != newest.password for password in passwords):
+        raise Unauthorized(
+            f"log {name!r}: what is to be published has another password than ledger {listed[-1].ledger_id} of the log, so nobody could "
+            "read both. Write it with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
+        )
+
+
 class Candidates:
     """The ledgers of one publish: what each would be as a segment, and whether the log lists it already."""
 
@@ -218,13 +249,14 @@ class Candidates:
         """The version of the head that the last attempt was made on."""
 
     async def read(self) -> None:
-        """Describe every ledger. Raises as `describe`."""
-        log = (await self._store.read(self._name)).head.settings
+        """Describe every ledger. Raises as `describe`. Unauthorized: see `check_password`."""
+        head = (await self._store.read(self._name)).head
 
         async def describe_one(item: int | StagedLedger) -> tuple[Segment, Versioned]:
-            return await describe(self._client, self._store, self._settings, log, self._name, item)
+            return await describe(self._client, self._store, self._settings, head.settings, self._name, item)
 
         described = await map_bounded(describe_one, self._ledgers, most=READ_AT_ONCE, name="describe")
+        await check_password(self._store, self._name, head, {found.value.password for _, found in described})
         self.segments = [segment for segment, _ in described if segment.records]
         self._found = {segment.ledger_id: found for segment, found in described}
 
@@ -364,11 +396,12 @@ class Publication:
         """Read the ledgers' metadata. Raises as `describe`."""
         await self._candidates.read()
 
-    async def find(self, stored: Stored, *, asked: bool = False) -> Published | None:
+    async def find(self, stored: Stored, *, attempted: bool = False, asked: bool = False) -> Published | None:
         """What the log has of the batch already, or None: then it is to be listed.
 
         Args:
-            asked: the log's writer was asked to list it, so that it may be there by this publish.
+            attempted: this publish has tried before, with an outcome that nobody knew, so that the batch may be there by it.
+            asked: the log's writer was asked to list it, with the same effect.
 
         Raises:
             ArgumentError: some of the ledgers are listed, but not as this batch. PublisherForgotten. NoSuchLedger. NoNode: the head is
@@ -377,14 +410,14 @@ class Publication:
         state, self._publisher_version = await read_publisher(self._store, self._name, self.application)
         if state is not None and is_old_batch(state, self.batch):
             # Another driver of the same application may have published the same batch from ledgers of its own.
-            is_ours = asked and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
-            return replace(_already(state), already=not is_ours, by_writer=is_ours)
+            is_ours = attempted and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
+            return replace(_already(state), already=not is_ours, by_writer=is_ours and asked)
         if state is None and self.application is not None:
             await check_not_forgotten(self._store, self._name, self.application, self.batch)
         await self._candidates.refresh(stored)
         known = await self._candidates.known(stored)
         if known and self.application is None and len(known) == len(self.segments):
-            return Published(known[0].first_offset, known[-1].end_offset, not asked, -1, asked)
+            return Published(known[0].first_offset, known[-1].end_offset, not attempted, -1, asked)
         if known:
             raise ArgumentError(f"ledger {known[0].ledger_id} is a segment of log {self._name!r} already, from another batch")
         return None

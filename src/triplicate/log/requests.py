@@ -13,7 +13,7 @@ from triplicate.log.core.requests import REQUESTS_MAXIMUM, PublishRequest, arriv
 from triplicate.log.ownership import live_owner
 from triplicate.log.store import HeadStore
 from triplicate.metadata import JoinedWatch, Watch, own
-from triplicate.runtime import fault_point, shielded, timeout_at
+from triplicate.runtime import fault_point, shielded, sleep, timeout_at
 
 LOOK_S = 1.0
 """A publisher looks after its request so often, beside being woken by changes."""
@@ -160,6 +160,7 @@ class Petitioner:
     async def _await_change(self, request: PublishRequest) -> None:
         clock = self._store.host.clock
         path: str | None = None
+        full = self._store.backoff()
         # The head's children include the node of its living writer; a request that is refused changes nothing but the requests.
         watch = JoinedWatch([self._store.watch(self._name), self._requests.watch()])
         try:
@@ -171,7 +172,11 @@ class Petitioner:
                     path = await self._place(request)
                 elif not await self._requests.is_there(path):
                     return
-                await _woken(watch, min(self._deadline, clock.monotonic() + LOOK_S))
+                if path is None:
+                    # There is no room. Each change would wake everyone who waits for some, to make a request and delete it again.
+                    await sleep(clock, min(full.next_s(), max(0.0, self._deadline - clock.monotonic())))
+                else:
+                    await _woken(watch, min(self._deadline, clock.monotonic() + LOOK_S))
         finally:
             watch.close()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
+from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
 from triplicate.log.core import changes
 from triplicate.log.core.changes import all_segments
 from triplicate.log.core.head import Head, PageReference, Segment, SegmentState, size_beneath
@@ -177,13 +177,22 @@ async def _delete_nodes(store: HeadStore, name: str) -> None:
 
 
 async def _delete_tree(store: HeadStore, path: str) -> None:
-    try:
-        children, _ = await store.tree.children(path)
-        for child in children:
-            await _delete_tree(store, f"{path}/{child}")
-        await store.tree.delete(path)
-    except NoNode:
-        return
+    backoff = store.backoff()
+    while True:
+        try:
+            children, _ = await store.tree.children(path)
+            for child in children:
+                await _delete_tree(store, f"{path}/{child}")
+            await store.tree.delete(path)
+        except NoNode:
+            return
+        except NotEmpty:
+            # A publisher or a writer that has not noticed yet has made a node meanwhile.
+            if backoff.attempts >= store.settings.change_attempts:
+                raise
+            await sleep(store.host.clock, backoff.next_s())
+        else:
+            return
 
 
 async def sweep_segments(client: LedgerClient, store: HeadStore, name: str, *, dry_run: bool = False) -> int:

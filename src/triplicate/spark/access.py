@@ -237,8 +237,7 @@ class LogAccess:
 
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> Published:
         """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
-        publisher = f"Spark {application}" if application is not None else "Spark"
-        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=publisher))
+        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark"))
 
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
         """Delete staged ledgers, except those that the log lists: they are asked for first."""

@@ -45,7 +45,7 @@ class LedgerPart(InputPartition):
 
 
 def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int) -> list[InputPartition]:
-    """Partitions between two points; they depend on the points alone, so the same batch is planned again in the same way.
+    """Partitions between two points. The records depend on the points alone; how they are cut depends on the segments there are by then.
 
     Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
     """

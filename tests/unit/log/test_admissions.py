@@ -11,10 +11,11 @@ import pytest
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
 from tests.unit.log.test_take_over import changes_of_head, lose_connection
-from triplicate.errors import LogFenced, LogOwned, NoSuchLedger, SessionExpired
-from triplicate.log import Logs, LogSettings, Published, Purpose, PurposeKind, StagedLedger, admissions, publishing
+from triplicate.errors import LogFenced, LogOwned, NoSuchLedger, OutcomeUnknown, SessionExpired
+from triplicate.log import LogClientSettings, Logs, LogSettings, Published, Purpose, PurposeKind, StagedLedger, admissions, publishing
 from triplicate.log.admissions import Admissions
 from triplicate.log.core.requests import REQUESTS_MAXIMUM
+from triplicate.log.requests import Requests
 
 REQUESTS = "/triplicate/test/logs/l/requests"
 
@@ -473,5 +474,58 @@ def test_the_metadata_of_a_batch_are_asked_for_side_by_side_but_not_all_at_once(
         await logs.publish("l", parts)
         assert max(most) == publishing.READ_AT_ONCE
         assert await read_values(logs, "l", 0, 60) == [b"%d" % number for number in range(60)]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("application", [None, "app"])
+def test_a_batch_that_was_merged_before_its_publisher_looked_is_not_called_unpublished(
+    application: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(LogClientSettings(merge_after_s=0.0)), stage.logs()
+        await logs.create("l")
+        withdraw = Requests.withdraw
+
+        async def late(self: Requests, token: str) -> None:
+            assert (await logs.merge_small("l")).segments == 2
+            await withdraw(self, token)
+
+        async with await logs.writer("l", owner="w") as writer:
+            parts = [await staged(others, [b"a"]), await staged(others, [b"b"])]
+            monkeypatch.setattr(Requests, "withdraw", late)
+            if application is None:
+                with pytest.raises(OutcomeUnknown, match="nobody knows whether log 'l' has the batch"):
+                    await others.publish("l", parts)
+            else:
+                published = await others.publish("l", parts, application=application, batch=1)
+                assert (published.first_offset, published.end_offset) == (0, 2)
+            assert await writer.append(b"c") == 2
+        assert await read_values(others, "l", 0, 3) == [b"a", b"b", b"c"]
+
+    play(scene)
+
+
+def test_a_crowd_of_publishers_does_not_crowd_the_metadata() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        crowd = [stage.logs() for _ in range(120)]
+        parts = [await staged(others, [b"%d" % number]) for number, others in enumerate(crowd)]
+        created: list[str] = []
+
+        def count(session: int, operation: str, path: str) -> None:
+            if operation == "create" and path.startswith(f"{REQUESTS}/"):
+                created.append(path)
+
+        async with await logs.writer("l", owner="w"):
+            stage.store.fault = count
+            publishes = [
+                others.publish("l", [part], application=f"app {number}", batch=0)
+                for number, (others, part) in enumerate(zip(crowd, parts, strict=True))
+            ]
+            published = await asyncio.gather(*publishes)
+        assert sorted(item.first_offset for item in published) == list(range(120))
+        assert len(created) <= 4 * len(crowd), "whoever finds no room does not try again at once"
 
     play(scene)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.metadata.lagging import LaggingTree
-from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, LedgerFenced, NoSuchLedger, NoSuchLog, RecordTooLarge
-from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
+from triplicate.errors import (
+    ArgumentError,
+    ConnectionLost,
+    HandleClosed,
+    LedgerFenced,
+    NoNode,
+    NoSuchLedger,
+    NoSuchLog,
+    RecordTooLarge,
+    Unauthorized,
+)
+from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry, publishing
+from triplicate.log.store import HeadStore
 from triplicate.metadata import Fault
 
 
@@ -282,5 +294,79 @@ def test_the_sweep_deletes_old_orphans_only() -> None:
         young = await staged(logs, [b"d"])
         assert sorted(await logs.sweep_orphans()) == sorted([orphan.ledger_id, homeless.ledger_id])
         assert sorted(stage.bookies.ledgers) == sorted([published.ledger_id, foreign.ledger_id, young.ledger_id])
+
+    play(scene)
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, forgetful = stage.logs(LogClientSettings(ledger_password="secret")), stage.logs()
+        await logs.create("l")
+        writer = await logs.writer("l", owner="w")
+        await writer.append(b"a")
+        if not alive:
+            await writer.close()
+        part = await staged(forgetful, [b"x"])
+        with pytest.raises(Unauthorized, match=r"log 'l': .* has another password"):
+            await forgetful.check_publish("l")
+        for publisher in (forgetful, logs):
+            with pytest.raises(Unauthorized, match="has another password"):
+                await publisher.publish("l", [part], application="app", batch=1)
+        await logs.check_publish("l")
+        published = await logs.publish("l", [await staged(logs, [b"b"])], application="app", batch=1)
+        assert (published.first_offset, published.by_writer) == (1, alive)
+        await writer.close()
+        # An empty log takes the password of whoever writes first.
+        await forgetful.create("m")
+        await forgetful.publish("m", [await staged(forgetful, [b"y"], log="m")])
+
+    play(scene)
+
+
+def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = publishing.check_password
+
+    async def scene(stage: Stage) -> None:
+        logs, older = stage.logs(LogClientSettings(ledger_password="secret")), stage.logs(LogClientSettings(change_attempts=3))
+
+        async def only_writer(store: HeadStore, *args: Any) -> None:
+            # A publisher of an earlier release does not look.
+            if store is logs.store:
+                await check(store, *args)
+
+        monkeypatch.setattr(publishing, "check_password", only_writer)
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            with pytest.raises(NoNode):
+                await older.publish("l", [await staged(older, [b"x"])], application="app", batch=1, wait_s=0.5)
+            assert (writer.admitted, await writer.append(b"a")) == (0, 0)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("application", ["app", None])
+def test_a_publish_whose_answer_was_lost_before_others_followed_is_not_called_a_repetition(application: str | None) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        part, following = await staged(logs, [b"a", b"b"]), await staged(others, [b"c"])
+        session, lost = stage.client_of(logs).metadata.tree.session_id, asyncio.Event()
+
+        def fault(of: int, operation: str, path: str) -> Fault | None:
+            if of != session or operation != "multi" or lost.is_set():
+                return None
+            lost.set()
+            return Fault(delay_after_s=0.05, raise_after=ConnectionLost("lost"))
+
+        stage.store.fault = fault
+        batch = 1 if application else None
+        publishing_ = asyncio.ensure_future(logs.publish("l", [part], application=application, batch=batch))
+        await lost.wait()
+        assert (await others.publish("l", [following])).first_offset == 2
+        published = await publishing_
+        assert (published.first_offset, published.end_offset, published.already, published.by_writer) == (0, 2, False, False)
+        assert (await logs.publish("l", [part], application=application, batch=batch)).already
+        assert await read_values(logs, "l", 0, 3) == [b"a", b"b", b"c"]
 
     play(scene)

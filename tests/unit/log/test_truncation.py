@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from triplicate.errors import ArgumentError, NotEnoughBookies, OffsetTruncated
-from triplicate.log import Logs, LogSettings, StagingOrigin
+from triplicate.errors import ArgumentError, NotEmpty, NotEnoughBookies, OffsetTruncated
+from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
 from triplicate.log.core import changes
 from triplicate.log.core.changes import RECENT_LIMIT
 from triplicate.log.core.head import Page, Segment, SegmentState, encode_head, encode_page, size_beneath
@@ -316,5 +316,31 @@ def test_deleting_a_log_deletes_what_it_does_not_know_below_it() -> None:
         await tree.create("/triplicate/test/logs/l/later/a/b", b"x", parents=True)
         await logs.delete("l")
         assert await tree.exists("/triplicate/test/logs/l") is None
+
+    play(scene)
+
+
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_publisher_that_asks_while_the_log_is_deleted_does_not_keep_its_nodes(times: int) -> None:
+    async def scene(stage: Stage) -> None:
+        logs, late = stage.logs(LogClientSettings(change_attempts=5)), stage.logs()
+        await fill(logs, 3)
+        tree, head = stage.client_of(logs).metadata.tree, "/triplicate/test/logs/l"
+        delete, made = tree.delete, list[str]()
+
+        async def overtaken(path: str, version: int = -1) -> None:
+            if path == head and len(made) < times:
+                # It has read the head before the deletion began.
+                made.append(await stage.client_of(late).metadata.tree.create(f"{head}/requests"))
+            await delete(path, version)
+
+        tree.delete = overtaken  # type: ignore[method-assign]
+        if times > 1:
+            with pytest.raises(NotEmpty):
+                await logs.delete("l")
+            assert 1 < len(made) < times, "it gives up in time"
+            tree.delete = delete  # type: ignore[method-assign]
+        await logs.delete("l")
+        assert not [path for path in stage.store.dump() if path.startswith(head)]
 
     play(scene)

@@ -12,6 +12,7 @@ from triplicate.sim.checkers import LOG_CHECKERS, History, judge
 from triplicate.sim.checkers.logs import (
     BatchOffered,
     BatchPublished,
+    BatchRefused,
     CutAllowed,
     EndSeen,
     ListedSegment,
@@ -305,6 +306,15 @@ def test_a_batch_whose_outcome_nobody_knows_may_be_missing() -> None:
 def test_a_batch_published_by_two() -> None:
     events = [*GOOD, BatchPublished(3.4, "l", "app", 0, "two", 3, 4, False)]
     expect(events, "batches_are_there_once", "was published by 2 publishes: one, two", "staged by two. and is not in the log")
+
+
+def test_a_batch_of_which_its_publisher_was_told_that_it_is_not_there() -> None:
+    expect(
+        [*GOOD, BatchRefused(3.15, "l", "app", 0, "one")],
+        "batches_are_there_once",
+        "batch 0 of app in l, staged by one, is there; its publisher was told at 3.150000 that it is not",
+    )
+    assert judged([*GOOD, BatchRefused(3.15, "l", "app", 0, "two")]) == {}
 
 
 def test_a_batch_without_records_may_be_in_the_log() -> None:

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from tests.unit.spark.stand import LOG, SCHEMA, Stand, ledgers_of, rows, stand, write_options
-from triplicate.errors import ConnectionLost, CorruptionError, LogOwned
+from triplicate.errors import ArgumentError, ConnectionLost, CorruptionError, LogOwned
 from triplicate.log.admissions import Admissions
 from triplicate.log.core.joining import JOIN_LEAST
 from triplicate.spark import writing
 from triplicate.spark.access import LogAccess
+from triplicate.spark.admission import admit
 from triplicate.spark.arrow import record_batches
 from triplicate.spark.reading import LogPart, plan_log_parts
 from triplicate.spark.writing import BatchPublisher, Staged, StreamPublisher
@@ -285,3 +286,13 @@ def test_an_abort_that_cannot_reach_the_cluster_does_not_hide_the_jobs_error(
     monkeypatch.setattr(LogAccess, "discard", lost)
     publisher.abort([*messages])
     assert "gone" in caplog.text
+
+
+def test_the_longest_name_of_an_application_publishes_and_a_longer_one_is_refused_before_the_tasks(cluster: Stand) -> None:
+    longest = write_options("ü" * 128, 1)
+    assert admit(longest) is None
+    publisher = BatchPublisher(longest)
+    publisher.commit([*stage_all(publisher, (b"a",))])
+    assert cluster.values() == [b"a"]
+    with pytest.raises(ArgumentError, match="the application's name has 257 bytes; at most 256"):
+        admit(write_options("a" * 257, 1))

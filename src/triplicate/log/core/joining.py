@@ -22,10 +22,11 @@ def runs_to_join(sizes: Sequence[int], target_bytes: int) -> list[range]:
         target_bytes: 0 joins nothing.
     """
     runs: list[range] = []
+    most_bytes = min(target_bytes, JOIN_BYTES_MAXIMUM)
     start, total = 0, 0
     for place, size in enumerate([*sizes, target_bytes]):
         is_small = size < target_bytes * SMALL_SHARE
-        if not is_small or total + size > target_bytes:
+        if not is_small or total + size > most_bytes:
             runs.append(range(start, place))
             start, total = (place, 0) if is_small else (place + 1, 0)
         total += size if is_small else 0

@@ -8,7 +8,8 @@ outcome is no event: its records may be in the log, once, or not. The rules:
 3. an acknowledged record is at the offset that its writer was told, until it is truncated, and only that far was truncated; what
    retention takes it takes in whole segments, the oldest first, and only while more is left than the log was to keep;
 4. the records of one writer are in the log in the order in which they were appended, and none is missing before one that is there;
-5. a batch of a publisher is in the log once if any publish of it succeeded, else once or not at all; whole, in one piece, in order;
+5. a batch of a publisher is in the log once if any publish of it succeeded, else once or not at all; whole, in one piece, in order; and
+   never by an attempt of which its publisher was told that it was not published;
 6. a take-over ends the epochs before it: behind its first offset there is nothing of theirs, and they are told of no success;
 7. wall times do not go back within a ledger, nor from one writer's segment to the next;
 8. the readable end is where records really are, and never before what was said to be readable.
@@ -92,6 +93,17 @@ class BatchPublished:
     first_offset: int
     end_offset: int
     already: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRefused:
+    """A publisher gave an attempt up: whenever it had published it, it was told that nothing of it had been published."""
+
+    time_s: float
+    log: str
+    application: str
+    batch: int
+    attempt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +398,7 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
     published: dict[tuple[str, str, int], list[BatchPublished]] = {}
     for told in history.of(BatchPublished):
         published.setdefault((told.log, told.application, told.batch), []).append(told)
+    refused = {(event.log, event.application, event.batch, event.attempt): event.time_s for event in history.of(BatchRefused)}
     last: dict[tuple[str, str], tuple[int, int]] = {}
     for (log, application, batch), attempts in sorted(offered.items()):
         name = f"batch {batch} of {application} in {log}"
@@ -395,6 +408,11 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
         if len(present) > 1:
             verdict.violations.append(f"{name} is there {len(present)} times, by {', '.join(present)}")
         for attempt in present:
+            refused_s = refused.get((log, application, batch, attempt))
+            if refused_s is not None:
+                verdict.violations.append(
+                    f"{name}, staged by {attempt}, is there; its publisher was told at {refused_s:.6f} that it is not"
+                )
             span = there[attempt]
             assert span is not None
             finished = known.finished.get(log)

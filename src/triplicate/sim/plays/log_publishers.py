@@ -9,7 +9,7 @@ from triplicate.client import Client
 from triplicate.errors import LogOwned, PublisherForgotten
 from triplicate.log import Logs, Published, StagedLedger, StagingOrigin
 from triplicate.runtime import TaskScope
-from triplicate.sim.checkers.logs import BatchOffered, BatchPublished
+from triplicate.sim.checkers.logs import BatchOffered, BatchPublished, BatchRefused
 from triplicate.sim.plays.log_scene import TROUBLE, Scene, Scribe, records_of
 
 CROWD_S = 3.0
@@ -78,7 +78,7 @@ class Driver:
         self._scene.add(BatchOffered(self._scene.time(), application.log, application.name, batch, attempt, records))
         self._scene.staged.append(application.log)
         self._scene.has_staged.set()
-        give_up_share = GIVE_UP_SHARE
+        give_up_share, is_unknown = GIVE_UP_SHARE, False
         while True:
             try:
                 return await self._publish(logs, batch, attempt, staged)
@@ -95,10 +95,12 @@ class Driver:
             except (TimeoutError, *TROUBLE) as error:
                 self._scene.trouble(error)
                 self._scene.count("publish_unknown")
-                give_up_share = GIVE_UP_UNKNOWN_SHARE
+                give_up_share, is_unknown = GIVE_UP_UNKNOWN_SHARE, True
                 await asyncio.sleep(self._chance.uniform(0.0, 0.5))
             if self._chance.random() < give_up_share:
                 break
+        if not is_unknown:
+            self._scene.add(BatchRefused(self._scene.time(), application.log, application.name, batch, attempt))
         # Give this attempt up, as a driver does that aborts the batch after its commit seemed to fail; the next attempt stages anew.
         if self._chance.random() < 0.7:
             await self._discard(logs, staged)

@@ -1,0 +1,16 @@
+"""A publisher that gives up leaves its request where it is, and says that nothing was published; the writer lists it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+KIND = "logs"
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.requests import Requests
+
+    async def leave(self: Requests, token: str) -> None:
+        return
+
+    patch(Requests, "withdraw", leave)
