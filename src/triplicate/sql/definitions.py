@@ -1,7 +1,8 @@
 """Definitions of PostgreSQL that SQLite has no statement for, as the leader runs them: several of SQLite's, all or none.
 
 ``DROP TABLE a, b RESTRICT`` drops several at once and refuses to break what depends on them; ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c``
-and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. Pure, but for the questions asked of a connection.
+and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a
+table and fills it. Pure, but for the questions asked of a connection.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue.definitions import closing
 from .core import scan
 from .core.scan import quote
 from .redefinitions import examined, parse_redefinition
@@ -46,6 +48,31 @@ class ColumnChange:
     adds: bool
     sql: str
     """SQLite's statement, for when it has something to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTable:
+    """CREATE TABLE with columns AS INSERT: how CREATE TABLE AS of PostgreSQL's clients arrives, whose columns keep their types."""
+
+    table: str
+    if_not_exists: bool
+    definition: str
+    insert: str
+
+
+def parse_filled_table(sql: str) -> FilledTable | None:
+    """What a CREATE TABLE with columns and an INSERT says, else None."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:2] != ["CREATE", "TABLE"]:
+        return None
+    at = 5 if words[2:5] == ["IF", "NOT", "EXISTS"] else 2
+    if at + 1 >= len(found) or found[at + 1].text != "(":
+        return None
+    end = closing(found, at + 1)
+    if words[end + 1 : end + 3] != ["AS", "INSERT"]:
+        return None
+    return FilledTable(scan.identifier(found[at]), at == 5, sql[: found[end].end], sql[found[end + 2].start :])
 
 
 def parse_drop(sql: str) -> Drop | None:
@@ -83,8 +110,11 @@ def parse_column_change(sql: str) -> ColumnChange | None:
     return ColumnChange(scan.identifier(found[2]), scan.identifier(found[after]), adds, plain)
 
 
-def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None]) -> None:
+def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None], insert: Callable[[str], None]) -> None:
     """Run any definition as SQLite's statements, each through `run`. The caller undoes all of them when one fails.
+
+    Args:
+        insert: runs the statement that fills a new table.
 
     Raises:
         SqlError: 2BP01 or 0A000 when something else depends on what a DROP takes away.
@@ -98,10 +128,19 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
         for name in _in_order(connection, drop):
             run(drop.statement(name))
         _refuse_broken_views(connection, drop, usable)
+    elif (filled := parse_filled_table(sql)) is not None:
+        if not (filled.if_not_exists and _is_relation(connection, filled.table)):
+            run(filled.definition)
+            insert(filled.insert)
     elif change is None:
         run(sql)
     elif has_column(connection, change) is not change.adds:
         run(change.sql)
+
+
+def _is_relation(connection: apsw.Connection, name: str) -> bool:
+    query = "select 1 from main.sqlite_schema where type in ('table', 'view') and lower(name) = lower(?)"
+    return bool(connection.execute(query, (name,)).fetchall())
 
 
 def has_column(connection: apsw.Connection, change: ColumnChange) -> bool:
@@ -194,6 +233,9 @@ def statements_of(sql: str) -> Sequence[str]:
     change = parse_column_change(sql)
     if change is not None:
         return [change.sql]
+    filled = parse_filled_table(sql)
+    if filled is not None:
+        return [filled.definition]
     redefinition = parse_redefinition(sql)
     return [examined(redefinition)] if redefinition is not None else []
 

@@ -6,7 +6,7 @@ CREATE TABLE b (id int, id int);
 CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY); -- documented sqlstates
 CREATE TABLE d (); -- refused syntax error at or near ''
 CREATE TABLE f AS SELECT 1 AS x, 'a'::text AS y; -- documented tags
-SELECT * FROM f; -- documented expression-types
+SELECT * FROM f;
 CREATE TABLE g AS SELECT id FROM a WHERE false; -- documented tags
 SELECT * FROM g;
 CREATE TABLE h (LIKE a); -- refused LIKE
@@ -162,3 +162,51 @@ SELECT (1;
 SELECT 1);
 SELECT 'unterminated;
 ;
+
+== create table as
+CREATE TABLE t (id int, v varchar(5), n numeric(10,2), b bool, ts timestamp, tz timestamptz, d date, u uuid, j jsonb, y bytea, f float8);
+INSERT INTO t VALUES (7, 'Abc', 5, true, '2024-01-02 03:04:05', '2024-01-02 03:04:05+02', '2024-01-02', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', '{"a": 1}', '\x01ff', 1.5);
+CREATE TABLE a AS SELECT * FROM t; -- documented tags
+SELECT * FROM a;
+INSERT INTO a (id) VALUES ('abc');
+INSERT INTO a (v) VALUES ('abcdef');
+INSERT INTO a (b) VALUES ('abc');
+INSERT INTO a (ts) VALUES ('abc');
+INSERT INTO a (u) VALUES ('abc');
+CREATE TABLE b AS SELECT n / 2 AS h, id / 2 AS k, v LIKE 'a%' AS l, v ILIKE 'a%' AS m, b || 'x' AS q, n::int AS c FROM t; -- documented tags
+SELECT h = 2.5, k, l, m, q, c FROM b;
+CREATE TABLE c AS SELECT 1 / 0 AS x;
+CREATE TABLE c AS SELECT v::int AS x FROM t;
+CREATE TABLE c AS SELECT CAST('abc' AS integer) AS x;
+CREATE TABLE c AS SELECT "nosuch" FROM t;
+CREATE TABLE c AS SELECT id, v FROM t GROUP BY id;
+CREATE TABLE c AS SELECT v FROM t WHERE id = 'abc';
+CREATE TABLE c AS SELECT v FROM t WHERE v = 7;
+CREATE TABLE c AS SELECT 1 AS x, 2 AS x;
+CREATE TABLE c AS SELECT 9223372036854775807 + id AS x FROM t;
+CREATE TABLE c (x, y, z) AS SELECT 1, 2;
+CREATE TABLE c AS SELECT v FROM t WHERE ts = '2024-1-2 3:4:5'; -- documented tags
+SELECT * FROM c;
+CREATE TABLE e (x, y) AS VALUES (1, 'a'), (2, NULL); -- documented tags
+SELECT x, y FROM e ORDER BY 1;
+CREATE TABLE f AS WITH q AS (SELECT id AS i FROM t) SELECT i, i + 1 AS k, true AS l FROM q; -- documented tags
+SELECT * FROM f;
+CREATE TABLE g AS SELECT v FROM t UNION ALL SELECT 'abcdefgh'; -- documented tags
+SELECT v FROM g ORDER BY 1;
+CREATE TABLE h AS SELECT now()::date = current_date AS same; -- documented tags
+SELECT same FROM h;
+CREATE TABLE i AS (SELECT id FROM t); -- documented tags
+CREATE TABLE i AS SELECT id FROM t;
+CREATE TABLE IF NOT EXISTS i AS SELECT 1 / 0; -- documented tags
+SELECT * FROM i;
+CREATE TABLE k AS SELECT id + $1::int AS s, $2::text AS p FROM t; -- with ? 5, ? "x" / documented tags
+SELECT * FROM k;
+CREATE TABLE l AS SELECT * FROM t WITH NO DATA; -- refused WITH NO DATA
+BEGIN;
+CREATE TABLE m AS SELECT id FROM t; -- documented tags
+SAVEPOINT s;
+CREATE TABLE n AS SELECT id FROM m; -- documented tags
+ROLLBACK TO s;
+CREATE TABLE n AS SELECT id + 1 AS id FROM m; -- documented tags
+COMMIT;
+SELECT id FROM n;

@@ -179,3 +179,21 @@ def test_functions_of_sequences_are_refused_by_name(pair: Pair) -> None:
             pair.writer.run(pair.writer.gate.examine(f"insert into counted values({name})"), ())
         pair.writer.rollback()
         assert (caught.value.sqlstate, caught.value.hint) == ("0A000", "INSERT … RETURNING id returns the number")
+
+
+def test_a_table_made_with_its_rows_is_the_same_on_every_copy(pair: Pair) -> None:
+    send(pair, "create table t(id int, b boolean)", "insert into t values(1, 1), (2, 0), (2, 0)")
+    text = 'create table "C d" ("id" int, "b" boolean) as insert into "C d" ("id", "b") select id + ?1, b from t order by id desc'
+    prepared = pair.gate.examine(text)
+    assert (prepared.kind, prepared.parameters, prepared.tag) == (StatementKind.SCHEMA, ("?1",), "CREATE TABLE")
+    pair.send(pair.writer.run_batch([Request(prepared, (5,))]))
+    assert pair.reader.execute('select rowid, id, b from "C d"').fetchall() == [(1, 7, 0), (2, 7, 0), (3, 6, 1)]
+    send(pair, text.replace("create table", "create table if not exists").replace("?1", "nosuch"))
+    same(pair)
+
+
+def test_a_table_whose_rows_do_not_fit_is_not_made(pair: Pair) -> None:
+    send(pair, "create table t(x)", "insert into t values(1), ('a')")
+    assert refused(pair, "create table u (x int) as insert into u (x) select x from t").sqlstate == "22P02"
+    assert names(pair) == ["t"]
+    same(pair)
