@@ -17,8 +17,10 @@ from triplicate.errors import SqlError
 from .catalogue.definitions import closing
 from .core import scan
 from .core.scan import quote
+from .core.stored import RowRules
 from .redefinitions import examined, parse_redefinition
 from .redefinitions import statements as redefining_statements
+from .schema_changes import ColumnAdded, table_change
 
 _KINDS = ("TABLE", "VIEW", "INDEX")
 
@@ -134,8 +136,24 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
             insert(filled.insert)
     elif change is None:
         run(sql)
+        _check_added(connection, sql)
     elif has_column(connection, change) is not change.adds:
         run(change.sql)
+        _check_added(connection, change.sql)
+
+
+def _check_added(connection: apsw.Connection, sql: str) -> None:
+    """Raises what an INSERT would where the rows that are there have got a value that does not fit the type of a new column."""
+    if scan.first_words(sql, 2) != ["ALTER", "TABLE"]:
+        return
+    change = table_change(sql)
+    if not isinstance(change, ColumnAdded):
+        return
+    query = "select name, type from pragma_table_xinfo(?, 'main') where lower(name) = lower(?) and hidden = 0"
+    for name, declared in connection.execute(query, (change.table, change.column)).fetchall():
+        for row in connection.execute(f"select {quote(str(name))} from main.{quote(change.table)} limit 1").fetchall():
+            for rule in RowRules([(0, str(name), str(declared))]).refused(row):
+                raise rule.refusal(change.table, row[0])
 
 
 def _is_relation(connection: apsw.Connection, name: str) -> bool:
