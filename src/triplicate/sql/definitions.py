@@ -182,7 +182,7 @@ def _in_order(connection: apsw.Connection, drop: Drop) -> list[str]:
     if drop.kind != "TABLE":
         return list(drop.names)
     references = _references(connection)
-    wanted = {name.lower() for name in drop.names}
+    wanted = {name.lower() for name in drop.names if _is_relation(connection, name)}
     if drop.keeps_dependents:
         for child, parents in references.items():
             broken = sorted(parents & wanted)

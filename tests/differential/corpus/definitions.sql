@@ -3,7 +3,7 @@ CREATE TABLE a (id int);
 CREATE TABLE a (id int);
 CREATE TABLE IF NOT EXISTS a (id int);
 CREATE TABLE b (id int, id int);
-CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY); -- documented sqlstates
+CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY);
 CREATE TABLE d (); -- refused syntax error at or near ''
 CREATE TABLE f AS SELECT 1 AS x, 'a'::text AS y; -- documented tags
 SELECT * FROM f;
@@ -24,7 +24,7 @@ CREATE TABLE public.pt (id int);
 SELECT * FROM public.pt;
 SELECT pt.id FROM public.pt;
 SELECT public.pt.id FROM public.pt;
-CREATE TABLE sx.a (id int); -- documented sqlstates
+CREATE TABLE sx.a (id int);
 DROP TABLE a;
 DROP TABLE a;
 DROP TABLE IF EXISTS a;
@@ -234,3 +234,22 @@ SELECT * FROM t ORDER BY id;
 CREATE TABLE u (a int DEFAULT 99.5, b numeric(10,2) DEFAULT 1.005, c text DEFAULT true, d text DEFAULT 1.50);
 INSERT INTO u DEFAULT VALUES;
 SELECT * FROM u;
+
+== mistakes in definitions
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE TABLE a (a int PRIMARY KEY, PRIMARY KEY (a));
+CREATE TABLE a (a int, b int, PRIMARY KEY (a), PRIMARY KEY (b));
+CREATE TABLE a (a int, FOREIGN KEY (nosuch) REFERENCES t (id));
+CREATE TABLE a (a int, FOREIGN KEY (a) REFERENCES t (id, a));
+CREATE TABLE nosuch.a (a int);
+CREATE TABLE a (a int, b int DEFAULT a);
+CREATE TABLE a (a int, b int GENERATED ALWAYS AS (nosuch) STORED);
+ALTER TABLE t ADD CONSTRAINT ck CHECK (id > 0);
+ALTER TABLE t ADD CONSTRAINT ck CHECK (id > 0);
+ALTER TABLE t DROP CONSTRAINT nosuch;
+INSERT INTO t VALUES (1, 'x');
+ALTER TABLE t ADD COLUMN c int CHECK (c > 0) DEFAULT -1;
+ALTER TABLE t ALTER id TYPE bigserial;
+CREATE VIEW v AS SELECT nosuch FROM t; -- documented missing-relations
+SELECT x FROM v; -- documented missing-relations
+SELECT a FROM t;
