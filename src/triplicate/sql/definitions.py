@@ -1,7 +1,8 @@
 """Definitions of PostgreSQL that SQLite has no statement for, as the leader runs them: several of SQLite's, all or none.
 
 ``DROP TABLE a, b RESTRICT`` drops several at once and refuses to break what depends on them; ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c``
-and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. Pure, but for the questions asked of a connection.
+and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a
+table and fills it. Pure, but for the questions asked of a connection.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import apsw
 
 from triplicate.errors import SqlError
 
+from .catalogue.definitions import closing
 from .core import scan
 from .core.scan import quote
+from .core.stored import RowRules
 from .redefinitions import examined, parse_redefinition
 from .redefinitions import statements as redefining_statements
+from .schema_changes import ColumnAdded, table_change
 
 _KINDS = ("TABLE", "VIEW", "INDEX")
 
@@ -46,6 +50,31 @@ class ColumnChange:
     adds: bool
     sql: str
     """SQLite's statement, for when it has something to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTable:
+    """CREATE TABLE with columns AS INSERT: how CREATE TABLE AS of PostgreSQL's clients arrives, whose columns keep their types."""
+
+    table: str
+    if_not_exists: bool
+    definition: str
+    insert: str
+
+
+def parse_filled_table(sql: str) -> FilledTable | None:
+    """What a CREATE TABLE with columns and an INSERT says, else None."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:2] != ["CREATE", "TABLE"]:
+        return None
+    at = 5 if words[2:5] == ["IF", "NOT", "EXISTS"] else 2
+    if at + 1 >= len(found) or found[at + 1].text != "(":
+        return None
+    end = closing(found, at + 1)
+    if words[end + 1 : end + 3] != ["AS", "INSERT"]:
+        return None
+    return FilledTable(scan.identifier(found[at]), at == 5, sql[: found[end].end], sql[found[end + 2].start :])
 
 
 def parse_drop(sql: str) -> Drop | None:
@@ -83,8 +112,11 @@ def parse_column_change(sql: str) -> ColumnChange | None:
     return ColumnChange(scan.identifier(found[2]), scan.identifier(found[after]), adds, plain)
 
 
-def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None]) -> None:
+def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None], insert: Callable[[str], None]) -> None:
     """Run any definition as SQLite's statements, each through `run`. The caller undoes all of them when one fails.
+
+    Args:
+        insert: runs the statement that fills a new table.
 
     Raises:
         SqlError: 2BP01 or 0A000 when something else depends on what a DROP takes away.
@@ -98,10 +130,35 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
         for name in _in_order(connection, drop):
             run(drop.statement(name))
         _refuse_broken_views(connection, drop, usable)
+    elif (filled := parse_filled_table(sql)) is not None:
+        if not (filled.if_not_exists and _is_relation(connection, filled.table)):
+            run(filled.definition)
+            insert(filled.insert)
     elif change is None:
         run(sql)
+        _check_added(connection, sql)
     elif has_column(connection, change) is not change.adds:
         run(change.sql)
+        _check_added(connection, change.sql)
+
+
+def _check_added(connection: apsw.Connection, sql: str) -> None:
+    """Raises what an INSERT would where the rows that are there have got a value that does not fit the type of a new column."""
+    if scan.first_words(sql, 2) != ["ALTER", "TABLE"]:
+        return
+    change = table_change(sql)
+    if not isinstance(change, ColumnAdded):
+        return
+    query = "select name, type from pragma_table_xinfo(?, 'main') where lower(name) = lower(?) and hidden = 0"
+    for name, declared in connection.execute(query, (change.table, change.column)).fetchall():
+        for row in connection.execute(f"select {quote(str(name))} from main.{quote(change.table)} limit 1").fetchall():
+            for rule in RowRules([(0, str(name), str(declared))]).refused(row):
+                raise rule.refusal(change.table, row[0])
+
+
+def _is_relation(connection: apsw.Connection, name: str) -> bool:
+    query = "select 1 from main.sqlite_schema where type in ('table', 'view') and lower(name) = lower(?)"
+    return bool(connection.execute(query, (name,)).fetchall())
 
 
 def has_column(connection: apsw.Connection, change: ColumnChange) -> bool:
@@ -125,7 +182,7 @@ def _in_order(connection: apsw.Connection, drop: Drop) -> list[str]:
     if drop.kind != "TABLE":
         return list(drop.names)
     references = _references(connection)
-    wanted = {name.lower() for name in drop.names}
+    wanted = {name.lower() for name in drop.names if _is_relation(connection, name)}
     if drop.keeps_dependents:
         for child, parents in references.items():
             broken = sorted(parents & wanted)
@@ -194,6 +251,9 @@ def statements_of(sql: str) -> Sequence[str]:
     change = parse_column_change(sql)
     if change is not None:
         return [change.sql]
+    filled = parse_filled_table(sql)
+    if filled is not None:
+        return [filled.definition]
     redefinition = parse_redefinition(sql)
     return [examined(redefinition)] if redefinition is not None else []
 

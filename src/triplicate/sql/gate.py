@@ -140,7 +140,7 @@ class Gate:
             raise SqlError("0A000", f"{words[0]} is not available: every copy of a replicated database must stay the same file")
         if change_images(text) is not None:
             return Prepared(text, StatementKind.SCHEMA, (), (), "ALTER TABLE")
-        if words[0] in ("DROP", "ALTER") and statements_of(text):
+        if words[0] in ("CREATE", "DROP", "ALTER") and statements_of(text):
             return self._examine_definition(text, words)
         return self._examine(text, words)
 
@@ -149,7 +149,9 @@ class Gate:
         if change is None or has_column(self._connection, change) is not change.adds:
             for statement in statements_of(text):
                 self._examine(statement, words)
-        return Prepared(text, StatementKind.SCHEMA, (), (), command_tag(words))
+        numbers = scan.parameter_numbers(text)
+        parameters = tuple(f"?{number}" if number in numbers else None for number in range(1, max(numbers, default=0) + 1))
+        return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))
 
     def _examine(self, text: str, words: list[str]) -> Prepared:
         facts: list[Any] = []

@@ -7,6 +7,7 @@ unique index, whose rows are checked as a constraint's. Pure, but for the questi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from .core.scan import Token, quote
 from .store import full_image_tables
 
 _CLAUSES = {"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "GENERATED", "AS", "ON"}
+
+_CONSTANT = re.compile(r"[xX]'[^']*'|[+-]?\s*(?:0[xX][0-9a-fA-F]+|(?=[\d.])\d*\.?\d*(?:[eE][+-]?\d+)?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +123,22 @@ def redefined(created: str, change: Redefinition) -> str:
         end = tokens[closing(tokens, opening)].start
         return f"{created[:end]}, {change.text}{created[end:]}"
     for item in items(tokens, opening):
+        if change.text is not None and _is_key(item, change.column):
+            raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for a primary key")
+    for item in items(tokens, opening):
         is_column = bool(item) and not (item[0].kind == "word" and item[0].text.upper() in _CLAUSES | {"FOREIGN"})
         if is_column and scan.identifier(item[0]).lower() == change.column.lower():
             return _with_column(created, item, change)
     raise SqlError("42703", f'column "{change.column}" of relation "{change.table}" does not exist')
+
+
+def _is_key(item: Sequence[Token], column: str) -> bool:
+    """Whether this is a table's PRIMARY KEY of one column, which may be the row's number, or need its NOT NULL."""
+    words = [token.text.upper() if token.kind == "word" else "" for token in item]
+    if "PRIMARY" not in words or (words[0] != "PRIMARY" and words[:1] + words[2:3] != ["CONSTRAINT", "PRIMARY"]):
+        return False
+    listed = items(item, next((index for index, token in enumerate(item) if token.text == "("), len(item) - 1))
+    return len(listed) == 1 and bool(listed[0]) and scan.identifier(listed[0][0]).lower() == column.lower()
 
 
 def _with_column(created: str, item: Sequence[Token], change: Redefinition) -> str:
@@ -135,7 +150,7 @@ def _with_column(created: str, item: Sequence[Token], change: Redefinition) -> s
     if change.text is None:
         if place is None:
             return created
-        return created[: item[place].start].rstrip() + created[_default_end(item, place + 1) :]
+        return created[: item[place].start].rstrip() + created[_default_end(created, item, place + 1) :]
     if place is not None:
         raise SqlError(
             "0A000", f"ALTER TABLE … {change.action} of a column with a default is not available", hint="Drop the default first."
@@ -143,7 +158,9 @@ def _with_column(created: str, item: Sequence[Token], change: Redefinition) -> s
     return f"{created[: item[0].end]} {change.text}{created[item[end - 1].end :]}"
 
 
-def _default_end(item: Sequence[Token], start: int) -> int:
+def _default_end(sql: str, item: Sequence[Token], start: int) -> int:
+    """Where the value behind DEFAULT ends. Tokens here divide x'00', .5 and 1e-05, of which no part stands alone."""
     if item[start].text == "(":
         return item[closing(item, start)].end
-    return item[start + 1].end if item[start].text in ("+", "-") and start + 1 < len(item) else item[start].end
+    found = _CONSTANT.match(sql, item[start].start)
+    return item[start].end if found is None else found.end()

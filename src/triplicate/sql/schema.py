@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -11,6 +12,7 @@ from .core.records import DIGEST_SIZE
 from .core.scan import quote
 from .core.stored import RowRules
 from .core.tables import TableShape
+from .sqlstates import from_sqlite
 
 INTERNAL_PREFIX = "triplicate_"
 """Tables of this prefix are ours: users may read but not change them, and no change of them is logged."""
@@ -146,12 +148,23 @@ def schema_digest(connection: apsw.Connection) -> bytes:
 
 
 def key_of(connection: apsw.Connection, table: str) -> list[str]:
-    """The columns of a table's primary key; empty where there is none."""
-    rows = connection.execute("select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", (table,)).fetchall()
+    """The columns of a table's primary key; empty where there is none. Raises as `columns_of`."""
+    rows = _asked(connection, "select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", table)
     return [str(name) for (name,) in rows]
 
 
 def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:
-    """(name, declared type) of a table's or view's columns in order, or None."""
-    rows = connection.execute("select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", (table,)).fetchall()
+    """(name, declared type) of a table's or view's columns in order, or None.
+
+    Raises:
+        SqlError: 42P01, 42703, …: a view's query names what is not there.
+    """
+    rows = _asked(connection, "select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", table)
     return [(str(name), str(declared or "")) for name, declared in rows] or None
+
+
+def _asked(connection: apsw.Connection, query: str, table: str) -> list[Any]:
+    try:
+        return connection.execute(query, (table,)).fetchall()
+    except apsw.SQLError as error:
+        raise from_sqlite(error) from error

@@ -7,7 +7,8 @@ and then calls `commit` with the offset reached, or `rollback`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -292,8 +293,7 @@ class Writer:
         self._connection.execute("savepoint triplicate_statement")
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:
-            changes_schema = prepared.kind is StatementKind.SCHEMA
-            outcome = self._run_schema(prepared) if changes_schema else self._run_change(prepared, parameters)
+            outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
             self._capture.end_statement()
             self._refuse_poisoned()
             self._connection.execute("release triplicate_statement")
@@ -343,23 +343,23 @@ class Writer:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
         return Outcome(rows, self._connection.changes())
 
-    def _run_schema(self, prepared: Prepared) -> Outcome:
-        images = change_images(prepared.sql)
-        words = first_words(prepared.sql)
-        if images is not None:
+    def _run_schema(self, prepared: Prepared, parameters: Sequence[Value]) -> Outcome:
+        if (images := change_images(prepared.sql)) is not None:
             self._change_images(*images)
-        elif words[0] == "PRAGMA":
+        elif first_words(prepared.sql, 1) == ["PRAGMA"]:
             self._set_pragma(prepared)
         else:
-            run_definition(self._connection, prepared.sql, lambda text: self._change_schema(text, first_words(text)))
+            run_definition(self._connection, prepared.sql, self._change_schema, partial(self._fill_table, prepared, parameters))
         return Outcome([], 0)
 
+    def _fill_table(self, prepared: Prepared, parameters: Sequence[Value], text: str) -> None:
+        self._run_change(replace(prepared, sql=text), parameters)
+
     def _change_images(self, table: str, value: str) -> None:
-        found = next((name for name in table_names(self._connection) if name.lower() == table.lower()), None)
-        if found is None:
-            raise SqlError("42P01", f"no such table: {table}")
-        self._record_images(found, value)
-        self._schema_changed()
+        for found in [name for name in table_names(self._connection) if name.lower() == table.lower()]:
+            self._record_images(found, value)
+            return self._schema_changed()
+        raise SqlError("42P01", f"no such table: {table}")
 
     def _record_images(self, table: str, value: str) -> None:
         set_change_images(self._connection, table, value)
@@ -372,8 +372,8 @@ class Writer:
             if name in prepared.sql.lower():
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
-    def _change_schema(self, text: str, words: list[str]) -> None:
-        before, mark = table_names(self._connection), self._capture.mark()
+    def _change_schema(self, text: str) -> None:
+        words, before, mark = first_words(text), table_names(self._connection), self._capture.mark()
         try:
             with self.gate.running(StatementKind.SCHEMA):
                 self._connection.execute(text).fetchall()

@@ -3,10 +3,10 @@ CREATE TABLE a (id int);
 CREATE TABLE a (id int);
 CREATE TABLE IF NOT EXISTS a (id int);
 CREATE TABLE b (id int, id int);
-CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY); -- documented sqlstates
+CREATE TABLE c (id int PRIMARY KEY, x int PRIMARY KEY);
 CREATE TABLE d (); -- refused syntax error at or near ''
 CREATE TABLE f AS SELECT 1 AS x, 'a'::text AS y; -- documented tags
-SELECT * FROM f; -- documented expression-types
+SELECT * FROM f;
 CREATE TABLE g AS SELECT id FROM a WHERE false; -- documented tags
 SELECT * FROM g;
 CREATE TABLE h (LIKE a); -- refused LIKE
@@ -24,7 +24,7 @@ CREATE TABLE public.pt (id int);
 SELECT * FROM public.pt;
 SELECT pt.id FROM public.pt;
 SELECT public.pt.id FROM public.pt;
-CREATE TABLE sx.a (id int); -- documented sqlstates
+CREATE TABLE sx.a (id int);
 DROP TABLE a;
 DROP TABLE a;
 DROP TABLE IF EXISTS a;
@@ -162,3 +162,94 @@ SELECT (1;
 SELECT 1);
 SELECT 'unterminated;
 ;
+
+== create table as
+CREATE TABLE t (id int, v varchar(5), n numeric(10,2), b bool, ts timestamp, tz timestamptz, d date, u uuid, j jsonb, y bytea, f float8);
+INSERT INTO t VALUES (7, 'Abc', 5, true, '2024-01-02 03:04:05', '2024-01-02 03:04:05+02', '2024-01-02', 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', '{"a": 1}', '\x01ff', 1.5);
+CREATE TABLE a AS SELECT * FROM t; -- documented tags
+SELECT * FROM a;
+INSERT INTO a (id) VALUES ('abc');
+INSERT INTO a (v) VALUES ('abcdef');
+INSERT INTO a (b) VALUES ('abc');
+INSERT INTO a (ts) VALUES ('abc');
+INSERT INTO a (u) VALUES ('abc');
+CREATE TABLE b AS SELECT n / 2 AS h, id / 2 AS k, v LIKE 'a%' AS l, v ILIKE 'a%' AS m, b || 'x' AS q, n::int AS c FROM t; -- documented tags
+SELECT h = 2.5, k, l, m, q, c FROM b;
+CREATE TABLE c AS SELECT 1 / 0 AS x;
+CREATE TABLE c AS SELECT v::int AS x FROM t;
+CREATE TABLE c AS SELECT CAST('abc' AS integer) AS x;
+CREATE TABLE c AS SELECT "nosuch" FROM t;
+CREATE TABLE c AS SELECT id, v FROM t GROUP BY id;
+CREATE TABLE c AS SELECT v FROM t WHERE id = 'abc';
+CREATE TABLE c AS SELECT v FROM t WHERE v = 7;
+CREATE TABLE c AS SELECT 1 AS x, 2 AS x;
+CREATE TABLE c AS SELECT 9223372036854775807 + id AS x FROM t;
+CREATE TABLE c (x, y, z) AS SELECT 1, 2;
+CREATE TABLE c AS SELECT v FROM t WHERE ts = '2024-1-2 3:4:5'; -- documented tags
+SELECT * FROM c;
+CREATE TABLE e (x, y) AS VALUES (1, 'a'), (2, NULL); -- documented tags
+SELECT x, y FROM e ORDER BY 1;
+CREATE TABLE f AS WITH q AS (SELECT id AS i FROM t) SELECT i, i + 1 AS k, true AS l FROM q; -- documented tags
+SELECT * FROM f;
+CREATE TABLE g AS SELECT v FROM t UNION ALL SELECT 'abcdefgh'; -- documented tags
+SELECT v FROM g ORDER BY 1;
+CREATE TABLE h AS SELECT now()::date = current_date AS same; -- documented tags
+SELECT same FROM h;
+CREATE TABLE i AS (SELECT id FROM t); -- documented tags
+CREATE TABLE i AS SELECT id FROM t;
+CREATE TABLE IF NOT EXISTS i AS SELECT 1 / 0; -- documented tags
+SELECT * FROM i;
+CREATE TABLE k AS SELECT id + $1::int AS s, $2::text AS p FROM t; -- with ? 5, ? "x" / documented tags
+SELECT * FROM k;
+CREATE TABLE l AS SELECT * FROM t WITH NO DATA; -- refused WITH NO DATA
+BEGIN;
+CREATE TABLE m AS SELECT id FROM t; -- documented tags
+SAVEPOINT s;
+CREATE TABLE n AS SELECT id FROM m; -- documented tags
+ROLLBACK TO s;
+CREATE TABLE n AS SELECT id + 1 AS id FROM m; -- documented tags
+COMMIT;
+SELECT id FROM n;
+
+== defaults are what an insert would store
+CREATE TABLE t (id int);
+INSERT INTO t VALUES (1);
+ALTER TABLE t ADD COLUMN a integer DEFAULT 99.5;
+ALTER TABLE t ADD COLUMN b numeric(10,2) DEFAULT 1.005;
+ALTER TABLE t ADD COLUMN c varchar(3) DEFAULT 12345;
+ALTER TABLE t ADD COLUMN c varchar(2) DEFAULT 'abc';
+ALTER TABLE t ADD COLUMN c numeric(4,1) DEFAULT 12345;
+ALTER TABLE t ADD COLUMN c boolean DEFAULT 5;
+ALTER TABLE t ADD COLUMN c date DEFAULT 5;
+ALTER TABLE t ADD COLUMN c bytea DEFAULT 5;
+ALTER TABLE t ADD COLUMN c jsonb DEFAULT 5;
+ALTER TABLE t ADD COLUMN c uuid DEFAULT 5;
+ALTER TABLE t ADD COLUMN c bigint DEFAULT 12345678901234567890;
+ALTER TABLE t ADD COLUMN c text DEFAULT 5;
+ALTER TABLE t ADD COLUMN d text DEFAULT true;
+ALTER TABLE t ADD COLUMN e int DEFAULT 1.7::int;
+ALTER TABLE t ADD COLUMN f int DEFAULT '1.7'::numeric;
+INSERT INTO t (id) VALUES (2);
+SELECT * FROM t ORDER BY id;
+CREATE TABLE u (a int DEFAULT 99.5, b numeric(10,2) DEFAULT 1.005, c text DEFAULT true, d text DEFAULT 1.50);
+INSERT INTO u DEFAULT VALUES;
+SELECT * FROM u;
+
+== mistakes in definitions
+CREATE TABLE t (id int PRIMARY KEY, a text);
+CREATE TABLE a (a int PRIMARY KEY, PRIMARY KEY (a));
+CREATE TABLE a (a int, b int, PRIMARY KEY (a), PRIMARY KEY (b));
+CREATE TABLE a (a int, FOREIGN KEY (nosuch) REFERENCES t (id));
+CREATE TABLE a (a int, FOREIGN KEY (a) REFERENCES t (id, a));
+CREATE TABLE nosuch.a (a int);
+CREATE TABLE a (a int, b int DEFAULT a);
+CREATE TABLE a (a int, b int GENERATED ALWAYS AS (nosuch) STORED);
+ALTER TABLE t ADD CONSTRAINT ck CHECK (id > 0);
+ALTER TABLE t ADD CONSTRAINT ck CHECK (id > 0);
+ALTER TABLE t DROP CONSTRAINT nosuch;
+INSERT INTO t VALUES (1, 'x');
+ALTER TABLE t ADD COLUMN c int CHECK (c > 0) DEFAULT -1;
+ALTER TABLE t ALTER id TYPE bigserial;
+CREATE VIEW v AS SELECT nosuch FROM t; -- documented missing-relations
+SELECT x FROM v; -- documented missing-relations
+SELECT a FROM t;

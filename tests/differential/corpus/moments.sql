@@ -126,3 +126,13 @@ INSERT INTO c (id) VALUES (1);
 SELECT a > '2020-01-01', b > '2020-01-01', c > '2020-01-01', d > '2020-01-01' FROM c;
 SELECT c = b::date FROM c;
 SELECT a = d FROM c;
+
+== the present day as a moment is its midnight
+SELECT date_trunc('day', now()) = current_date::timestamptz;
+SELECT current_date::timestamp = localtimestamp::date::timestamp;
+SELECT CAST(current_date AS timestamptz)::time;
+CREATE TABLE m (a timestamptz, b timestamp, c date);
+INSERT INTO m VALUES (current_date, current_date, now());
+SELECT a = c::timestamptz, b = c::timestamp, a::time, b::time FROM m;
+UPDATE m SET b = current_date;
+SELECT count(*) FROM m WHERE b = current_date AND a <= current_date;

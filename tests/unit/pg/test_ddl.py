@@ -58,7 +58,7 @@ REWRITTEN = [
         "create table t(a int, foreign key (a) references p (id) on delete cascade, constraint c check (a > 0))",
     ),
     ("create table t(a int) with (fillfactor=100)", "create table t(a int) "),
-    ("create table t as select 'x'::text as a", "create table t as select 'x' as a"),
+    ("create table t as select 'x' as a with data", "create table t as select 'x' as a "),
     (
         (
             "create index concurrently if not exists i on public.t using btree (lower(a) text_pattern_ops, b desc nulls last) "
@@ -193,6 +193,30 @@ def test_what_is_not_here_is_refused_by_its_name(sql: str, sqlstate: str, messag
 @pytest.mark.parametrize("sql", ["drop sequence if exists s", "DROP TYPE IF EXISTS mood", "drop schema if exists x cascade"])
 def test_what_cannot_be_there_need_not_be_dropped(sql: str) -> None:
     assert isinstance(classify(sql), Nothing)
+
+
+DEFAULTS = [
+    ("integer", "99.5", "100"), ("int", "-2.5", "-3"), ("int", "1.7::int", "2"), ("int", "'1.7'::numeric", "2"), ("int", "true", "true"),
+    ("bigint", "9223372036854775808", "22003"), ("int", "1e400000000", "22003"), ("numeric(10,2)", "1.005", "1.01"),
+    ("numeric(10,2)", "1.50", "1.50"), ("numeric", "12345678901234567890", "22003"), ("numeric(4,1)", "12345", "22003"),
+    ("varchar(3)", "12345", "22001"), ("varchar(3)", "123", "'123'"), ("varchar(2)", "'abc'", "22001"), ("char(3)", "'ab  '", "'ab'"),
+    ("text", "1.50", "'1.50'"), ("text", "true", "'true'"), ("text", "x'41'", "42804"), ("text", "5::text", "'5'"),
+    ("boolean", "5", "42804"), ("boolean", "1", "1"), ("boolean", "'yes'", "1"), ("date", "5", "42804"), ("bytea", "5", "42804"),
+    ("bytea", "x'41'", "x'41'"), ("jsonb", "5", "42804"), ("json", "true", "42804"), ("uuid", "5", "42804"), ("real", "1", "1"),
+    ("nosuch", "5.50", "5.50"), ("timestamp", "'2024-1-5'::date", "'2024-01-05 00:00:00'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declared", "default", "expected"), DEFAULTS)
+@pytest.mark.parametrize("head", ["create table t(a {} default {})", "alter table t add column a {} default {}"])
+def test_a_default_is_what_an_insert_would_store_or_refused(head: str, declared: str, default: str, expected: str) -> None:
+    sql = head.format(declared, default)
+    if len(expected) == 5 and expected.isalnum():
+        with pytest.raises(SqlError) as caught:
+            rewrite_definition(sql)
+        assert caught.value.sqlstate == expected
+        return
+    assert rewrite_definition(sql).text == head.format(declared, expected)
 
 
 def test_sqlite_alone_reads_what_is_stored() -> None:

@@ -179,3 +179,40 @@ def test_functions_of_sequences_are_refused_by_name(pair: Pair) -> None:
             pair.writer.run(pair.writer.gate.examine(f"insert into counted values({name})"), ())
         pair.writer.rollback()
         assert (caught.value.sqlstate, caught.value.hint) == ("0A000", "INSERT … RETURNING id returns the number")
+
+
+def test_a_table_made_with_its_rows_is_the_same_on_every_copy(pair: Pair) -> None:
+    send(pair, "create table t(id int, b boolean)", "insert into t values(1, 1), (2, 0), (2, 0)")
+    text = 'create table "C d" ("id" int, "b" boolean) as insert into "C d" ("id", "b") select id + ?1, b from t order by id desc'
+    prepared = pair.gate.examine(text)
+    assert (prepared.kind, prepared.parameters, prepared.tag) == (StatementKind.SCHEMA, ("?1",), "CREATE TABLE")
+    pair.send(pair.writer.run_batch([Request(prepared, (5,))]))
+    assert pair.reader.execute('select rowid, id, b from "C d"').fetchall() == [(1, 7, 0), (2, 7, 0), (3, 6, 1)]
+    send(pair, text.replace("create table", "create table if not exists").replace("?1", "nosuch"))
+    same(pair)
+
+
+def test_a_table_whose_rows_do_not_fit_is_not_made(pair: Pair) -> None:
+    send(pair, "create table t(x)", "insert into t values(1), ('a')")
+    assert refused(pair, "create table u (x int) as insert into u (x) select x from t").sqlstate == "22P02"
+    assert names(pair) == ["t"]
+    same(pair)
+
+
+@pytest.mark.parametrize(
+    ("column", "sqlstate"),
+    [("int default 'abc'", "22P02"), ("integer default 99.5", "42804"), ("varchar(3) default 'abcd'", "22001"), ("date default 5", "42804"),
+     ("numeric(4,1) default 1.25", "22003"), ("uuid default 'A'", "22P02"), ("timestamp default '2024-1-1'", "22007")],
+)  # fmt: skip
+@pytest.mark.parametrize("words", ["add", "add column", "add column if not exists"])
+def test_a_default_that_does_not_fit_reaches_no_row(pair: Pair, words: str, column: str, sqlstate: str) -> None:
+    send(pair, "create table t(a int)", "insert into t values(1)")
+    sql = f"alter table t {words} b {column}"
+    answer = pair.writer.run_batch([Request(pair.gate.examine(sql), ())]).answers[0]
+    pair.writer.rollback()
+    assert answer.error is not None
+    assert answer.error.sqlstate == sqlstate
+    assert pair.reader.execute("select * from t").fetchall() == [(1,)]
+    send(pair, "alter table t add column b int default '7'", "alter table t add column c real default 1")
+    assert pair.reader.execute("select * from t").fetchall() == [(1, 7, 1.0)]
+    same(pair)

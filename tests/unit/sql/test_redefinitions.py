@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import Cluster, play, run, state_of
+from triplicate.errors import SqlError
 from triplicate.sql.redefinitions import Redefinition, UniqueIndex, parse_redefinition, redefined
 
 CREATED = 'CREATE TABLE t ("a" varchar(30) NOT NULL UNIQUE, b int DEFAULT (1 + 1) NOT NULL, c text DEFAULT -1, CHECK (b > 0))'
@@ -93,3 +94,25 @@ def test_a_failure_keeps_the_table(tmp_path: Path) -> None:
         assert await run(session, "select name from sqlite_schema where tbl_name = 't' order by 1") == [("by_a",), ("t",)]
 
     play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    "default", ["x'00ff'", "X'00'", ".5", "-.5", "1e-05", "+1.5E+3", "- 1", "0x1f", "'it''s'", "NULL", "CURRENT_TIMESTAMP", "(1 + (2))"]
+)
+@pytest.mark.parametrize("rest", ["", " NOT NULL", " CHECK (a <> 1)"])
+def test_a_default_is_taken_away_whole(default: str, rest: str) -> None:
+    change = parse_redefinition("ALTER TABLE t ALTER a DROP DEFAULT")
+    assert isinstance(change, Redefinition)
+    assert redefined(f"CREATE TABLE t (a blob DEFAULT {default}{rest}, b int)", change) == f"CREATE TABLE t (a blob{rest}, b int)"
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY (a)", 'CONSTRAINT "k" PRIMARY KEY ("A")'])
+def test_the_type_of_a_primary_key_stays(key: str) -> None:
+    change = parse_redefinition("ALTER TABLE t ALTER a TYPE bigint")
+    assert isinstance(change, Redefinition)
+    with pytest.raises(SqlError) as caught:
+        redefined(f"CREATE TABLE t (a INTEGER, b int, {key})", change)
+    assert caught.value.sqlstate == "0A000"
+    assert redefined("CREATE TABLE t (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b))", change).startswith(
+        "CREATE TABLE t (a bigint NOT"
+    )

@@ -104,6 +104,11 @@ def parameter_markers(sql: str) -> dict[str, str]:
     return markers
 
 
+def parameter_numbers(sql: str) -> frozenset[int]:
+    """The numbers of the parameters that are written as ``?1``."""
+    return frozenset(int(token.text[1:]) for token in tokens(sql) if token.kind == "parameter" and token.text[1:].isdigit())
+
+
 def quote(name: str) -> str:
     """A name as SQL text."""
     return '"' + name.replace('"', '""') + '"'

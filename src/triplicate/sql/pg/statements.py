@@ -16,6 +16,7 @@ from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
 from triplicate.sql.pg.reserved import quote_reserved
 from triplicate.sql.pg.session_calls import SessionCalls
+from triplicate.sql.pg.table_queries import TableQuery, column_type, table_query
 from triplicate.sql.pg.translate import (
     ELEMENT_OF,
     Moment,
@@ -102,6 +103,11 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
         return await _prepare_catalogue_query(session, command, asked, given_oids)
     if session.status is TransactionStatus.FAILED:
         return Statement(command, await session.prepare(command.text))
+    filled = table_query(command.text)
+    if filled is not None:
+        statement = await _prepare_table_query(session, command, filled, given_oids)
+        if statement is not None:
+            return statement
     tables = await _tables(session, names)
     keys = await _keys(session, command.text, tables)
     translation = await aside_if_long(session, sql, translate, command.text, tables, tuple(given_oids), keys)
@@ -114,6 +120,32 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     if prepared.kind is StatementKind.EMPTY:
         return Statement(command, None)
     return _translated(command, prepared, translation)
+
+
+async def _prepare_table_query(session: Session, command: Sql, filled: TableQuery, given_oids: Sequence[int]) -> Statement | None:
+    """CREATE TABLE AS, with the columns and the meaning that its query has; None where the query is read by SQLite alone."""
+    names = await aside_if_long(session, filled.query, named_tables, filled.query)
+    tables = await _tables(session, names)
+    keys = await _keys(session, filled.query, tables)
+    asked = await aside_if_long(session, filled.query, translate, filled.query, tables, tuple(given_oids), keys)
+    if not asked.is_understood:
+        return None
+    result = await session.prepare(asked.sql)
+    if result.kind is not StatementKind.READ:
+        raise SqlError("42601", "CREATE TABLE AS takes a query")
+    outputs = asked.outputs if asked.outputs is not None and len(asked.outputs) == len(result.columns) else ()
+    found = [
+        (
+            outputs[index][0] if outputs else column.name,
+            column_type(column, outputs[index][1] if outputs else None, is_exact=not asked.is_united),
+        )
+        for index, column in enumerate(result.columns)
+    ]
+    columns = filled.named(found)
+    head, insert = filled.definition(columns), filled.insert(columns)
+    made = (*(table for table in tables if table[0].lower() != filled.table.lower()), (filled.table, tuple(columns)))
+    filling = await aside_if_long(session, insert, translate, insert, made, tuple(given_oids), keys)
+    return _translated(command, await session.prepare(head + filling.sql), filling)
 
 
 def _translated(command: Command, prepared: Prepared, translation: Translation) -> Statement:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.ddl.column_types import stored_type
+from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.columns import check_references, parse_column, refuse_key_options, rewrite_column
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
 from triplicate.sql.pg.ddl.tables import create_table
@@ -280,6 +280,10 @@ def _alter_column(tokens: Tokens, edits: Edits) -> None:
         end = type_end(kind, 0)
         if end < len(kind):
             raise refuse(f"ALTER COLUMN … TYPE … {kind[end].upper}", "add a column of the new type, copy the values, drop the old one")
+        if kind and kind[0].upper in SERIALS:
+            raise SqlError(
+                "42704", f'type "{kind[0].text.lower()}" does not exist', hint="It is there in CREATE TABLE, for the primary key."
+            )
         if kind:
             edits.replace_tokens(kind, stored_type(kind))
         return

@@ -29,9 +29,10 @@ def create_table(sql: str, tokens: Tokens) -> str:
     drop_schemas(tokens, edits)
     index = past_words(tokens, 2, "IF", "NOT", "EXISTS")
     index += 3 if at(tokens, index + 1).text == "." else 1
-    if at(tokens, index).upper == "AS":
-        _refuse_options(tokens[index:], edits, is_query=True)
-        constant_casts(tokens[index:], edits)
+    columns = closing(tokens, index) + 1 if at(tokens, index).text == "(" else index
+    if at(tokens, columns).upper == "AS":
+        # The query is for the translation, as the query of an INSERT is.
+        _refuse_options(tokens[columns:], edits, is_query=True)
         return edits.text()
     if at(tokens, index).upper in ("OF", "PARTITION"):
         raise refuse(f"CREATE TABLE … {tokens[index].upper}", "write out its columns")

@@ -226,8 +226,8 @@ class Renderer:
 
     def _moment(self, node: nodes.Moment) -> None:
         oid = node.as_oid or node.oid or types.TIMESTAMPTZ
-        if oid in TEXTS:
-            # Text of a moment is not its stored form.
+        if oid in TEXTS or node.oid == types.DATE != oid:
+            # Text of a moment is not its stored form; and a day is its midnight, not the present.
             node.as_oid = None
             self.converted(node, oid)
             return

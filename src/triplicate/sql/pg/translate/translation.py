@@ -48,6 +48,10 @@ class Translation:
     lock: str = ""
     """``FOR UPDATE`` and its kin."""
     pieces: Pieces | None = None
+    is_understood: bool = False
+    """The statement is read as PostgreSQL's, not left to SQLite as it is written."""
+    is_united: bool = False
+    """It holds UNION or the like, of whose parts SQLite tells the first one's types only."""
 
     def origin(self, position: int) -> int:
         """Where in the client's text the character at `position` (both from 1) of ours comes from."""
@@ -111,7 +115,12 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
-    return Translation(renderer.pieces.text(), oids, moments, None if begin else _told(outputs), renderer.lock, renderer.pieces)
+    told, pieces = None if begin else _told(outputs), renderer.pieces
+    return Translation(pieces.text(), oids, moments, told, renderer.lock, pieces, True, _is_united(statement))
+
+
+def _is_united(statement: nodes.Node) -> bool:
+    return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
 
 
 def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
