@@ -26,7 +26,7 @@ SELECT 'off'::bool;
 SELECT 'T'::bool;
 SELECT 'maybe'::bool;
 SELECT 'abc'::varchar(2);
-SELECT 'abc'::char(5) || '|'; -- documented char-padding
+SELECT 'abc'::char(5) || '|';
 SELECT 'abc'::varchar(10);
 SELECT CAST('abcdef' AS varchar(3));
 SELECT 12345::text;

@@ -227,16 +227,19 @@ def bind(statement: Statement, message: wire.Bind) -> Portal:
     return Portal(statement, tuple(values), message.result_formats)
 
 
-def engine_parameters(portal: Portal, transaction_us: int, statement_us: int) -> list[Value]:
+def engine_parameters(portal: Portal, transaction_us: int, statement_us: int, user: str) -> list[Value]:
     """The engine's parameters by number: the client's, and the times that the statement asks for.
 
     Args:
-        transaction_us, statement_us: when they began, in µs since 1970.
+        transaction_us, statement_us: when they began, in µs since 1970. user: the user's name.
     """
     prepared = portal.statement.prepared
     assert prepared is not None, "only statements of the engine have parameters"
     values: list[Value] = list(portal.parameters)
     for moment in portal.statement.moments:
+        if moment.oid == types.TEXT:
+            values.append(user)
+            continue
         text = text_of_micros(statement_us if moment.of_statement else transaction_us, moment.oid)
         values.append(text if moment.precision is None else round_moment(text, moment.oid, moment.precision))
     return [values[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]

@@ -149,11 +149,11 @@ class Analysis(ExpressionTyping):
             return left
         if len(left) != len(right):
             raise SqlError("42601", f"each {compound.operator.split()[0]} query must have the same number of columns")
-        first, second = _items(compound.left), _items(compound.right)
+        rows = _rows(compound)
         outputs: Outputs = []
         for index, ((name, oid), (_, other)) in enumerate(zip(left, right, strict=True)):
-            if first is not None and second is not None and len(first) == len(left) == len(second):
-                oid = self.union(first[index], second[index], oid, other)
+            if all(len(row) == len(left) for row in rows):
+                oid = self.union([row[index] for row in rows], oid, other)
             elif oid != other:
                 oid = None
             outputs.append((name, oid))
@@ -175,7 +175,7 @@ class Analysis(ExpressionTyping):
         outputs: Outputs = []
         for index in range(width):
             column = [row.items[index] for row in values.rows if index < len(row.items)]
-            oid = self.typing.unify(column) if targets is None else column[0].oid
+            oid = self.typing.unify(column, is_result=True) if targets is None else column[0].oid
             outputs.append((f"column{index + 1}", oid))
         return outputs
 
@@ -333,16 +333,17 @@ def _selects(query: nodes.Query) -> list[nodes.Select]:
     return found
 
 
-def _items(body: nodes.Body) -> list[nodes.Expression] | None:
-    """The expressions that one part of a compound gives, where a list tells them."""
+def _rows(body: nodes.Body) -> list[list[nodes.Expression]]:
+    """The lists of expressions that the parts of a query give."""
     match body:
         case nodes.Select():
-            return [item.expression for item in body.items]
+            return [[item.expression for item in body.items]]
+        case nodes.Values():
+            return [row.items for row in body.rows]
         case nodes.Compound():
-            return _items(body.left)
+            return [*_rows(body.left), *_rows(body.right)]
         case nodes.Query():
-            return _items(body.body)
-    return None
+            return _rows(body.body)
 
 
 def result_name(expression: nodes.Expression) -> str:

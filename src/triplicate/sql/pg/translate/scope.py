@@ -89,6 +89,19 @@ class Scope:
             scope = scope.parent
         return False, None
 
+    def is_stored(self, name: nodes.Name) -> bool:
+        """Whether a column that `column` finds is one of a table."""
+        owner = name.parts[-2].lower() if len(name.parts) > 1 else None
+        scope: Scope | None = self
+        while scope is not None:
+            for relation in scope.relations:
+                if (owner is None or relation.name.lower() == owner) and relation.oid(name.last)[0]:
+                    return relation.is_table
+            if owner is None and name.last.lower() in scope.aliases:
+                return False
+            scope = scope.parent
+        return False
+
     def is_known(self) -> bool:
         """Whether the columns of all relations in reach are known, so that a name that is not found does not exist."""
         scope: Scope | None = self

@@ -11,6 +11,7 @@ from triplicate.sql.pg import types
 from triplicate.sql.pg.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
 from triplicate.sql.pg.syntax import nodes, parse
 from triplicate.sql.pg.translate.analysis import Analysis
+from triplicate.sql.pg.translate.ranges import mark_arithmetic
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.translate.scope import Outputs, Parameters
 
@@ -27,7 +28,7 @@ _PARAMETERS_MAX = 32_766
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A parameter of ours that the session fills: the time of the transaction or of the statement."""
+    """A parameter of ours that the session fills: the time of the transaction or of the statement, or, as a text, the user's name."""
 
     number: int
     of_statement: bool
@@ -105,6 +106,7 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     parameters = Parameters(given)
     analysis = Analysis(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
+    mark_arithmetic(statement)
     oids = parameters.all()
     _check_count(len(oids))
     renderer = StatementRenderer(sql, len(oids) + 1)
