@@ -239,6 +239,12 @@ def _numeric_order(left: Value, right: Value) -> Value:
     return (one > other) - (one < other)
 
 
+def _numeric_text(value: Value, scale: Any) -> Value:
+    """A numeric with zeros up to so many digits behind its point."""
+    number = decimal_of(value)
+    return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{int(scale)}f}"
+
+
 def _whole(value: Value) -> Value:
     """The result of integers, which SQLite makes a float of where it has more than 64 bits."""
     if type(value) is float:
@@ -320,6 +326,8 @@ def _float_result(function: Callable[..., float], *arguments: Any) -> Value:
         raise SqlError("22003", "value out of range: overflow") from None
     if math.isinf(result) and all(map(math.isfinite, numbers)):
         raise SqlError("22003", "value out of range: overflow")
+    if result == 0 and (function is math.exp or (function is _power and numbers[0] != 0)) and all(map(math.isfinite, numbers)):
+        raise SqlError("22003", "value out of range: underflow")
     return result
 
 
@@ -346,6 +354,12 @@ def _logarithm(value: float, other: float | None = None, *, base: float | None =
     if foundation == 1.0:
         raise _division_by_zero()
     return math.log(number) if foundation is None else math.log(number) / math.log(foundation)
+
+
+def _arc(function: Callable[[float], float], value: float) -> float:
+    if not -1 <= value <= 1:
+        raise SqlError("22003", "input is out of range")
+    return function(value)
 
 
 def _extreme(pick: Callable[..., Any], *values: Value) -> Value:
@@ -427,6 +441,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "numeric_multiply": (partial(_numeric, _DECIMALS.multiply), (2,)),
     "numeric_divide": (partial(_numeric, _divide), (2,)),
     "numeric_order": (_numeric_order, (2,)),
+    "numeric_text": (_numeric_text, (2,)),
     "whole": (_whole, (1,)),
     "float_add": (partial(_float, operator.add), (2,)),
     "float_subtract": (partial(_float, operator.sub), (2,)),
@@ -445,6 +460,9 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "exp": (partial(_float_result, math.exp), (1,)),
     "ln": (partial(_float_result, _logarithm), (1,)),
     "log": (partial(_float_result, partial(_logarithm, base=10.0)), (1, 2)),
+    "log10": (partial(_float_result, partial(_logarithm, base=10.0)), (1,)),
+    "asin": (partial(_float_result, partial(_arc, math.asin)), (1,)),
+    "acos": (partial(_float_result, partial(_arc, math.acos)), (1,)),
     "date_part": (date_part, (3,)),
     "date_trunc": (date_trunc, (3,)),
     "date_add": (lambda date, days, sign: difference(date, int(days) * int(sign)), (3,)),

@@ -74,14 +74,14 @@ SELECT 'NaN'::float8 = 'NaN'::float8; -- refused NaN cannot be stored
 SELECT 'NaN'::float8 > 1e300; -- refused NaN cannot be stored
 
 == numeric
-SELECT 1.0; -- documented numeric-scale
-SELECT 1.50; -- documented numeric-scale
-SELECT 1.5 + 1.50; -- documented numeric-scale
+SELECT 1.0;
+SELECT 1.50;
+SELECT 1.5 + 1.50;
 SELECT 0.1 + 0.2;
 SELECT 1.5 * 1.5;
 SELECT 10 / 4.0; -- documented numeric-scale
 SELECT 1 / 3.0;
-SELECT 2.5::numeric(10,2); -- documented numeric-scale
+SELECT 2.5::numeric(10,2);
 SELECT 2.555::numeric(10,2);
 SELECT 2.545::numeric(10,2);
 SELECT 12345.678::numeric(5,1);

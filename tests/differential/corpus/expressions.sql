@@ -7,9 +7,9 @@ SELECT concat(p, f, d, h, m, z, u, y, t) FROM w ORDER BY id;
 SELECT concat_ws('/', p, f, d, h, m, z, u, y, t) FROM w ORDER BY id;
 SELECT format('%s %s %s %s %s %s %s %s', p, f, d, h, m, z, u, y) FROM w ORDER BY id;
 SELECT p::text, f::text, d::text, h::text, m::text, z::text, y::text FROM w ORDER BY id;
-SELECT r::text, r::varchar, r || 'x', concat(r), format('%s', r), (r + 1)::text, (r * 2)::text, abs(r)::text FROM w ORDER BY id; -- documented numeric-scale
-SELECT 2.5::numeric(10,2)::text, 1.50::text, (1.50 + 1)::text, (-1.50)::text, (1.5 * 1.50)::text; -- documented numeric-scale
-SELECT string_agg(r::text, ',' ORDER BY id), string_agg(h::text, ',' ORDER BY id), string_agg(t || z, ',' ORDER BY id) FROM w; -- documented numeric-scale
+SELECT r::text, r::varchar, r || 'x', concat(r), format('%s', r), (r + 1)::text, (r * 2)::text, abs(r)::text FROM w ORDER BY id;
+SELECT 2.5::numeric(10,2)::text, 1.50::text, (1.50 + 1)::text, (-1.50)::text, (1.5 * 1.50)::text;
+SELECT string_agg(r::text, ',' ORDER BY id), string_agg(h::text, ',' ORDER BY id), string_agg(t || z, ',' ORDER BY id) FROM w;
 SELECT left(m::text, 22), length(h::text), upper(t || h) FROM w ORDER BY id;
 SELECT case when p then m::text else t || m end FROM w ORDER BY id;
 SELECT $1 || t FROM w ORDER BY id; -- with timestamp "2020-01-02 03:04:05.5"
@@ -198,9 +198,9 @@ SELECT id FROM w WHERE CASE WHEN i > 0 THEN n / 3 ELSE 0 END >= 1 ORDER BY id;
 SELECT id FROM w ORDER BY i / 3.0, id;
 SELECT id, i / 3.0 AS x FROM w ORDER BY x DESC; -- documented numeric-scale
 SELECT i / 3.0 < 1 AS x, id FROM w ORDER BY i / 3.0 DESC, 2;
-SELECT round(x, 3) FROM (SELECT i / 3.0 AS x FROM w) s ORDER BY x; -- documented numeric-scale
+SELECT round(x, 3) FROM (SELECT i / 3.0 AS x FROM w) s ORDER BY x;
 SELECT id FROM (SELECT id, i / 3.0 AS x FROM w) s WHERE x > 0.5 ORDER BY x, id;
-SELECT round(max(i / 3.0), 5), round(min(i / 7.0), 5), round(greatest(1 / 3.0, 0.5), 2), round(least(1 / 3.0, 0.5), 3) FROM w; -- documented numeric-scale
+SELECT round(max(i / 3.0), 5), round(min(i / 7.0), 5), round(greatest(1 / 3.0, 0.5), 2), round(least(1 / 3.0, 0.5), 3) FROM w;
 SELECT row_number() OVER (ORDER BY i / 3.0), id FROM w ORDER BY id;
 SELECT i FROM w GROUP BY i HAVING sum(n / 3) > 1 ORDER BY sum(n / 3);
 SELECT count(*) FROM w GROUP BY round(i / 3.0) ORDER BY round(i / 3.0);
@@ -208,10 +208,10 @@ SELECT 1 / 3.0 > 0.1::float8, 1 / 3.0 > 1::float8, 1 / 3.0 < 1;
 SELECT i FROM w WHERE i / 3.0 > $1 ORDER BY i; -- with numeric 0.5
 SELECT i FROM w WHERE i / 3.0 > $1 ORDER BY i; -- with float8 0.5
 SELECT DISTINCT i / 3.0 > 1 FROM w ORDER BY 1;
-SELECT round(x, 2) AS y FROM (SELECT i / 3.0 AS x FROM w UNION SELECT n FROM w) s ORDER BY x; -- documented numeric-scale
+SELECT round(x, 2) AS y FROM (SELECT i / 3.0 AS x FROM w UNION SELECT n FROM w) s ORDER BY x;
 WITH c AS (SELECT i / 3.0 AS x FROM w) SELECT count(*) FROM c WHERE x >= 1;
 SELECT count(*) FROM (SELECT i / 3.0 AS x FROM w) a JOIN (SELECT i / 3.0 AS x FROM w) b ON a.x > b.x;
-SELECT round(x, 4) FROM (SELECT i / 3.0 AS x FROM w UNION ALL SELECT n / 7 FROM w ORDER BY 1) s WHERE x IS NOT NULL ORDER BY round(x, 4); -- documented numeric-scale
+SELECT round(x, 4) FROM (SELECT i / 3.0 AS x FROM w UNION ALL SELECT n / 7 FROM w ORDER BY 1) s WHERE x IS NOT NULL ORDER BY round(x, 4);
 SELECT i / 3.0 AS x FROM w ORDER BY 1; -- documented numeric-scale
 SELECT n / 3 > 1 OR n / 3 < 0.5, NOT n / 3 > 1 FROM w ORDER BY id;
 SELECT round(2 * n / 3, 5) > 1 FROM w ORDER BY 2 * n / 3 DESC NULLS LAST;
@@ -224,3 +224,40 @@ SELECT round(avg(i) OVER ()), avg(i) OVER () > 2 FROM w;
 SELECT id FROM w GROUP BY id HAVING avg(n) > 0.15 ORDER BY avg(n) DESC;
 SELECT avg(i) / 2 > 1.2, avg(NULL::int) FROM w;
 SELECT sum(x) FROM (VALUES (1e308::float8), (1e308)) v(x); -- documented numeric-overflow
+
+== numerics show their scale
+CREATE TABLE w (id int PRIMARY KEY, r numeric(10,2), q numeric(8,3), i int);
+INSERT INTO w VALUES (1, 1.5, 2, 3), (2, 0, 1.125, 2), (3, NULL, NULL, NULL);
+SELECT r, r + 1, r * 2, r * q, r - q, -r, abs(r), r * 1.10, r + q, r % 1 FROM w ORDER BY id;
+SELECT sum(r), max(r), min(q), sum(r * i), sum(r) + 1, sum(r * 1.5) FROM w;
+SELECT sum(r) OVER (ORDER BY id), lag(r) OVER (ORDER BY id) FROM w ORDER BY id;
+SELECT 1.50, 1.0, 1.5 + 1.50, 2.5::numeric(10,2), 3::numeric(5,1), 0.10 * 2, 1e3, 1e-3, 1.50e1, .5, 5.;
+SELECT round(r, 1), round(q), round(i / 7.0, 4), trunc(q, 1), ceil(r), floor(q), round(r, 3) FROM w ORDER BY id;
+SELECT coalesce(r, 0.00), CASE WHEN i > 2 THEN r ELSE 9.99 END, greatest(r, 1.25), nullif(r, 0) FROM w ORDER BY id;
+SELECT r FROM w UNION ALL SELECT 2.50 ORDER BY 1;
+SELECT extract(second FROM timestamp '2020-01-01 00:00:01.5'), extract(epoch FROM timestamp '2020-01-01'), extract(year FROM date '2020-01-01');
+SELECT (SELECT sum(r) FROM w), (SELECT r FROM w WHERE id = 1) * 2;
+UPDATE w SET r = r + 1 WHERE id = 1 RETURNING r, r * 2, r + 0.125;
+INSERT INTO w (id, r) VALUES (4, 7.1) RETURNING r, r::text, r + 1;
+SELECT r::varchar(3), r::char(3), q::text, (r + q)::text, concat(r * 2, '/', q), r || '' FROM w WHERE id = 1;
+SELECT i, sum(r) AS total FROM w GROUP BY i HAVING sum(r) > 1 ORDER BY total DESC;
+SELECT coalesce(sum(r), 0) FROM w; -- documented numeric-scale
+SELECT r / 3 FROM w WHERE id = 1;
+
+== moments rounded to digits of a second
+SELECT timestamp '1999-12-31 23:59:59.5'::timestamp(0), timestamptz '1999-12-31 23:59:59.5+00'::timestamptz(0), timestamp '2000-01-01 00:00:00.5'::timestamp(0);
+SELECT timestamp '1999-12-31 23:59:59.125'::timestamp(2), timestamp '2020-01-01 00:00:00.125'::timestamp(2), timestamp '1970-01-01 00:00:00.0005'::timestamp(3);
+SELECT timestamp '2020-12-31 23:59:59.9'::timestamp(0), timestamp '1999-12-31 23:59:59.4'::timestamp(0), timestamp '0001-01-01 00:00:00.7'::timestamp(0);
+SELECT '23:59:59.999'::time(0)::text, '23:59:58.5'::time(0), '00:00:00.5'::time(0), '12:00:00.125'::time(2);
+SELECT date_trunc('decade', timestamp '0019-05-05'), date_trunc('century', timestamp '0001-05-05');
+SELECT date_trunc('decade', timestamp '0009-05-05'); -- documented moments-in-words
+
+== logarithms and arcs of what has none
+SELECT log10(-1);
+SELECT log10(0::float8);
+SELECT log10(1000::float8), log(1000::float8), asin(1), acos(-1);
+SELECT asin(2);
+SELECT acos(-1.5::float8);
+SELECT exp(-1000::float8);
+SELECT power(1e-200::float8, 2);
+SELECT exp('-Infinity'::float8), power(0::float8, 2), power(2::float8, -3);

@@ -6,7 +6,7 @@ SELECT 'abc'::int;
 SELECT ''::int;
 SELECT '5x'::int;
 SELECT CAST('12' AS integer) + 1;
-SELECT CAST('1.5' AS numeric) * 2; -- documented numeric-scale
+SELECT CAST('1.5' AS numeric) * 2;
 SELECT CAST('1e3' AS float8);
 SELECT CAST('abc' AS float8);
 SELECT CAST('abc' AS numeric);

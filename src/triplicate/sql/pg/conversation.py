@@ -454,7 +454,7 @@ class Conversation:
                         rows = await portal.cursor.fetch(take)
                 if not rows:
                     break
-                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.typmods):
+                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.shown_typmods):
                     self._stream.write(row)
                 portal.rows_sent += len(rows)
                 left = None if left is None else left - len(rows)

@@ -51,6 +51,8 @@ class Statement:
     """Parameters of the engine's statement behind the client's, which are times."""
     typmods: tuple[int, ...] = ()
     """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
+    shown_typmods: tuple[int, ...] = ()
+    """The same, and those of expressions whose scale is known, which the client is not told."""
     lock: str = ""
     """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
 
@@ -124,6 +126,9 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
         for index, column in enumerate(columns)
     ]
+    typmods = tuple(types.typmod_of_declared(column.declared_type) for column in columns)
+    scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
+    shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
     return Statement(
         command,
         prepared,
@@ -131,7 +136,8 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         tuple(oids),
         tuple(name for name, _ in outputs),
         translation.moments,
-        tuple(types.typmod_of_declared(column.declared_type) for column in columns),
+        typmods,
+        tuple(shown),
         translation.lock,
     )
 

@@ -91,6 +91,8 @@ class ColumnRef(Expression):
     name: Name
     is_computed: bool = field(default=False, init=False)
     """It names an expression, or a column of a query, and not one of a table."""
+    scale: int | None = field(default=None, init=False)
+    """Of a numeric column that declares its precision."""
     session_name: str = field(default="", init=False)
     """It is no column but this word: ``current_user`` or one of its kin."""
 

@@ -14,6 +14,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
 from triplicate.sql.pg.translate.grouping import check_grouped
+from triplicate.sql.pg.translate.scales import common_scale
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
 
 
@@ -42,6 +43,13 @@ class Analysis(ExpressionTyping):
             case nodes.Delete():
                 return self._delete(statement, parent)
 
+    def scales(self, statement: nodes.Statement, width: int) -> tuple[int | None, ...]:
+        """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
+        rows = _rows(statement.body) if isinstance(statement, nodes.Query) else [[item.expression for item in statement.returning]]
+        if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+            return ()
+        return tuple([common_scale(column) for column in zip(*rows, strict=True)])
+
     # Relations.
 
     def _table_columns(self, name: nodes.Name) -> Outputs | None:
@@ -58,7 +66,7 @@ class Analysis(ExpressionTyping):
             is_common, outputs = scope.common_named(name.last.lower())
             if is_common:
                 return Relation(shown, outputs)
-        return Relation(shown, self._table_columns(name), True, table=table)
+        return Relation(shown, self._table_columns(name), True, self._modifiers(name), table)
 
     def _source(self, source: nodes.Source, scope: Scope) -> None:
         """Bring what stands in FROM into the scope."""
@@ -77,7 +85,7 @@ class Analysis(ExpressionTyping):
         if source.columns and relation.columns is not None:
             names = [column.last for column in source.columns]
             relation.columns = [(names[index] if index < len(names) else name, oid) for index, (name, oid) in enumerate(relation.columns)]
-            relation.is_table = False
+            relation.is_table, relation.modifiers = False, {}
         scope.relations.append(relation)
 
     def _called(self, call: nodes.Call, source: nodes.Source, scope: Scope) -> Relation:

@@ -136,7 +136,10 @@ class ExpressionTyping:
             node.session_name = node.name.last
             return types.TEXT
         if oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
-            node.is_computed = not scope.is_stored(node.name)
+            relation = scope.relation_of(node.name)
+            node.is_computed = relation is None or not relation.is_table
+            modifiers = () if relation is None else relation.modifiers.get(node.name.last.lower(), ())
+            node.scale = modifiers[1] if modifiers else None
         return oid
 
     # Operators.

@@ -27,6 +27,7 @@ from triplicate.sql.pg.translate.conversions import (
     value_of_decimal,
 )
 from triplicate.sql.pg.translate.patterns import glob_of_like
+from triplicate.sql.pg.translate.scales import scale_of
 
 OURS = "triplicate_"
 _SCHEMAS = ("public", "pg_catalog")
@@ -420,6 +421,13 @@ class Renderer:
             self.add("CAST(", node)
             self.write(node)
             self.add(" AS REAL)", node)
+            node.as_oid = as_oid
+            return
+        scale = scale_of(node) if oid in TEXTS and node.oid == types.NUMERIC else None
+        if scale:
+            self.add(f"{OURS}to_{CAST_NAMES[oid]}(" if modifiers else "", node)
+            self.call(OURS + "numeric_text", node, node, str(scale))
+            self.add(", ".join(["", str(types.TEXT), *map(str, modifiers)]) + ")" if modifiers else "", node)
             node.as_oid = as_oid
             return
         name = OURS + ("stored_numeric" if node.is_stored and oid == types.NUMERIC else "to_" + CAST_NAMES[oid])

@@ -46,6 +46,8 @@ class Translation:
     moments: tuple[Moment, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
     """The result's columns: name and type; None where a star or the statement hides them."""
+    scales: tuple[int | None, ...] = ()
+    """Of the result's numeric columns: digits behind the point, where the expression tells."""
     lock: str = ""
     """``FOR UPDATE`` and its kin."""
     pieces: Pieces | None = None
@@ -113,7 +115,9 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
-    return Translation(renderer.pieces.text(), oids, moments, None if begin else _told(outputs), renderer.lock, renderer.pieces)
+    told = None if begin else _told(outputs)
+    scales = analysis.scales(statement, len(told)) if told is not None else ()
+    return Translation(renderer.pieces.text(), oids, moments, told, scales, renderer.lock, renderer.pieces)
 
 
 def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
