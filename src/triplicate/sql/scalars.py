@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
+import re
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation
 from functools import partial
@@ -167,6 +169,36 @@ def _initcap(value: Any) -> Value:
     return "".join(found)
 
 
+_PLACE = re.compile(r"%(?:(\d+)\$)?(-?)(\d*)(.?)", re.DOTALL)
+
+
+def _format(pattern: Value, *arguments: Value) -> Value:
+    """PostgreSQL's format(): ``%s`` with a place and a width, and ``%%``. NULL is an empty text."""
+    if pattern is None:
+        return None
+    found, at, following, text = list[str](), 0, 0, str(pattern)
+    for match in _PLACE.finditer(text):
+        place, left, width, kind = match.groups()
+        found.append(text[at : match.start()])
+        at = match.end()
+        if kind == "%":
+            found.append("%")
+            continue
+        if kind in ("I", "L"):
+            raise SqlError("0A000", f"format() with %{kind} is not available", hint="Use %s.")
+        if kind != "s" or place == "0":
+            raise SqlError("22023", f"unrecognized format() type specifier {kind!r}", hint='For a single "%" use "%%".')
+        following = int(place) if place else following + 1
+        if following > len(arguments):
+            raise SqlError("22023", "too few arguments for format()")
+        argument = arguments[following - 1]
+        shown = "" if argument is None else str(argument)
+        if width and int(width) > _TEXT_MAX:
+            raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {width}")
+        found.append(shown.ljust(int(width or 0)) if left else shown.rjust(int(width or 0)))
+    return "".join([*found, text[at:]])
+
+
 def _chr(number: Any) -> Value:
     if not 0 < int(number) <= 0x10FFFF or 0xD800 <= int(number) < 0xE000:
         raise SqlError("22021" if number else "54000", f"requested character not valid: {number}")
@@ -199,6 +231,41 @@ def _numeric(operation: Callable[[Decimal, Decimal], Decimal], left: Value, righ
         raise _division_by_zero() from None
     except InvalidOperation:
         raise SqlError("22003", "value overflows numeric format") from None
+
+
+def _numeric_order(left: Value, right: Value) -> Value:
+    """-1, 0 or 1: numbers as SQLite keeps them, or texts of more digits."""
+    one, other = decimal_of(left), decimal_of(right)
+    return (one > other) - (one < other)
+
+
+def _numeric_text(value: Value, scale: Any) -> Value:
+    """A numeric with zeros up to so many digits behind its point."""
+    number = decimal_of(value)
+    return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{int(scale)}f}"
+
+
+def _whole(value: Value) -> Value:
+    """The result of integers, which SQLite makes a float of where it has more than 64 bits."""
+    if type(value) is float:
+        raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
+    return value
+
+
+def _float(operation: Callable[[float, float], float], left: Any, right: Any) -> Value:
+    one, other = float(left), float(right)
+    try:
+        found = operation(one, other)
+    except ZeroDivisionError:
+        raise _division_by_zero() from None
+    if math.isnan(found):
+        raise SqlError("0A000", "the result is NaN, which cannot be stored", hint="NULL stands for no number.")
+    if math.isinf(found) and math.isfinite(one) and math.isfinite(other):
+        raise SqlError("22003", "value out of range: overflow")
+    is_product = operation is operator.mul and other != 0
+    if found == 0 and one != 0 and (is_product or (operation is operator.truediv and math.isfinite(other))):
+        raise SqlError("22003", "value out of range: underflow")
+    return found
 
 
 def _divide(left: Decimal, right: Decimal) -> Decimal:
@@ -259,6 +326,8 @@ def _float_result(function: Callable[..., float], *arguments: Any) -> Value:
         raise SqlError("22003", "value out of range: overflow") from None
     if math.isinf(result) and all(map(math.isfinite, numbers)):
         raise SqlError("22003", "value out of range: overflow")
+    if result == 0 and (function is math.exp or (function is _power and numbers[0] != 0)) and all(map(math.isfinite, numbers)):
+        raise SqlError("22003", "value out of range: underflow")
     return result
 
 
@@ -285,6 +354,12 @@ def _logarithm(value: float, other: float | None = None, *, base: float | None =
     if foundation == 1.0:
         raise _division_by_zero()
     return math.log(number) if foundation is None else math.log(number) / math.log(foundation)
+
+
+def _arc(function: Callable[[float], float], value: float) -> float:
+    if not -1 <= value <= 1:
+        raise SqlError("22003", "input is out of range")
+    return function(value)
 
 
 def _extreme(pick: Callable[..., Any], *values: Value) -> Value:
@@ -316,13 +391,22 @@ class _NumericSum:
 
     def __init__(self) -> None:
         self._sum: Decimal | None = None
+        self._count = 0
 
     def step(self, value: Value) -> None:
         if value is not None:
+            self._count += 1
             self._sum = _DECIMALS.add(self._sum or Decimal(0), decimal_of(value))
 
     def final(self) -> Value:
         return None if self._sum is None else value_of_decimal(self._sum)
+
+
+class _NumericAverage(_NumericSum):
+    """avg() of numerics, with as many digits as a division."""
+
+    def final(self) -> Value:
+        return None if self._sum is None else value_of_decimal(_divide(self._sum, Decimal(self._count)))
 
 
 def _to_timestamp(seconds: Any) -> Value:
@@ -356,6 +440,13 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "numeric_subtract": (partial(_numeric, _DECIMALS.subtract), (2,)),
     "numeric_multiply": (partial(_numeric, _DECIMALS.multiply), (2,)),
     "numeric_divide": (partial(_numeric, _divide), (2,)),
+    "numeric_order": (_numeric_order, (2,)),
+    "numeric_text": (_numeric_text, (2,)),
+    "whole": (_whole, (1,)),
+    "float_add": (partial(_float, operator.add), (2,)),
+    "float_subtract": (partial(_float, operator.sub), (2,)),
+    "float_multiply": (partial(_float, operator.mul), (2,)),
+    "float_divide": (partial(_float, operator.truediv), (2,)),
     "numeric_remainder": (partial(_numeric, _remainder), (2,)),
     "numeric_div": (partial(_numeric, _whole_quotient), (2,)),
     "numeric_round": (partial(_rounded, ROUND_HALF_UP), (1, 2)),
@@ -369,6 +460,9 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "exp": (partial(_float_result, math.exp), (1,)),
     "ln": (partial(_float_result, _logarithm), (1,)),
     "log": (partial(_float_result, partial(_logarithm, base=10.0)), (1, 2)),
+    "log10": (partial(_float_result, partial(_logarithm, base=10.0)), (1,)),
+    "asin": (partial(_float_result, partial(_arc, math.asin)), (1,)),
+    "acos": (partial(_float_result, partial(_arc, math.acos)), (1,)),
     "date_part": (date_part, (3,)),
     "date_trunc": (date_trunc, (3,)),
     "date_add": (lambda date, days, sign: difference(date, int(days) * int(sign)), (3,)),
@@ -391,10 +485,15 @@ def register_scalars(connection: apsw.Connection) -> None:
             add(f"to_{name}", partial(_cast, oid), count)
     make_sum: Any = _NumericSum
     connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
+    make_average: Any = _NumericAverage
+    connection.create_aggregate_function("triplicate_numeric_avg", make_average, 1, flags=apsw.SQLITE_DIRECTONLY)
     add("divisor", _divisor, 2)
     add("limit", _limit, 2)
     add("single", _single, 2)
     for count in range(2, 5):
         add("stored_numeric", _stored_numeric, count)
+    add("format", _format, -1)
     add("greatest", partial(_extreme, max), -1)
+    add("numeric_greatest", partial(_extreme, partial(max, key=decimal_of)), -1)
+    add("numeric_least", partial(_extreme, partial(min, key=decimal_of)), -1)
     add("least", partial(_extreme, min), -1)

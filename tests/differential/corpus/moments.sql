@@ -89,7 +89,7 @@ SELECT s + 1 FROM a; -- documented sqlstates
 SELECT d * 2 FROM a; -- documented sqlstates
 SELECT -d FROM a;
 SELECT sum(d) FROM a;
-SELECT avg(s) FROM a; -- documented arguments-of-any-type
+SELECT avg(s) FROM a;
 SELECT d / 2 FROM a; -- documented sqlstates
 SELECT d > 5 FROM a;
 

@@ -72,10 +72,10 @@ SELECT to_char('2020-01-02'::date, 'YYYY-MM'); -- refused to_char
 SELECT to_number('12', '99'); -- refused to_number
 SELECT to_date('2020-01-02', 'YYYY-MM-DD'); -- refused to_date
 SELECT random() < 2;
-SELECT current_user; -- documented current-user
-SELECT session_user; -- documented current-user
+SELECT current_user;
+SELECT session_user;
 SELECT current_schema();
-SELECT current_schema; -- documented current-user
+SELECT current_schema;
 SELECT current_setting('TimeZone');
 SELECT pg_catalog.lower('A');
 

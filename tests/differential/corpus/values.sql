@@ -6,7 +6,7 @@ SELECT 'abc'::int;
 SELECT ''::int;
 SELECT '5x'::int;
 SELECT CAST('12' AS integer) + 1;
-SELECT CAST('1.5' AS numeric) * 2; -- documented numeric-scale
+SELECT CAST('1.5' AS numeric) * 2;
 SELECT CAST('1e3' AS float8);
 SELECT CAST('abc' AS float8);
 SELECT CAST('abc' AS numeric);
@@ -26,7 +26,7 @@ SELECT 'off'::bool;
 SELECT 'T'::bool;
 SELECT 'maybe'::bool;
 SELECT 'abc'::varchar(2);
-SELECT 'abc'::char(5) || '|'; -- documented char-padding
+SELECT 'abc'::char(5) || '|';
 SELECT 'abc'::varchar(10);
 SELECT CAST('abcdef' AS varchar(3));
 SELECT 12345::text;

@@ -389,7 +389,7 @@ class Conversation:
                 await self._close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
             async with self._in_time():
                 portal.cursor = await self._session.start(
-                    prepared, engine_parameters(portal, self._time.transaction_us, self._time.statement_us)
+                    prepared, engine_parameters(portal, self._time.transaction_us, self._time.statement_us, self._settings.user)
                 )
                 if prepared.columns:
                     portal.kept = await portal.cursor.fetch(FETCH_ROWS)
@@ -454,7 +454,7 @@ class Conversation:
                         rows = await portal.cursor.fetch(take)
                 if not rows:
                     break
-                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.typmods):
+                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.shown_typmods):
                     self._stream.write(row)
                 portal.rows_sent += len(rows)
                 left = None if left is None else left - len(rows)

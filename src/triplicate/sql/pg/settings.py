@@ -84,7 +84,7 @@ class Settings:
     """
 
     def __init__(self, user: str, startup: Mapping[str, str]) -> None:
-        self._user = user
+        self.user = user
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
         self._local: dict[str, str] = {}
@@ -169,7 +169,7 @@ class Settings:
         if lowered in (READ_ONLY, "transaction_read_only"):
             return "on" if not is_leader or self.read_only else "off"
         if lowered == "session_authorization":
-            return self._user
+            return self.user
         known = self._names.get(lowered, name)
         value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
         if value is None:

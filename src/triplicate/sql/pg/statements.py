@@ -52,6 +52,8 @@ class Statement:
     """Parameters of the engine's statement behind the client's, which are times."""
     typmods: tuple[int, ...] = ()
     """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
+    shown_typmods: tuple[int, ...] = ()
+    """The same, and those of expressions whose scale is known, which the client is not told."""
     lock: str = ""
     """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
 
@@ -156,6 +158,9 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
         for index, column in enumerate(columns)
     ]
+    typmods = tuple(types.typmod_of_declared(column.declared_type) for column in columns)
+    scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
+    shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
     return Statement(
         command,
         prepared,
@@ -163,7 +168,8 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         tuple(oids),
         tuple(name for name, _ in outputs),
         translation.moments,
-        tuple(types.typmod_of_declared(column.declared_type) for column in columns),
+        typmods,
+        tuple(shown),
         translation.lock,
     )
 
@@ -259,16 +265,19 @@ def bind(statement: Statement, message: wire.Bind) -> Portal:
     return Portal(statement, tuple(values), message.result_formats)
 
 
-def engine_parameters(portal: Portal, transaction_us: int, statement_us: int) -> list[Value]:
+def engine_parameters(portal: Portal, transaction_us: int, statement_us: int, user: str) -> list[Value]:
     """The engine's parameters by number: the client's, and the times that the statement asks for.
 
     Args:
-        transaction_us, statement_us: when they began, in µs since 1970.
+        transaction_us, statement_us: when they began, in µs since 1970. user: the user's name.
     """
     prepared = portal.statement.prepared
     assert prepared is not None, "only statements of the engine have parameters"
     values: list[Value] = list(portal.parameters)
     for moment in portal.statement.moments:
+        if moment.oid == types.TEXT:
+            values.append(user)
+            continue
         text = text_of_micros(statement_us if moment.of_statement else transaction_us, moment.oid)
         values.append(text if moment.precision is None else round_moment(text, moment.oid, moment.precision))
     return [values[_parameter_number(name, index) - 1] for index, name in enumerate(prepared.parameters, start=1)]

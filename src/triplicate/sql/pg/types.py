@@ -77,7 +77,13 @@ def typmod_of_declared(declared: str | None) -> int:
     return -1
 
 
+def typmod_of_scale(scale: int) -> int:
+    """The type modifier of a numeric with so many digits behind the point, and as many as there may be in all."""
+    return (_PRECISION_MAX << 16 | scale & 0x7FF) + _TYPMOD_HEADER
+
+
 _TYPMOD_HEADER = 4
+_PRECISION_MAX = 1000
 
 
 def _scale_of(typmod: int) -> int | None:

@@ -56,6 +56,10 @@ class Expression(Node):
     """That type's length, or precision and scale."""
     is_stored: bool = field(default=False, init=False)
     """It is assigned to a column."""
+    is_ordered: bool = field(default=False, init=False)
+    """ORDER BY names this item of a select list."""
+    is_checked: bool = field(default=False, init=False)
+    """It is arithmetic of integers whose overflow is looked for."""
     enclosed: bool = field(default=False, init=False)
     """It stands in brackets of its own."""
 
@@ -85,6 +89,12 @@ class Moment(Expression):
 @dataclass(slots=True, eq=False)
 class ColumnRef(Expression):
     name: Name
+    is_computed: bool = field(default=False, init=False)
+    """It names an expression, or a column of a query, and not one of a table."""
+    scale: int | None = field(default=None, init=False)
+    """Of a numeric column that declares its precision."""
+    session_name: str = field(default="", init=False)
+    """It is no column but this word: ``current_user`` or one of its kin."""
 
 
 @dataclass(slots=True, eq=False)
@@ -347,6 +357,8 @@ class Sort(Node):
     descending: bool
     nulls: str
     """``FIRST``, ``LAST`` or empty."""
+    by: Expression | None = field(default=None, init=False)
+    """The item of the select list that a name or a number stands for."""
 
     def children(self) -> Iterator[Node]:
         yield self.expression

@@ -14,6 +14,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
 from triplicate.sql.pg.translate.grouping import check_grouped
+from triplicate.sql.pg.translate.scales import common_scale
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
 
 
@@ -42,6 +43,13 @@ class Analysis(ExpressionTyping):
             case nodes.Delete():
                 return self._delete(statement, parent)
 
+    def scales(self, statement: nodes.Statement, width: int) -> tuple[int | None, ...]:
+        """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
+        rows = _rows(statement.body) if isinstance(statement, nodes.Query) else [[item.expression for item in statement.returning]]
+        if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+            return ()
+        return tuple([common_scale(column) for column in zip(*rows, strict=True)])
+
     # Relations.
 
     def _table_columns(self, name: nodes.Name) -> Outputs | None:
@@ -58,7 +66,7 @@ class Analysis(ExpressionTyping):
             is_common, outputs = scope.common_named(name.last.lower())
             if is_common:
                 return Relation(shown, outputs)
-        return Relation(shown, self._table_columns(name), True, table=table)
+        return Relation(shown, self._table_columns(name), True, self._modifiers(name), table)
 
     def _source(self, source: nodes.Source, scope: Scope) -> None:
         """Bring what stands in FROM into the scope."""
@@ -77,7 +85,7 @@ class Analysis(ExpressionTyping):
         if source.columns and relation.columns is not None:
             names = [column.last for column in source.columns]
             relation.columns = [(names[index] if index < len(names) else name, oid) for index, (name, oid) in enumerate(relation.columns)]
-            relation.is_table = False
+            relation.is_table, relation.modifiers = False, {}
         scope.relations.append(relation)
 
     def _called(self, call: nodes.Call, source: nodes.Source, scope: Scope) -> Relation:
@@ -149,11 +157,11 @@ class Analysis(ExpressionTyping):
             return left
         if len(left) != len(right):
             raise SqlError("42601", f"each {compound.operator.split()[0]} query must have the same number of columns")
-        first, second = _items(compound.left), _items(compound.right)
+        rows = _rows(compound)
         outputs: Outputs = []
         for index, ((name, oid), (_, other)) in enumerate(zip(left, right, strict=True)):
-            if first is not None and second is not None and len(first) == len(left) == len(second):
-                oid = self.union(first[index], second[index], oid, other)
+            if all(len(row) == len(left) for row in rows):
+                oid = self.union([row[index] for row in rows], oid, other)
             elif oid != other:
                 oid = None
             outputs.append((name, oid))
@@ -175,7 +183,7 @@ class Analysis(ExpressionTyping):
         outputs: Outputs = []
         for index in range(width):
             column = [row.items[index] for row in values.rows if index < len(row.items)]
-            oid = self.typing.unify(column) if targets is None else column[0].oid
+            oid = self.typing.unify(column, is_result=True) if targets is None else column[0].oid
             outputs.append((f"column{index + 1}", oid))
         return outputs
 
@@ -333,16 +341,17 @@ def _selects(query: nodes.Query) -> list[nodes.Select]:
     return found
 
 
-def _items(body: nodes.Body) -> list[nodes.Expression] | None:
-    """The expressions that one part of a compound gives, where a list tells them."""
+def _rows(body: nodes.Body) -> list[list[nodes.Expression]]:
+    """The lists of expressions that the parts of a query give."""
     match body:
         case nodes.Select():
-            return [item.expression for item in body.items]
+            return [[item.expression for item in body.items]]
+        case nodes.Values():
+            return [row.items for row in body.rows]
         case nodes.Compound():
-            return _items(body.left)
+            return [*_rows(body.left), *_rows(body.right)]
         case nodes.Query():
-            return _items(body.body)
-    return None
+            return _rows(body.body)
 
 
 def result_name(expression: nodes.Expression) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.translate.conversions import INTEGERS, MOMENTS, SHOWN
-from triplicate.sql.pg.translate.typing import Typing
+from triplicate.sql.pg.translate.conversions import INTEGERS, MOMENTS, NUMBERS, SHOWN, TEXTS
+from triplicate.sql.pg.translate.typing import Typing, common_type
 
 _I, _F, _T, _B, _N, _Y = types.INT8, types.FLOAT8, types.TEXT, types.BOOL, types.NUMERIC, types.BYTEA
 SAME = -1
@@ -50,11 +50,12 @@ def _functions() -> dict[str, Function]:
     add("ascii", _I, _T, ours=True)
     add("total julianday percent_rank cume_dist pi", _F)
     add("avg", _F)
-    add("sin cos tan asin acos atan atan2 degrees radians log2 log10", _F, _F)
-    add("sqrt exp ln power pow log", _F, _F, ours=True)
+    add("sin cos tan atan atan2 degrees radians log2", _F, _F)
+    add("sqrt exp ln power pow log log10 asin acos", _F, _F, ours=True)
     add("lower upper replace ltrim rtrim trim", _T, _T)
     add("btrim", _T, _T, sqlite="trim")
-    add("hex quote char printf format typeof date time datetime strftime timediff json json_object json_array json_group_array", _T)
+    add("format", _T, _T, ours=True, takes_text=True)
+    add("hex quote char printf typeof date time datetime strftime timediff json json_object json_array json_group_array", _T)
     add("json_group_object json_type sqlite_version version current_database current_schema pg_xact_status current_setting", _T)
     add("group_concat", _T)
     add("string_agg", _T, _T, takes_text=True)
@@ -74,7 +75,7 @@ def _functions() -> dict[str, Function]:
     add("max min abs sum lag lead first_value last_value nth_value sign ceil ceiling floor", FIRST)
     add("trunc round", FIRST)
     add("mod", SAME)
-    add("div", _I, _I)
+    add("div", _N, _N)
     add("random", _F)
     add("gen_random_uuid uuid_generate_v4", types.UUID)
     add("to_timestamp", types.TIMESTAMPTZ, _F, ours=True)
@@ -98,6 +99,11 @@ AGGREGATES = {
     "count", "sum", "avg", "total", "min", "max", "group_concat", "string_agg", "bool_and", "bool_or", "every", "json_group_array",
     "json_group_object",
 }  # fmt: skip
+_OF_NUMBERS = {
+    "sum", "avg", "abs", "sign", "ceil", "ceiling", "floor", "trunc", "round", "mod", "div", "sqrt", "exp", "ln", "power", "pow", "log",
+    "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians",
+}  # fmt: skip
+_OF_INTEGERS = {"to_hex", "chr"}
 
 
 def call_type(call: nodes.Call, typing: Typing) -> int | None:
@@ -118,36 +124,66 @@ def call_type(call: nodes.Call, typing: Typing) -> int | None:
     function = FUNCTIONS.get(name)
     if function is None:
         return None
+    if name == "substring" and len(call.arguments) > 1 and call.arguments[1].oid in (types.UNKNOWN, *TEXTS):
+        raise SqlError(
+            "0A000",
+            "substring() of a pattern is not available",
+            hint="A place is an integer: substring(text FROM $1::int), or substr(text, $1).",
+        )
+    if name in ("round", "trunc") and len(call.arguments) == 2:
+        typing.resolve(call.arguments[0], types.NUMERIC)
     for index, argument in enumerate(call.arguments):
         if function.arguments:
             typing.resolve(argument, function.arguments[min(index, len(function.arguments) - 1)])
+    _check_numbers(name, call)
     if name in ("substr", "substring") and call.arguments and call.arguments[0].oid == types.BYTEA:
         return types.BYTEA
+    if name == "avg" and call.arguments and call.arguments[0].oid in (*INTEGERS, types.NUMERIC):
+        # As a float it would be rounded to the even neighbour.
+        return types.NUMERIC
     match function.result:
         case -1:
-            return typing.unify(call.arguments)
+            return _meeting_type(name, call, typing)
         case -2:
             return _first_type(name, call, typing)
     return function.result
+
+
+def _check_numbers(name: str, call: nodes.Call) -> None:
+    """SQLite would take a text for the number that it begins with, or for 0. Raises SqlError 42883."""
+    wanted = INTEGERS if name in _OF_INTEGERS else NUMBERS if name in _OF_NUMBERS else None
+    if wanted is None:
+        return
+    for argument in call.arguments:
+        if argument.oid in SHOWN and argument.oid != types.UNKNOWN and argument.oid not in (*wanted, types.OID):
+            shown = ", ".join(SHOWN.get(one.oid or 0, "unknown") for one in call.arguments)
+            raise SqlError("42883", f"function {name}({shown}) does not exist", hint="Cast the argument to a number: value::int.")
+
+
+def _meeting_type(name: str, call: nodes.Call, typing: Typing) -> int | None:
+    oids = {argument.oid for argument in call.arguments}
+    if name == "nullif" and len(oids & set(MOMENTS)) > 1 and common_type(oids) is not None:
+        raise SqlError("0A000", "nullif() of a date and a timestamp is not available", hint="Cast both to one type: value::timestamp.")
+    return typing.unify(call.arguments, is_result=True)
 
 
 def _first_type(name: str, call: nodes.Call, typing: Typing) -> int | None:
     if not call.arguments:
         return None
     if name in ("max", "min") and len(call.arguments) > 1:
-        return typing.unify(call.arguments)
+        return typing.unify(call.arguments, is_result=True)
     for argument in call.arguments[1:]:
         typing.resolve(argument, types.INT8)
     first = call.arguments[0].oid
     if first == types.UNKNOWN:
         typing.resolve(call.arguments[0], types.TEXT if name in ("max", "min", "lag", "lead") else types.FLOAT8)
         return call.arguments[0].oid
-    if name in ("sum", "abs") and (first in MOMENTS or first in (types.BOOL, types.UUID)):
-        raise SqlError("42883", f"function {name}({SHOWN[first]}) does not exist", hint="Cast the argument to a number.")
     if name in ("sum", "abs") and first in INTEGERS:
         return types.INT8
+    if name in ("trunc", "round") and len(call.arguments) > 1:
+        return types.NUMERIC
     if name in ("ceil", "ceiling", "floor", "trunc", "round", "sign") and first in INTEGERS:
-        return types.FLOAT8 if name != "sign" else types.INT8
+        return types.FLOAT8
     return first
 
 

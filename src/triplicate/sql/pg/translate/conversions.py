@@ -31,6 +31,8 @@ MOMENTS = (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
 NUMBERS = (types.INT2, types.INT4, types.INT8, types.FLOAT4, types.FLOAT8, types.NUMERIC)
 INTEGERS = (types.INT2, types.INT4, types.INT8, types.OID)
 TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
+WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
+"""Types whose text is not what SQLite makes of the stored value."""
 REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
 """Names of the catalogue's types: they need the catalogue."""
 
@@ -92,6 +94,26 @@ def type_of_name(name: TypeName) -> tuple[int, tuple[int, ...]]:
     if oid == types.NUMERIC and modifiers and not 1 <= modifiers[0] <= 1000:
         raise SqlError("22023", f"NUMERIC precision {modifiers[0]} must be between 1 and 1000")
     return oid, modifiers
+
+
+_CASTS = {
+    types.DATE: (types.TIMESTAMP, types.TIMESTAMPTZ),
+    types.TIMESTAMP: (types.DATE, types.TIME, types.TIMESTAMPTZ),
+    types.TIMESTAMPTZ: (types.DATE, types.TIME, types.TIMESTAMP),
+    types.BOOL: INTEGERS,
+    # A part of jsonb is told as json, so what one casts to, the other does.
+    types.JSON: (types.JSONB, types.BOOL, *NUMBERS),
+    types.JSONB: (types.JSON, types.BOOL, *NUMBERS),
+}
+
+
+def has_cast(source: int, target: int) -> bool:
+    """Whether PostgreSQL casts one of these types to the other. Integers of all widths are alike here."""
+    if source == target or source not in SHOWN or source in TEXTS or target in TEXTS:
+        return True
+    if source in NUMBERS or source == types.OID:
+        return target in NUMBERS or (source in INTEGERS and target in (types.BOOL, types.OID))
+    return target in _CASTS.get(source, ())
 
 
 def convert(value: Value, source: int | None, target: int, modifiers: tuple[int, ...] = ()) -> Value:
@@ -203,7 +225,11 @@ def value_of_decimal(number: Decimal) -> Value:
     if number == number.to_integral_value() and -(2**63) <= number < 2**63:
         return int(number)
     as_float = float(number)
-    return as_float if math.isfinite(as_float) and Decimal(repr(as_float)) == number else f"{number:f}"
+    if math.isfinite(as_float) and Decimal(repr(as_float)) == number:
+        return as_float
+    # One text for each number, so that equal ones are equal.
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
@@ -287,10 +313,10 @@ def text_of_float(value: float, source: int | None = None) -> str:
 
 def _to_text(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
     text = text_of(value, source)
-    if not modifiers:
-        return text
-    length = modifiers[0]
-    return text[:length].ljust(length) if target == types.BPCHAR else text[:length]
+    if modifiers:
+        text = text[: modifiers[0]]
+    # As a column keeps it: PostgreSQL's blanks at the end count in no comparison.
+    return text.rstrip(" ") if target == types.BPCHAR else text
 
 
 def _to_moment(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:

@@ -91,7 +91,7 @@ def date_trunc(field: Any, value: Any, oid: Any) -> Value:
         "month": lambda: day.replace(day=1),
         "quarter": lambda: day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
         "year": lambda: day.replace(month=1, day=1),
-        "decade": lambda: day.replace(year=max(day.year // 10 * 10, 1), month=1, day=1),
+        "decade": lambda: day.replace(year=day.year // 10 * 10, month=1, day=1),
         "century": lambda: day.replace(year=(day.year - 1) // 100 * 100 + 1, month=1, day=1),
         "millennium": lambda: day.replace(year=(day.year - 1) // 1000 * 1000 + 1, month=1, day=1),
     }
@@ -99,7 +99,10 @@ def date_trunc(field: Any, value: Any, oid: Any) -> Value:
         raise SqlError("22023", f'unit "{name}" not recognized for type timestamp')
     if oid == types.TIME:
         raise SqlError("0A000", "date_trunc() of a time is not available")
-    found = cut[name]().isoformat(" ")
+    try:
+        found = cut[name]().isoformat(" ")
+    except (ValueError, OverflowError):
+        raise SqlError("22008", "timestamp out of range: years before 1 are not supported") from None
     return found if oid == types.TIMESTAMP else found + "+00:00"
 
 

@@ -11,7 +11,17 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.arrays import ARRAY_OF, ELEMENT_OF
 from triplicate.sql.pg.translate.calls import call_type
-from triplicate.sql.pg.translate.conversions import CAST_NAMES, INTEGERS, MOMENTS, NUMBERS, SHOWN, TEXTS, type_of_name
+from triplicate.sql.pg.translate.conversions import (
+    CAST_NAMES,
+    INTEGERS,
+    MOMENTS,
+    NUMBERS,
+    SHOWN,
+    TEXTS,
+    WRITTEN_OTHERWISE,
+    has_cast,
+    type_of_name,
+)
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Scope
 from triplicate.sql.pg.translate.typing import Typing, clash, common_type, is_known, no_operator
 
@@ -22,6 +32,8 @@ _MOMENT_TYPES = {
     "localtime": types.TIME,
     "localtimestamp": types.TIMESTAMP,
 }
+SESSION_NAMES = ("current_user", "session_user", "user", "current_role", "current_schema", "current_catalog")
+"""Words of PostgreSQL that stand for a value. A column of that name, which a database made for SQLite may have, comes first."""
 _PATTERN_OPERATORS = ("~", "~*", "!~", "!~*", "~~", "~~*", "!~~", "!~~*")
 _REFUSED = {
     "#": "write (a | b) - (a & b)",
@@ -86,13 +98,13 @@ class ExpressionTyping:
         for sort in window.order:
             self.expression(sort.expression, scope)
 
-    def union(self, left: Expression, right: Expression, left_oid: int | None, right_oid: int | None) -> int | None:
-        """The type of one column of two united queries."""
-        if isinstance(left, nodes.Star) or isinstance(right, nodes.Star):
+    def union(self, expressions: list[Expression], left_oid: int | None, right_oid: int | None) -> int | None:
+        """The type of one column of united queries, whose expressions for it these are."""
+        if any(isinstance(expression, nodes.Star) for expression in expressions):
             return left_oid if left_oid == right_oid else None
-        if left.oid is None or right.oid is None:
+        if any(expression.oid is None for expression in expressions):
             return None
-        return self.typing.unify([left, right])
+        return self.typing.unify(expressions, is_result=True)
 
     # Leaves.
 
@@ -120,6 +132,14 @@ class ExpressionTyping:
         found, oid = scope.column(node.name)
         if not found and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
             raise SqlError("42703", f'column "{node.name.last}" does not exist', hint="Text is written in single quotes.")
+        if not found and len(node.name.parts) == 1 and not node.name.quoted and node.name.last in SESSION_NAMES:
+            node.session_name = node.name.last
+            return types.TEXT
+        if oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
+            relation = scope.relation_of(node.name)
+            node.is_computed = relation is None or not relation.is_table
+            modifiers = () if relation is None else relation.modifiers.get(node.name.last.lower(), ())
+            node.scale = modifiers[1] if modifiers else None
         return oid
 
     # Operators.
@@ -137,6 +157,8 @@ class ExpressionTyping:
             self.typing.resolve(node.operand, types.INT8 if node.operator == "~" else types.FLOAT8)
         if node.operand.oid in TEXTS or node.operand.oid in MOMENTS or node.operand.oid in (types.BOOL, types.UUID, types.BYTEA):
             raise SqlError("42883", f"operator does not exist: {node.operator} {SHOWN[node.operand.oid or 0]}")
+        if node.operator == "~" and node.operand.oid in NUMBERS and node.operand.oid not in INTEGERS:
+            raise SqlError("42883", f"operator does not exist: ~ {SHOWN[node.operand.oid or 0]}")
         return node.operand.oid
 
     def _binary(self, node: nodes.Binary, scope: Scope) -> int | None:
@@ -166,6 +188,8 @@ class ExpressionTyping:
             return types.JSON if operator == "->" else types.TEXT
         for side in (node.left, node.right):
             self.typing.resolve(side, types.INT8)
+            if side.oid in CAST_NAMES and side.oid not in INTEGERS:
+                raise no_operator(node.left.oid, operator, node.right.oid)
         return types.INT8
 
     def _arithmetic(self, node: nodes.Binary) -> int | None:
@@ -208,7 +232,7 @@ class ExpressionTyping:
         oids = (left.oid, right.oid)
         if any(oid in (types.JSONB, types.JSON) for oid in oids):
             raise SqlError("0A000", "operator || of json is not available", hint="Write json_patch(a, b).")
-        if types.BYTEA in oids:
+        if types.BYTEA in oids and not any(oid in TEXTS for oid in oids):
             for side in (left, right):
                 self.typing.resolve(side, types.BYTEA)
             return types.BYTEA
@@ -216,7 +240,7 @@ class ExpressionTyping:
             raise no_operator(left.oid, "||", right.oid)
         for side in (left, right):
             self.typing.resolve(side, types.TEXT)
-            if side.oid in (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.TIMESTAMPTZ):
+            if side.oid in WRITTEN_OTHERWISE:
                 side.as_oid = types.TEXT
         return types.TEXT
 
@@ -362,7 +386,7 @@ class ExpressionTyping:
         if node.otherwise is not None:
             self.expression(node.otherwise, scope)
         results = [result for _, result in node.branches]
-        return self.typing.unify([*results, node.otherwise] if node.otherwise is not None else results)
+        return self.typing.unify([*results, node.otherwise] if node.otherwise is not None else results, is_result=True)
 
     def _cast(self, node: nodes.Cast, scope: Scope) -> int | None:
         if node.type.dimensions:
@@ -372,7 +396,10 @@ class ExpressionTyping:
             raise SqlError("42846", f"cannot cast an array to {node.type.name}")
         source = self.expression(node.operand, scope)
         if source == types.UNKNOWN:
-            self.typing.resolve(node.operand, oid)
+            # A constant is read as the type; what is computed of constants is text by then.
+            self.typing.resolve(node.operand, oid if isinstance(_uncollated(node.operand), nodes.Literal | nodes.Parameter) else types.TEXT)
+        elif source is not None and not has_cast(source, oid) and node.type.name != "blob":
+            raise SqlError("42846", f"cannot cast type {SHOWN[source]} to {SHOWN[oid]}", hint="Cast to text first.")
         return oid if oid in CAST_NAMES else types.TEXT
 
     def _cast_to_array(self, node: nodes.Cast, scope: Scope) -> int | None:
@@ -421,3 +448,9 @@ class ExpressionTyping:
         if node.window is not None:
             self.window(node.window, scope)
         return call_type(node, self.typing)
+
+
+def _uncollated(expression: Expression) -> Expression:
+    while isinstance(expression, nodes.Collate):
+        expression = expression.operand
+    return expression

@@ -86,7 +86,7 @@ def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[st
 def _ungrouped(node: nodes.Node, groups: Sequence[nodes.Expression]) -> Iterator[nodes.ColumnRef]:
     if any(_same(node, group) for group in groups) or _is_aggregate(node) or isinstance(node, nodes.Query):
         return
-    if isinstance(node, nodes.ColumnRef):
+    if isinstance(node, nodes.ColumnRef) and not node.session_name:
         yield node
     for child in node.children():
         yield from _ungrouped(child, groups)
@@ -135,7 +135,7 @@ def has_aggregate(node: nodes.Node) -> bool:
 def _free_columns(node: nodes.Node) -> Iterator[nodes.ColumnRef]:
     """Columns outside of aggregates and of queries inside."""
     if isinstance(node, nodes.ColumnRef):
-        if not node.name.quoted or len(node.name.parts) > 1:
+        if not node.session_name and (not node.name.quoted or len(node.name.parts) > 1):
             yield node
     elif not _is_aggregate(node) and not isinstance(node, nodes.Query):
         for child in node.children():

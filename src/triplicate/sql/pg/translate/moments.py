@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from triplicate.sql.core.declared import Kind
-from triplicate.sql.core.moments import shown_moment, stored_moment
+from triplicate.sql.core.moments import microseconds_of, moment_of_microseconds, shown_moment, stored_moment
 from triplicate.sql.pg import types
 
 _KINDS = {
@@ -35,10 +35,10 @@ def round_moment(stored: str, oid: int, digits: int) -> str:
     step = 10 ** (6 - min(max(digits, 0), 6))
     if oid == types.DATE:
         return stored
-    moment = dt.datetime.fromisoformat("2000-01-01 " + stored if oid == types.TIME else stored)
-    micros = (moment.microsecond + step // 2) // step * step
-    rounded = moment.replace(microsecond=0) + dt.timedelta(microseconds=micros)
-    return rounded.time().isoformat() if oid == types.TIME else rounded.isoformat(" ")
+    # PostgreSQL counts from here, and rounds halves away from it.
+    micros = microseconds_of(stored, _KINDS[oid])
+    rounded = (abs(micros) + step // 2) // step * step
+    return moment_of_microseconds(rounded if micros >= 0 else -rounded, _KINDS[oid])
 
 
 def text_of_micros(micros: int, oid: int) -> str:

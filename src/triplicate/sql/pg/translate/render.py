@@ -27,6 +27,7 @@ from triplicate.sql.pg.translate.conversions import (
     value_of_decimal,
 )
 from triplicate.sql.pg.translate.patterns import glob_of_like
+from triplicate.sql.pg.translate.scales import scale_of
 
 OURS = "triplicate_"
 _SCHEMAS = ("public", "pg_catalog")
@@ -90,7 +91,7 @@ class Renderer:
     def __init__(self, source: str, first_hidden: int) -> None:
         self.pieces = Pieces(source)
         self.moments: dict[tuple[str, int, int | None], int] = {}
-        """Parameters of our own: (which moment, type, digits of the second) to number."""
+        """Parameters of our own: (which moment, or the user, type, digits of the second) to number."""
         self.lock = ""
         self._source = source
         self._next_hidden = first_hidden
@@ -130,6 +131,17 @@ class Renderer:
         """The node in SQLite's words, with what its context makes of it."""
         if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
             self.converted(node, node.as_oid, node.as_modifiers)
+            return
+        if isinstance(node, Expression) and node.is_ordered:
+            node.is_ordered = False
+            self.add("((", node)
+            self.write(node)
+            self.add(") + 0)", node)
+            return
+        if isinstance(node, Expression) and node.is_checked:
+            node.is_checked = False
+            self.call(OURS + "whole", node, node)
+            node.is_checked = True
             return
         rule = self._rules.get(type(node))
         if rule is None:
@@ -232,13 +244,22 @@ class Renderer:
             self.converted(node, oid)
             return
         which = {"clock_timestamp": "statement", "statement_timestamp": "statement"}.get(node.name, "transaction")
-        key = (which, oid, node.precision)
+        self.hidden((which, oid, node.precision), node)
+
+    def hidden(self, key: tuple[str, int, int | None], node: Node) -> None:
+        """A parameter of our own."""
         if key not in self.moments:
             self.moments[key] = self._next_hidden
             self._next_hidden += 1
         self.add(f"?{self.moments[key]}", node)
 
     def _column(self, node: nodes.ColumnRef) -> None:
+        if node.session_name in ("current_schema", "current_catalog"):
+            self.add("current_schema()" if node.session_name == "current_schema" else "current_database()", node)
+            return
+        if node.session_name:
+            self.hidden(("user", types.TEXT, None), node)
+            return
         self.name(node.name)
 
     def name(self, name: nodes.Name) -> None:
@@ -273,7 +294,7 @@ class Renderer:
 
     def _binary(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if operator in ("/", "%", "^") or (operator in ("+", "-", "*") and node.oid == types.NUMERIC):
+        if operator in ("/", "%", "^") or (operator in ("+", "-", "*") and node.oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8)):
             self._arithmetic(node)
         elif types.DATE in (node.left.oid, node.right.oid) and operator in ("+", "-"):
             function = "date_difference" if node.oid == types.INT8 else "date_add"
@@ -311,30 +332,6 @@ class Renderer:
         else:
             self.write(key)
         self.add(")" if node.operator == "->>" else "", node)
-
-    def _arithmetic(self, node: nodes.Binary) -> None:
-        operator = node.operator
-        if operator == "^":
-            self.call(OURS + "power", node, node.left, node.right)
-            return
-        if node.oid == types.NUMERIC:
-            names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "remainder"}
-            self.call(OURS + "numeric_" + names[operator], node, node.left, node.right)
-            return
-        if operator == "%" and node.oid not in INTEGERS and node.oid is not None:
-            self.call(OURS + "numeric_remainder", node, node.left, node.right)
-            return
-        is_safe = isinstance(node.right, nodes.Literal) and node.right.kind == "number" and node.right.value.strip("0.") != ""
-        if not is_safe and not isinstance(node.left, nodes.Literal | nodes.Parameter | nodes.ColumnRef):
-            self.call(OURS + ("quotient" if operator == "/" else "remainder"), node, node.left, node.right)
-            return
-        self.operand(node.left, sqlite_strength(node), is_right=False)
-        self.add(f" {operator} ", node)
-        if is_safe:
-            self.write(node.right)
-        else:
-            # NULL divided by zero is NULL.
-            self.call(OURS + "divisor", node.right, node.right, node.left)
 
     def _like(self, node: nodes.Like) -> None:
         if node.kind in ("LIKE", "ILIKE"):
@@ -420,6 +417,19 @@ class Renderer:
     def converted(self, node: Expression, oid: int, modifiers: tuple[int, ...] = ()) -> None:
         """A call of the function that converts the node's value to a type."""
         as_oid, node.as_oid = node.as_oid, None
+        if oid == types.FLOAT8 and node.oid in INTEGERS:
+            self.add("CAST(", node)
+            self.write(node)
+            self.add(" AS REAL)", node)
+            node.as_oid = as_oid
+            return
+        scale = scale_of(node) if oid in TEXTS and node.oid == types.NUMERIC else None
+        if scale:
+            self.add(f"{OURS}to_{CAST_NAMES[oid]}(" if modifiers else "", node)
+            self.call(OURS + "numeric_text", node, node, str(scale))
+            self.add(", ".join(["", str(types.TEXT), *map(str, modifiers)]) + ")" if modifiers else "", node)
+            node.as_oid = as_oid
+            return
         name = OURS + ("stored_numeric" if node.is_stored and oid == types.NUMERIC else "to_" + CAST_NAMES[oid])
         self.call(name, node, node, str(node.oid or 0), *map(str, modifiers))
         node.as_oid = as_oid
@@ -490,6 +500,9 @@ class Renderer:
             self.verbatim(node)
 
     # What the subclasses write.
+
+    def _arithmetic(self, node: nodes.Binary) -> None:
+        raise NotImplementedError
 
     def _call(self, node: nodes.Call) -> None:
         raise NotImplementedError

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
-from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.calls import DATE_PARTS, FUNCTIONS
-from triplicate.sql.pg.translate.conversions import INTEGERS
-from triplicate.sql.pg.translate.render import OURS, Renderer
+from triplicate.sql.pg.translate.conversions import INTEGERS, WRITTEN_OTHERWISE
+from triplicate.sql.pg.translate.ranges import may_be_long
+from triplicate.sql.pg.translate.render import OURS
+from triplicate.sql.pg.translate.render_numbers import NumberRenderer
 
 # A UUID of version 4 from SQLite's own random bytes.
 _UUID = (
@@ -19,11 +18,9 @@ _UUID = (
 )
 # 53 random bits, which a float holds exactly.
 _RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
-_PLACES = re.compile(r"%(?:\d+\$)?[-\d]*[IL]|%\d+\$")
-_WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.TIMESTAMPTZ)
 
 
-class CallRenderer(Renderer):
+class CallRenderer(NumberRenderer):
     """Writes calls."""
 
     def _call(self, node: nodes.Call) -> None:
@@ -34,13 +31,13 @@ class CallRenderer(Renderer):
                 if argument.oid == types.BOOL and name != "string_agg":
                     # As PostgreSQL's concat writes it: t or f.
                     argument.as_oid, argument.as_modifiers = types.BPCHAR, (1,)
-                elif argument.oid in _WRITTEN_OTHERWISE:
+                elif argument.oid in WRITTEN_OTHERWISE:
                     argument.as_oid = types.TEXT
         if self._is_special(node, name):
             return
         sqlite = function.sqlite if function is not None else ""
-        if name == "sum" and node.oid == types.NUMERIC and not node.is_window:
-            sqlite = OURS + "numeric_sum"
+        if name in ("sum", "avg") and node.oid == types.NUMERIC == node.arguments[0].oid and not node.is_window:
+            sqlite = f"{OURS}numeric_{name}"
         if sqlite or len(node.name.parts) > 1:
             self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
         else:
@@ -51,7 +48,9 @@ class CallRenderer(Renderer):
         arguments = node.arguments
         if name in DATE_PARTS:
             function = "date_trunc" if name == "date_trunc" else "date_part"
+            self.add("CAST(" if name == "date_part" else "", node)
             self.call(OURS + function, node, arguments[0], arguments[1], str(arguments[1].oid or 0))
+            self.add(" AS REAL)" if name == "date_part" else "", node)
         elif name == "position":
             self.call("instr", node, *reversed(arguments))
         elif name == "trim" and node.words:
@@ -66,12 +65,12 @@ class CallRenderer(Renderer):
             self.add(")", node)
         elif name in ("greatest", "least"):
             self._extreme(node, "max" if name == "greatest" else "min")
+        elif name in ("min", "max") and any(map(may_be_long, arguments)):
+            self._longest(node)
         elif name in ("mod", "div") and len(arguments) == 2:
-            self._division(node, name)
+            self._divided(node, name)
         elif name == "abs" and node.oid == types.NUMERIC:
             self.call(OURS + "numeric_abs", node, *arguments)
-        elif name == "format" and arguments and isinstance(arguments[0], nodes.Literal) and _PLACES.search(arguments[0].value):
-            raise SqlError("0A000", "format() with %I, %L or places is not available", hint="Use %s.")
         elif name in ("round", "trunc", "sign", "ceil", "ceiling", "floor") and arguments:
             return self._rounding(node, name)
         else:
@@ -101,9 +100,23 @@ class CallRenderer(Renderer):
         if len(node.arguments) == 1:
             self.call("", node, node.arguments[0])
             return
-        self.call(OURS + ("greatest" if name == "max" else "least"), node, *node.arguments)
+        kind = "numeric_" if any(map(may_be_long, node.arguments)) else ""
+        self.call(OURS + kind + ("greatest" if name == "max" else "least"), node, *node.arguments)
 
-    def _division(self, node: nodes.Call, name: str) -> None:
+    def _longest(self, node: nodes.Call) -> None:
+        """min() and max() of numerics that may be texts."""
+        at = node.start
+        for argument in node.arguments:
+            self.pieces.copy(at, argument.start)
+            self.ordered(argument)
+            at = argument.end
+        for child in list(node.children())[len(node.arguments) :]:
+            self.pieces.copy(at, child.start)
+            self.write(child)
+            at = child.end
+        self.pieces.copy(at, node.end)
+
+    def _divided(self, node: nodes.Call, name: str) -> None:
         left, right = node.arguments
         if all(argument.oid in INTEGERS for argument in node.arguments):
             self.call(OURS + ("quotient" if name == "div" else "remainder"), node, left, right)
@@ -116,6 +129,10 @@ class CallRenderer(Renderer):
             self.call(OURS + "round_even", node, node.arguments[0])
         elif oid == types.NUMERIC and name != "sign":
             self.call(f"{OURS}numeric_{'ceil' if name == 'ceiling' else name}", node, *node.arguments)
+        elif name == "sign" and oid != types.NUMERIC:
+            self.add("CAST(", node)
+            self.verbatim(node)
+            self.add(" AS REAL)", node)
         elif oid in INTEGERS and name in ("round", "trunc", "ceil", "ceiling", "floor") and len(node.arguments) == 1:
             self.add("CAST(", node)
             self.write(node.arguments[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.grouping import check_grouping, has_aggregate
+from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render_calls import CallRenderer
 
 
@@ -18,7 +19,12 @@ class StatementRenderer(CallRenderer):
 
     def _sort(self, node: nodes.Sort) -> None:
         """PostgreSQL sorts NULL behind everything, SQLite before: what is not said is said."""
-        self.verbatim(node)
+        by = node.by if node.by is not None else node.expression
+        if may_be_long(by):
+            self.ordered(by)
+            self.add((" DESC" if node.descending else "") + (f" NULLS {node.nulls}" if node.nulls else ""), node)
+        else:
+            self.verbatim(node)
         if not node.nulls:
             self.pieces.add(" NULLS FIRST" if node.descending else " NULLS LAST", node.end)
 
@@ -28,6 +34,7 @@ class StatementRenderer(CallRenderer):
     def _query(self, node: nodes.Query) -> None:
         for select in _own_selects(node):
             self._check(select, node)
+        _find_sorted(node)
         cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.Query) else []
         if node.locking is None:
             self.replaced(node, cuts)
@@ -289,6 +296,34 @@ def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:
     """A query in brackets as SQLite reads it."""
     opening = source.rindex("(", 0, query.start)
     return opening, opening, "SELECT * FROM "
+
+
+def _find_sorted(query: nodes.Query) -> None:
+    """Items that ORDER BY names: a numeric that may be a text is sorted as a number."""
+    selects = _own_selects(query)
+    for sort in query.order:
+        for select in selects:
+            item = _sorted_item(sort.expression, selects[0], select)
+            if item is None or not may_be_long(item.expression):
+                continue
+            if isinstance(query.body, nodes.Select) and not select.is_distinct:
+                sort.by = item.expression
+            else:
+                # Here only a column of the result can be sorted by.
+                item.expression.is_ordered = True
+
+
+def _sorted_item(expression: nodes.Expression, first: nodes.Select, select: nodes.Select) -> nodes.Item | None:
+    """The item of `select` that an expression of ORDER BY names; names are those of the first part of a compound."""
+    if any(isinstance(item.expression, nodes.Star) for item in select.items) or len(first.items) != len(select.items):
+        return None
+    place = 0
+    if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
+        place = int(expression.value)
+    elif isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
+        names = [item.alias.last.lower() if item.alias is not None else "" for item in first.items]
+        place = names.index(expression.name.last.lower()) + 1 if expression.name.last.lower() in names else 0
+    return select.items[place - 1] if 1 <= place <= len(select.items) else None
 
 
 def _is_single(query: nodes.Query) -> bool:

@@ -89,6 +89,19 @@ class Scope:
             scope = scope.parent
         return False, None
 
+    def relation_of(self, name: nodes.Name) -> Relation | None:
+        """The relation whose column `column` finds; None for a name of the select list."""
+        owner = name.parts[-2].lower() if len(name.parts) > 1 else None
+        scope: Scope | None = self
+        while scope is not None:
+            for relation in scope.relations:
+                if (owner is None or relation.name.lower() == owner) and relation.oid(name.last)[0]:
+                    return relation
+            if owner is None and name.last.lower() in scope.aliases:
+                return None
+            scope = scope.parent
+        return None
+
     def is_known(self) -> bool:
         """Whether the columns of all relations in reach are known, so that a name that is not found does not exist."""
         scope: Scope | None = self

@@ -11,6 +11,7 @@ from triplicate.sql.pg import types
 from triplicate.sql.pg.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
 from triplicate.sql.pg.syntax import nodes, parse
 from triplicate.sql.pg.translate.analysis import Analysis
+from triplicate.sql.pg.translate.ranges import mark_arithmetic
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.translate.scope import Outputs, Parameters
 
@@ -27,7 +28,7 @@ _PARAMETERS_MAX = 32_766
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A parameter of ours that the session fills: the time of the transaction or of the statement."""
+    """A parameter of ours that the session fills: the time of the transaction or of the statement, or, as a text, the user's name."""
 
     number: int
     of_statement: bool
@@ -45,6 +46,8 @@ class Translation:
     moments: tuple[Moment, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
     """The result's columns: name and type; None where a star or the statement hides them."""
+    scales: tuple[int | None, ...] = ()
+    """Of the result's numeric columns: digits behind the point, where the expression tells."""
     lock: str = ""
     """``FOR UPDATE`` and its kin."""
     pieces: Pieces | None = None
@@ -109,6 +112,7 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     parameters = Parameters(given)
     analysis = Analysis(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
+    mark_arithmetic(statement)
     oids = parameters.all()
     _check_count(len(oids))
     renderer = StatementRenderer(sql, len(oids) + 1)
@@ -116,7 +120,8 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     renderer.write(statement)
     moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
     told, pieces = None if begin else _told(outputs), renderer.pieces
-    return Translation(pieces.text(), oids, moments, told, renderer.lock, pieces, True, _is_united(statement))
+    scales = analysis.scales(statement, len(told)) if told is not None else ()
+    return Translation(pieces.text(), oids, moments, told, scales, renderer.lock, pieces, True, _is_united(statement))
 
 
 def _is_united(statement: nodes.Node) -> bool:

@@ -12,6 +12,7 @@ from triplicate.sql.pg.translate.conversions import INTEGERS, MOMENTS, NUMBERS, 
 from triplicate.sql.pg.translate.scope import Parameters
 
 _RANKS = {types.INT2: 0, types.INT4: 1, types.OID: 1, types.INT8: 2, types.NUMERIC: 3, types.FLOAT4: 4, types.FLOAT8: 5}
+_FLOATS = (types.FLOAT4, types.FLOAT8)
 _MOMENT_RANKS = {types.DATE: 0, types.TIMESTAMP: 1, types.TIMESTAMPTZ: 2}
 
 
@@ -87,8 +88,12 @@ class Typing:
             case _:
                 expression.oid = oid
 
-    def unify(self, expressions: Sequence[Expression]) -> int | None:
-        """The type in which these meet; constants and parameters among them take it, dates and timestamps are converted to it."""
+    def unify(self, expressions: Sequence[Expression], *, is_result: bool = False) -> int | None:
+        """The type in which these meet; constants and parameters among them take it, dates and timestamps are converted to it.
+
+        Args:
+            is_result: one of them becomes the value. An integer becomes a float then: SQLite would cut a division of the integer.
+        """
         target = common_type(expression.oid for expression in expressions)
         if target is None:
             if all(expression.oid == types.UNKNOWN for expression in expressions):
@@ -97,6 +102,8 @@ class Typing:
         for expression in expressions:
             if expression.oid == types.UNKNOWN:
                 self.resolve(expression, target)
+            elif is_result and target in _FLOATS and expression.oid != target and expression.oid in NUMBERS:
+                expression.as_oid = target
             else:
                 self.coerce(expression, target)
         if any(expression.oid is None for expression in expressions):
