@@ -117,7 +117,7 @@ class ExpressionTyping:
         return _MOMENT_TYPES.get(node.name, types.TIMESTAMPTZ)
 
     def _column(self, node: nodes.ColumnRef, scope: Scope) -> int | None:
-        found, oid = scope.column(node.name)
+        found, oid, node.relation = scope.column(node.name)
         if not found and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
             raise SqlError("42703", f'column "{node.name.last}" does not exist', hint="Text is written in single quotes.")
         return oid
