@@ -33,7 +33,7 @@ SELECT sum(count(*)) FROM a GROUP BY g;
 SELECT count(*) FILTER (WHERE i > 1) FROM a;
 SELECT sum(i) FILTER (WHERE g = 'x') FROM a;
 SELECT g FROM a GROUP BY g ORDER BY count(*) DESC, g;
-SELECT g, count(*) AS c FROM a GROUP BY g HAVING c > 1; -- documented aliases
+SELECT g, count(*) AS c FROM a GROUP BY g HAVING c > 1;
 SELECT count(DISTINCT (g, i)) FROM a; -- documented rows-as-values
 SELECT count(i, g) FROM a;
 SELECT count() FROM a; -- documented sqlite-syntax
@@ -54,12 +54,12 @@ SELECT avg(g) FROM a;
 SELECT max(g) || 'x' FROM a;
 SELECT DISTINCT g FROM a ORDER BY g;
 SELECT DISTINCT ON (g) g, i FROM a ORDER BY g, i DESC; -- refused SELECT DISTINCT ON
-SELECT DISTINCT g FROM a ORDER BY i; -- documented distinct-order
+SELECT DISTINCT g FROM a ORDER BY i;
 SELECT DISTINCT i % 2 FROM a ORDER BY 1;
 SELECT count(*) AS n FROM a WHERE n > 1;
-SELECT i AS k FROM a WHERE k > 1; -- documented aliases
+SELECT i AS k FROM a WHERE k > 1;
 SELECT i AS k FROM a ORDER BY k;
-SELECT i AS k FROM a ORDER BY k + 1; -- documented aliases
+SELECT i AS k FROM a ORDER BY k + 1;
 
 == order, limit, offset
 CREATE TABLE o (id int PRIMARY KEY, v int, t text);
@@ -71,7 +71,7 @@ SELECT id FROM o ORDER BY v DESC NULLS LAST;
 SELECT id FROM o ORDER BY t;
 SELECT id FROM o ORDER BY t DESC;
 SELECT id FROM o ORDER BY 1 DESC;
-SELECT id, v FROM o ORDER BY 3; -- documented sqlstates
+SELECT id, v FROM o ORDER BY 3;
 SELECT id FROM o ORDER BY -id;
 SELECT id FROM o ORDER BY v IS NULL, v;
 SELECT id FROM o ORDER BY v, t LIMIT 2;
@@ -93,7 +93,7 @@ SELECT id FROM o ORDER BY id OFFSET 1 ROW FETCH NEXT ROW ONLY;
 SELECT id FROM o ORDER BY id LIMIT $1 OFFSET $2; -- with ? 2, ? 1
 SELECT id FROM o ORDER BY id LIMIT $1; -- with int4 2
 SELECT id FROM o ORDER BY id LIMIT $1; -- with ? null
-SELECT id FROM o ORDER BY 'x'; -- documented aliases
+SELECT id FROM o ORDER BY 'x';
 SELECT id FROM o ORDER BY nosuch;
 SELECT id FROM o ORDER BY v COLLATE "C"; -- documented collations
 SELECT id FROM o ORDER BY v USING <; -- refused USING
@@ -138,7 +138,7 @@ SELECT 1 UNION SELECT 2 UNION ALL SELECT 2 ORDER BY 1;
 SELECT 1 UNION ALL SELECT 2 INTERSECT SELECT 2;
 SELECT 1 EXCEPT ALL SELECT 1; -- refused ALL
 SELECT 1 INTERSECT ALL SELECT 1; -- refused ALL
-SELECT 1 AS a UNION SELECT 2 ORDER BY nosuch; -- documented sqlstates
+SELECT 1 AS a UNION SELECT 2 ORDER BY nosuch;
 SELECT 1 AS a UNION SELECT 2 LIMIT 1 OFFSET 5;
 SELECT 1.0 UNION SELECT 1; -- documented numeric-scale
 SELECT '1' UNION SELECT 1;
@@ -175,7 +175,7 @@ SELECT count(*) FROM (SELECT DISTINCT p FROM q) x;
 SELECT nosuch FROM p;
 SELECT p.nosuch FROM p;
 SELECT * FROM nosuch;
-SELECT x.id FROM p; -- documented sqlstates
+SELECT x.id FROM p;
 SELECT id FROM p, q;
 SELECT ROW(1, 'a'); -- documented rows-as-values
 SELECT (1, 2) = (1, 2);
@@ -227,14 +227,14 @@ SELECT a, b FROM l RIGHT JOIN r ON l.id = r.id ORDER BY b;
 SELECT a, b FROM l FULL JOIN r ON l.id = r.id ORDER BY a, b;
 SELECT * FROM l NATURAL JOIN r;
 SELECT * FROM l JOIN r USING (id);
-SELECT * FROM l FULL JOIN r USING (id) ORDER BY a, b; -- documented expression-types
+SELECT * FROM l FULL JOIN r USING (id) ORDER BY a, b;
 SELECT id FROM l FULL JOIN r USING (id) ORDER BY id;
 SELECT l.id, r.id FROM l LEFT JOIN r USING (id) ORDER BY a;
 SELECT count(*) FROM l CROSS JOIN r;
 SELECT count(*) FROM l, r WHERE l.id = r.id;
 SELECT * FROM l JOIN r ON l.id = r.id;
 SELECT id FROM l JOIN r ON l.id = r.id;
-SELECT a FROM l JOIN r; -- documented sqlite-syntax
+SELECT a FROM l JOIN r;
 SELECT x.a, y.a FROM l x JOIN l y ON x.id < y.id;
 SELECT a, b FROM l LEFT JOIN r ON l.id = r.id WHERE b IS NULL ORDER BY a;
 SELECT a, b FROM l LEFT JOIN r ON l.id = r.id AND b = 'zz' ORDER BY a;

@@ -95,6 +95,8 @@ class ColumnRef(Expression):
     """Of a numeric column that declares its precision."""
     session_name: str = field(default="", init=False)
     """It is no column but this word: ``current_user`` or one of its kin."""
+    relation: object = field(default=None, init=False)
+    """The relation in FROM that analysis finds; None where it cannot tell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +104,8 @@ class Star(Expression):
     """``*`` or ``t.*``."""
 
     qualifier: Name | None
+    expansion: tuple[str, ...] | None = field(default=None, init=False)
+    """The items of the select list for SQLite, where its own order of columns is another."""
 
 
 @dataclass(slots=True, eq=False)
@@ -388,7 +392,16 @@ class Source(Node):
     columns: tuple[Name, ...] = ()
     has_ordinality: bool = False
     kinds: tuple[str, ...] = ()
-    """For each join: ``,``, ``LEFT``, ``RIGHT``, ``FULL``, or empty for an inner one; in capitals."""
+    """For each join: ``,``, ``LEFT``, ``RIGHT``, ``FULL``, or empty for an inner one; in capitals. But for commas there is one."""
+    using: tuple[Name, ...] = ()
+    is_natural: bool = False
+    is_lateral: bool = False
+    needs_brackets: bool = False
+    """The right side of a join that is a join itself, written without the brackets that SQLite wants."""
+    in_schema: bool = field(default=False, init=False)
+    """A table whose name SQLite would take for a common table expression that PostgreSQL does not see here."""
+    expansion: tuple[str, ...] | None = field(default=None, init=False)
+    """For SQLite: what a join with a name of its own gives, as items of a select list (None: ``*``); the names of a query's columns."""
 
     def children(self) -> Iterator[Node]:
         if self.query is not None:
@@ -452,6 +465,8 @@ class With(Node):
     body: Statement
     materialized: tuple[int, int] | None = None
     is_recursive: bool = False
+    names_left: tuple[str, ...] = field(default=(), init=False)
+    """The columns behind those that `columns` names: SQLite wants all or none."""
 
     def children(self) -> Iterator[Node]:
         yield self.body
@@ -535,6 +550,8 @@ class Insert(Node):
     returning: list[Item]
     overriding: tuple[int, int] | None = None
     """Where OVERRIDING … VALUE is."""
+    first_columns: tuple[str, ...] = field(default=(), init=False)
+    """The columns that get values, where none are named and the last ones get none."""
 
     def children(self) -> Iterator[Node]:
         yield from self.common

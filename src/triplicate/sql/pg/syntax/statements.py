@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from triplicate.errors import SqlError
 from triplicate.sql.pg.lexer import Token
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.cursor import NotUnderstood
@@ -258,36 +259,61 @@ class StatementParser(ExpressionParser):
 
     def _sources(self) -> Source:
         start = self.token.start
-        joined, conditions, kinds = [self._source()], [], []
-        while True:
-            if self.accept(","):
-                kind = ","
-            elif self.token.upper in _JOIN_WORDS:
-                words: list[str] = []
-                while self.token.upper != "JOIN":
-                    if self.token.kind != "word" or len(words) > 3:
-                        raise self.not_understood()
-                    words.append(self.advance().upper)
-                self.advance()
-                kind = next((word for word in words if word in ("LEFT", "RIGHT", "FULL")), "")
-            else:
-                break
-            kinds.append(kind)
-            joined.append(self._source())
-            if kind == ",":
-                continue
+        groups = [self._joins(start, self._source())]
+        while self.accept(","):
+            groups.append(self._joins(self.token.start, self._source()))
+        if len(groups) == 1:
+            return groups[0]
+        return Source(start, self.last_end, joined=tuple(groups), kinds=(",",) * (len(groups) - 1))
+
+    def _joins(self, start: int, left: Source) -> Source:
+        """`left` with everything that is joined to it by words. PostgreSQL's JOIN binds more tightly than the comma."""
+        count = 0
+        while self.token.upper in _JOIN_WORDS:
+            left = self._join(start, left)
+            count += 1
+            if count > _LONGEST_COMPOUND:
+                raise SqlError("54001", f"more than {_LONGEST_COMPOUND} tables are joined in one FROM")
+        return left
+
+    def _join(self, start: int, left: Source) -> Source:
+        is_natural = self.accept("NATURAL")
+        kind = self.advance().upper if self.token.upper in ("LEFT", "RIGHT", "FULL", "INNER", "CROSS") else ""
+        if kind in ("LEFT", "RIGHT", "FULL"):
+            self.accept("OUTER")
+        if self.token.upper != "JOIN" or (is_natural and kind == "CROSS"):
+            raise self._syntax_error()
+        self.advance()
+        begin = self.token.start
+        right = self._source()
+        found = Source(start, start, joined=(left, right), kinds=("" if kind in ("INNER", "CROSS") else kind,), is_natural=is_natural)
+        if is_natural or kind == "CROSS":
+            if self.token.upper == "USING" or (self.token.upper == "ON" and self.ahead().upper != "CONFLICT"):
+                raise self._syntax_error()
+        else:
+            nested = self._joins(begin, right)
+            if nested is not right:
+                nested.needs_brackets = True
+                found.joined = (left, nested)
             if self.accept("ON"):
-                conditions.append(self.expression())
+                found.conditions = (self.expression(),)
             elif self.accept("USING"):
-                self._column_names()
-        if len(joined) == 1:
-            return joined[0]
-        return Source(start, self.last_end, joined=tuple(joined), conditions=tuple(conditions), kinds=tuple(kinds))
+                found.using = self._column_names()
+                if self.token.upper == "AS":
+                    raise SqlError("0A000", "JOIN … USING (…) AS name is not available", hint="Name the columns by their tables.")
+            else:
+                raise self._syntax_error("JOIN needs ON or USING: write CROSS JOIN, or the condition")
+        found.end = self.last_end
+        return found
+
+    def _syntax_error(self, reason: str = "") -> SqlError:
+        token = self.token
+        at = "at end of input" if token.kind == "end" else f'at or near "{token.text}"'
+        return SqlError("42601", f"syntax error {at}", hint=reason or None, position=token.start + 1)
 
     def _source(self) -> Source:
         start = self.token.start
-        self.accept("LATERAL")
-        found = Source(start, start)
+        found = Source(start, start, is_lateral=self.accept("LATERAL"))
         self.accept("ONLY")
         if self.token.upper == "(":
             if self.begins_query(1) and self._is_query_source():
@@ -296,7 +322,7 @@ class StatementParser(ExpressionParser):
             else:
                 self.advance()
                 inner = self._sources()
-                found.joined, found.conditions, found.kinds = (inner,), (), ()
+                found.joined = (inner,)
             self.expect(")")
         else:
             name = self.dotted()
@@ -416,7 +442,7 @@ def parse(tokens: Sequence[Token], size: int) -> Statement | None:
         size: characters of the text.
 
     Raises:
-        SqlError: a string constant that is none; see `Token.string`.
+        SqlError: a string constant that is none, see `Token.string`; a join that SQLite would read and PostgreSQL refuses.
     """
     first = tokens[0].upper if tokens else ""
     if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "("):

@@ -6,19 +6,29 @@ its type.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
-from triplicate.sql.pg.translate.expressions import ExpressionTyping
+from triplicate.sql.pg.translate.conversions import CAST_NAMES, SHOWN, type_of_name
 from triplicate.sql.pg.translate.grouping import check_grouped
 from triplicate.sql.pg.translate.scales import common_scale
-from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
+from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables
+from triplicate.sql.pg.translate.sources import SourceTyping, expanded, renamed
+from triplicate.sql.pg.translate.typing import cannot_unite, common_type
 
 
-class Analysis(ExpressionTyping):
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What ORDER BY of a SELECT may use: a bare name means a column of the select list first, and in expressions none of those."""
+
+    named: Scope
+    plain: Scope
+
+
+class Analysis(SourceTyping):
     """Types of one statement.
 
     Args:
@@ -27,9 +37,8 @@ class Analysis(ExpressionTyping):
     """
 
     def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
-        super().__init__(parameters)
+        super().__init__(tables, parameters)
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
-        self._tables = {name.lower(): columns for name, columns in tables.items()}
 
     def statement(self, statement: nodes.Statement, parent: Scope | None = None) -> Outputs | None:
         """The columns that a statement gives; None where they are not known."""
@@ -50,70 +59,19 @@ class Analysis(ExpressionTyping):
             return ()
         return tuple([common_scale(column) for column in zip(*rows, strict=True)])
 
-    # Relations.
-
-    def _table_columns(self, name: nodes.Name) -> Outputs | None:
-        columns = self._tables.get(name.last.lower())
-        return None if columns is None else [(column, column_oid(declared)) for column, declared in columns]
-
-    def _modifiers(self, name: nodes.Name) -> dict[str, tuple[int, ...]]:
-        columns = self._tables.get(name.last.lower()) or ()
-        return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
-
-    def _relation(self, name: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
-        shown, table = (alias or name).last, name.last.lower()
-        if len(name.parts) == 1:
-            is_common, outputs = scope.common_named(name.last.lower())
-            if is_common:
-                return Relation(shown, outputs)
-        return Relation(shown, self._table_columns(name), True, self._modifiers(name), table)
-
-    def _source(self, source: nodes.Source, scope: Scope) -> None:
-        """Bring what stands in FROM into the scope."""
-        for joined in source.joined:
-            self._source(joined, scope)
-        if source.table is not None:
-            relation = self._relation(source.table, source.alias, scope)
-        elif source.query is not None:
-            relation = Relation(source.alias.last if source.alias else "", self.query(source.query, scope))
-        elif source.call is not None:
-            relation = self._called(source.call, source, scope)
-        else:
-            for condition in source.conditions:
-                self.condition(condition, scope, "JOIN/ON")
-            return
-        if source.columns and relation.columns is not None:
-            names = [column.last for column in source.columns]
-            relation.columns = [(names[index] if index < len(names) else name, oid) for index, (name, oid) in enumerate(relation.columns)]
-            relation.is_table, relation.modifiers = False, {}
-        scope.relations.append(relation)
-
-    def _called(self, call: nodes.Call, source: nodes.Source, scope: Scope) -> Relation:
-        name = source.alias.last if source.alias else call.name.last
-        if call.name.last == "generate_series":
-            for argument in call.arguments:
-                self.expression(argument, scope)
-            for argument in call.arguments:
-                self.typing.resolve(argument, types.INT8)
-            if any(argument.oid not in (types.INT2, types.INT4, types.INT8) for argument in call.arguments):
-                raise SqlError("0A000", "generate_series() is there for integers only")
-            return Relation(name, [(name, types.INT8)])
-        for argument in call.arguments:
-            self.expression(argument, scope)
-        return Relation(name, None)
-
     # Queries.
 
     def query(self, query: nodes.Query, parent: Scope | None) -> Outputs | None:
         scope = self._common(query.common, parent)
         inner, outputs = self._body(query.body, scope)
-        reach = Scope(parent=inner or scope)
-        if not isinstance(query.body, nodes.Select):
-            reach = Scope(parent=scope, aliases=dict(outputs or ()))
-            if outputs is None:
-                reach.relations.append(Relation("", None))
+        _check_places(query.order, outputs, "ORDER")
         for sort in query.order:
-            self.expression(sort.expression, reach)
+            if inner is not None:
+                self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
+            else:
+                self._order_of_rows(sort.expression, query.body, outputs, scope)
+        if isinstance(query.body, nodes.Select) and inner is not None:
+            check_grouped(query.body, query.order, inner.plain.relations, self._keys)
         if query.limits is not None:
             for limit in (query.limits.limit, query.limits.offset):
                 if limit is not None:
@@ -121,25 +79,62 @@ class Analysis(ExpressionTyping):
                     self.typing.resolve(limit, types.INT8)
         return outputs
 
+    def _order_of_rows(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
+        """ORDER BY of VALUES or of united queries, which knows the result's columns only."""
+        reach = Scope(parent=scope, aliases={name.lower(): oid for name, oid in outputs or ()})
+        if outputs is None:
+            reach.relations.append(Relation("", None))
+        elif isinstance(body, nodes.Compound) and not isinstance(expression, nodes.Literal):
+            if not is_bare(expression):
+                raise SqlError(
+                    "0A000",
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause: only result column names can be used, not expressions",
+                    hint="Select the expression in every part, or order a query around them: SELECT … FROM (… UNION …) u ORDER BY ….",
+                    position=expression.start + 1,
+                )
+            name = expression.name.last if isinstance(expression, nodes.ColumnRef) else ""
+            if name.lower() not in reach.aliases:
+                raise SqlError("42703", f'column "{name}" does not exist', position=expression.start + 1)
+        self.expression(expression, reach)
+
     def _common(self, common: list[nodes.With], parent: Scope | None) -> Scope:
-        scope = Scope(parent=parent)
+        names = [table.name.last.lower() for table in common]
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise SqlError("42712", f'WITH query name "{twice}" specified more than once')
+        scope = Scope(parent=parent, declared=frozenset(names))
+        if any(table.is_recursive for table in common):
+            # Each may use all others: what those that follow give is not known yet.
+            scope.common = dict.fromkeys(names)
         for table in common:
             name = table.name.last.lower()
-            names = [column.last for column in table.columns]
-            if table.is_recursive and isinstance(table.body, nodes.Query):
+            if not isinstance(table.body, nodes.Query):
+                raise SqlError(
+                    "0A000",
+                    "INSERT, UPDATE and DELETE in WITH are not available",
+                    hint="Run them as statements of their own, in one transaction.",
+                    position=table.body.start + 1,
+                )
+            if table.is_recursive:
                 # The first part tells the columns that the second may use.
-                scope.common[name] = self._first_part(table.body, scope, names)
+                scope.common[name] = self._first_part(table.body, scope, table.columns)
             outputs = self.statement(table.body, scope)
-            scope.common[name] = _renamed(outputs, names)
+            if outputs is not None:
+                outputs = renamed(outputs, table.columns, f'WITH query "{table.name.last}"')
+                table.names_left = tuple(name for name, _ in outputs[len(table.columns) :]) if table.columns else ()
+            elif table.columns:
+                outputs = None
+            scope.common[name] = outputs
         return scope
 
-    def _first_part(self, query: nodes.Query, scope: Scope, names: list[str]) -> Outputs | None:
+    def _first_part(self, query: nodes.Query, scope: Scope, names: tuple[nodes.Name, ...]) -> Outputs | None:
         if not isinstance(query.body, nodes.Compound):
             return None
         inner = self._common(query.common, scope)
-        return _renamed(self._body(query.body.left, inner)[1], names)
+        outputs = self._body(query.body.left, inner)[1]
+        return None if outputs is None else renamed(outputs, names, "WITH query")
 
-    def _body(self, body: nodes.Body, scope: Scope) -> tuple[Scope | None, Outputs | None]:
+    def _body(self, body: nodes.Body, scope: Scope) -> tuple[_Reach | None, Outputs | None]:
         match body:
             case nodes.Select():
                 return self._select(body, scope)
@@ -163,7 +158,11 @@ class Analysis(ExpressionTyping):
             if all(len(row) == len(left) for row in rows):
                 oid = self.union([row[index] for row in rows], oid, other)
             elif oid != other:
-                oid = None
+                oid = common_type((oid, other))
+            if other is not None and left[index][1] is not None and cannot_unite(left[index][1], other):
+                word = compound.operator.split()[0]
+                shown = [SHOWN.get(one or 0, "?") for one in (left[index][1], other)]
+                raise SqlError("42804", f"{word} types {shown[0]} and {shown[1]} cannot be matched", hint="Cast one side: value::type.")
             outputs.append((name, oid))
         return outputs
 
@@ -187,23 +186,28 @@ class Analysis(ExpressionTyping):
             outputs.append((f"column{index + 1}", oid))
         return outputs
 
-    def _select(self, select: nodes.Select, outer: Scope) -> tuple[Scope, Outputs | None]:
-        scope = Scope(parent=outer)
+    def _select(self, select: nodes.Select, outer: Scope) -> tuple[_Reach, Outputs | None]:
+        names = frozenset(item.alias.last.lower() for item in select.items if item.alias is not None)
+        scope = Scope(parent=outer, hidden=names)
         if select.source is not None:
-            self._source(select.source, scope)
-        outputs = self.items(select.items, scope)
+            self.sources(select.source, scope)
+        inner = Scope(outer, scope.relations, visible=scope.visible, has_merged=scope.has_merged)
+        outputs = self.items(select.items, inner)
         if select.where is not None:
             self.condition(select.where, scope, "WHERE")
-        reach = Scope(parent=scope, aliases={item.alias.last.lower(): item.expression.oid for item in select.items if item.alias})
-        for expression in (*select.group, *select.distinct_on):
-            self.expression(expression, reach)
+        named = Scope(scope, aliases={item.alias.last.lower(): item.expression.oid for item in select.items if item.alias})
+        _check_places([*select.group], outputs, "GROUP")
+        for expression in select.group:
+            # A bare name is a column first, and then one of the select list.
+            is_column = is_bare(expression) and isinstance(expression, nodes.ColumnRef) and scope.has(expression.name.last)
+            self.expression(expression, named if is_bare(expression) and not is_column else scope)
+        for expression in select.distinct_on:
+            self.expression(expression, named if is_bare(expression) else scope)
         if select.having is not None:
-            self.condition(select.having, reach, "HAVING")
-        if select.group and self._keys is not None:
-            check_grouped(select, scope.relations, self._keys)
+            self.condition(select.having, scope, "HAVING")
         for window in select.windows:
-            self.window(window, scope)
-        return reach, outputs
+            self.window(window, inner)
+        return _Reach(named, scope), outputs
 
     def items(self, items: list[nodes.Item], scope: Scope) -> Outputs | None:
         """The columns of a select list or of RETURNING; None where a star hides unknown ones."""
@@ -222,23 +226,30 @@ class Analysis(ExpressionTyping):
     # Changes.
 
     def _changed(self, table: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
-        relation = Relation((alias or table).last, self._table_columns(table), True, self._modifiers(table))
+        relation = Relation((alias or table).last, self.table_columns(table), True, self.modifiers(table))
         scope.relations.append(relation)
         return relation
 
     def _insert(self, insert: nodes.Insert, parent: Scope | None) -> Outputs | None:
         scope = self._common(insert.common, parent)
         _check_once([column.last for column in insert.columns], "42701", "specified more than once")
-        table = Relation((insert.alias or insert.table).last, self._table_columns(insert.table), True, self._modifiers(insert.table))
+        table = Relation((insert.alias or insert.table).last, self.table_columns(insert.table), True, self.modifiers(insert.table))
         targets: list[tuple[str, int | None]] | None = None
         if insert.columns:
             targets = [(column.last, table.oid(column.last)[1]) for column in insert.columns]
         elif table.columns is not None:
             targets = list(table.columns)
         if insert.query is not None:
-            self._inserted(insert.query, scope, targets or [], table)
+            width = self._inserted(insert.query, scope, targets or [], table)
+            if not insert.columns and targets is not None and 0 < width < len(targets):
+                # What is not given has its default: SQLite wants a value for each column, or a list of names.
+                insert.first_columns = tuple(name for name, _ in targets[:width])
+        refuse_own_reads(insert.returning, insert.table, "RETURNING")
         inner = Scope(parent=scope, relations=[table])
+        is_one_row = insert.query is not None and isinstance(insert.query.body, nodes.Values) and len(insert.query.body.rows) == 1
         for conflict in insert.conflicts:
+            if not is_one_row:
+                refuse_own_reads((*conflict.assignments, conflict.where), insert.table, "ON CONFLICT DO UPDATE of several rows")
             self._conflict(conflict, Scope(parent=scope, relations=[table, Relation("excluded", table.columns)]), table, inner)
         return self.items(insert.returning, inner)
 
@@ -246,17 +257,19 @@ class Analysis(ExpressionTyping):
         modifiers = table.modifiers.get(column.lower(), ()) if table is not None else ()
         self.typing.assign(expression, oid, column, modifiers)
 
-    def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> None:
+    def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> int:
+        """How many columns the rows have; 0 where that is not known."""
         if isinstance(query.body, nodes.Values) and not query.common:
-            self._values(query.body, scope, targets, table)
+            outputs = self._values(query.body, scope, targets, table)
             for sort in query.order:
                 self.expression(sort.expression, scope)
-            return
-        self.query(query, scope)
+            return len(outputs or ())
+        outputs = self.query(query, scope)
         for select in _selects(query):
             if not any(isinstance(item.expression, nodes.Star) for item in select.items):
                 for item, (name, oid) in zip(select.items, targets, strict=False):
                     self._assign(item.expression, oid, name, table)
+        return len(outputs or ())
 
     def _conflict(self, conflict: nodes.Conflict, scope: Scope, table: Relation, inner: Scope) -> None:
         for sort in conflict.target:
@@ -273,6 +286,13 @@ class Analysis(ExpressionTyping):
         for assignment in assignments:
             self.expression(assignment.value, scope)
             values = assignment.value.items if isinstance(assignment.value, nodes.Row) else [assignment.value]
+            width = assignment.value.width if isinstance(assignment.value, nodes.Subquery) else len(values)
+            if width is not None and width != len(assignment.columns):
+                if len(values) == 1 and not isinstance(assignment.value, nodes.Row | nodes.Subquery):
+                    raise SqlError(
+                        "0A000", "several columns take their values from (SELECT …) or ROW (…)", position=assignment.value.start + 1
+                    )
+                raise SqlError("42601", "number of columns does not match number of values", position=assignment.value.start + 1)
             for column, value in zip(assignment.columns, values, strict=False):
                 self._assign(value, table.oid(column.last)[1], column.last, table)
 
@@ -281,10 +301,11 @@ class Analysis(ExpressionTyping):
         inner = Scope(parent=scope)
         table = self._changed(update.table, update.alias, inner)
         if update.source is not None:
-            self._source(update.source, inner)
+            self.sources(update.source, inner)
         self._assignments(update.assignments, inner, table)
         if update.where is not None:
             self.condition(update.where, inner, "WHERE")
+        refuse_own_reads(update.returning, update.table, "RETURNING")
         return self.items(update.returning, inner)
 
     def _delete(self, delete: nodes.Delete, parent: Scope | None) -> Outputs | None:
@@ -292,10 +313,36 @@ class Analysis(ExpressionTyping):
         inner = Scope(parent=scope)
         self._changed(delete.table, delete.alias, inner)
         if delete.using is not None:
-            self._source(delete.using, inner)
+            self.sources(delete.using, inner)
         if delete.where is not None:
             self.condition(delete.where, inner, "WHERE")
+        refuse_own_reads(delete.returning, delete.table, "RETURNING")
         return self.items(delete.returning, inner)
+
+
+def refuse_own_reads(parts: Sequence[nodes.Node | None], table: nodes.Name, where: str) -> None:
+    """SQLite lets a query there see the rows that the statement has changed so far; in PostgreSQL it sees none of them.
+
+    Raises:
+        SqlError: 0A000 for a query that reads the changed table.
+    """
+    for part in parts:
+        found = None if part is None else next(reads(part, table), None)
+        if found is not None:
+            raise SqlError(
+                "0A000",
+                f"a query in {where} that reads the changed table is not available: it would see rows that are changed already",
+                hint="Read before or after, by a statement of its own in one transaction.",
+                position=found.start + 1,
+            )
+
+
+def reads(node: nodes.Node, table: nodes.Name) -> Iterator[nodes.Source]:
+    """Where a table is read in queries."""
+    if isinstance(node, nodes.Source) and node.table is not None and node.table.last.lower() == table.last.lower():
+        yield node
+    for child in node.children():
+        yield from reads(child, table)
 
 
 def _check_once(columns: list[str], state: str, what: str) -> None:
@@ -307,13 +354,13 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
         seen.add(column.lower())
 
 
-def _renamed(outputs: Outputs | None, names: list[str]) -> Outputs | None:
-    if outputs is None:
-        return None
-    return [(names[index] if index < len(names) else name, oid) for index, (name, oid) in enumerate(outputs)]
-
-
 def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
+    if star.qualifier is None and scope.visible is not None:
+        if scope.has_merged:
+            star.expansion = expanded(scope.visible)
+        return [(one.name, one.oid) for one in scope.visible] or None
+    if star.qualifier is None and scope.has_merged:
+        raise SqlError("0A000", "* over USING or NATURAL needs known columns on both sides", hint="Name the columns.")
     relations = scope.relations
     if star.qualifier is not None:
         wanted = star.qualifier.last.lower()
@@ -324,6 +371,27 @@ def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
             return None
         outputs += relation.columns
     return outputs or None
+
+
+def is_bare(expression: nodes.Expression) -> bool:
+    """Whether it may be a name of the select list, or a place in it."""
+    return isinstance(expression, nodes.Literal) or (isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1)
+
+
+def _check_places(expressions: Sequence[nodes.Node], outputs: Outputs | None, word: str) -> None:
+    """Raises SqlError 42P10 for a place that is none, 42601 for another constant, which SQLite would not mind."""
+    for node in expressions:
+        expression = node.expression if isinstance(node, nodes.Sort) else node
+        sign = 1
+        if isinstance(expression, nodes.Unary) and expression.operator == "-":
+            expression, sign = expression.operand, -1
+        if not isinstance(expression, nodes.Literal):
+            continue
+        if expression.kind != "number" or not expression.value.isdigit():
+            raise SqlError("42601", f"non-integer constant in {word} BY", position=expression.start + 1)
+        place = sign * int(expression.value)
+        if outputs is not None and not 1 <= place <= len(outputs):
+            raise SqlError("42P10", f"{word} BY position {place} is not in select list", position=expression.start + 1)
 
 
 def _selects(query: nodes.Query) -> list[nodes.Select]:

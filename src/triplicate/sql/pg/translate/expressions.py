@@ -129,14 +129,14 @@ class ExpressionTyping:
         return _MOMENT_TYPES.get(node.name, types.TIMESTAMPTZ)
 
     def _column(self, node: nodes.ColumnRef, scope: Scope) -> int | None:
-        found, oid = scope.column(node.name)
+        found, oid, relation = scope.column(node.name)
+        node.relation = relation
         if not found and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
             raise SqlError("42703", f'column "{node.name.last}" does not exist', hint="Text is written in single quotes.")
         if not found and len(node.name.parts) == 1 and not node.name.quoted and node.name.last in SESSION_NAMES:
             node.session_name = node.name.last
             return types.TEXT
         if oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
-            relation = scope.relation_of(node.name)
             node.is_computed = relation is None or not relation.is_table
             modifiers = () if relation is None else relation.modifiers.get(node.name.last.lower(), ())
             node.scale = modifiers[1] if modifiers else None

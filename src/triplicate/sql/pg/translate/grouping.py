@@ -10,72 +10,117 @@ from triplicate.sql.pg.translate.calls import AGGREGATES
 from triplicate.sql.pg.translate.scope import Relation
 
 
-def check_grouping(select: nodes.Select, order: Sequence[nodes.Sort]) -> None:
-    """Refuse what is wrong for sure: without GROUP BY, a column outside of the aggregates.
+def check_grouped(
+    select: nodes.Select, order: Sequence[nodes.Sort], relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]] | None
+) -> None:
+    """Refuse a column that stands in the select list, HAVING or ORDER BY though it is neither grouped nor depends on a grouped key.
 
-    With GROUP BY a column may depend on a grouped key: see `check_grouped`.
+    Args:
+        relations: of the query's own FROM. keys: primary keys by table; None: they are not known, and with GROUP BY nothing is checked.
 
     Raises:
-        SqlError: 42803, with the column.
+        SqlError: 42803, with the column; 42P10 for SELECT DISTINCT ordered by what it does not select.
     """
-    if select.group:
-        return
+    if select.is_distinct and not select.distinct_on:
+        _check_distinct(select, order, relations)
     expressions = [item.expression for item in select.items]
     if select.having is not None:
         expressions.append(select.having)
-    expressions += [sort.expression for sort in order]
-    if select.having is None and not any(has_aggregate(expression) for expression in expressions):
+    sorts = [sort.expression for sort in order]
+    if not (select.group or select.having is not None or any(_aggregates(one, relations) for one in (*expressions, *sorts))):
         return
-    aliases = {item.alias.last.lower() for item in select.items if item.alias is not None}
+    if select.group and (keys is None or any(relation.columns is None for relation in relations)):
+        return
+    check = _Check(select, relations, keys or {})
     for expression in expressions:
-        for column in _free_columns(expression):
-            if len(column.name.parts) > 1 or column.name.last.lower() not in aliases:
-                raise _not_grouped(column)
-
-
-def check_grouped(select: nodes.Select, relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a column of the select list or HAVING that is neither grouped nor depends on a grouped primary key.
-
-    Raises:
-        SqlError: 42803, with the column.
-    """
-    aliases = {item.alias.last.lower(): item.expression for item in select.items if item.alias is not None}
-    # A column goes before a name of the select list.
-    aliases = {name: expression for name, expression in aliases.items() if not any(relation.oid(name)[0] for relation in relations)}
-    groups = [_meant(expression, select.items, aliases) for expression in select.group]
-    names = {group.name.last.lower() for group in groups if isinstance(group, nodes.ColumnRef)}
-    free = [relation for relation in relations if relation.columns is not None and not _is_grouped(relation, names, keys)]
-    if any(relation.columns is None for relation in relations):
-        return
-    expressions = [item.expression for item in select.items]
-    for expression in (*expressions, *([select.having] if select.having is not None else [])):
-        for column in _ungrouped(expression, groups):
-            name, owner = column.name.last.lower(), column.name.parts[-2].lower() if len(column.name.parts) > 1 else None
-            known = next((one for one in relations if (owner is None or one.name.lower() == owner) and one.oid(name)[0]), None)
-            if name not in names and known in free and not (expression is select.having and name in aliases):
-                raise _not_grouped(column)
         if isinstance(expression, nodes.Star):
-            _check_star(expression, free, names)
+            check.star(expression)
+        else:
+            check.columns(expression)
+    for expression in sorts:
+        if not check.is_of_list(expression):
+            check.columns(expression)
 
 
-def _check_star(star: nodes.Star, free: Sequence[Relation], names: set[str]) -> None:
-    for relation in free:
-        if star.qualifier is None or star.qualifier.last.lower() == relation.name.lower():
-            missing = next((name for name, _ in relation.columns or () if name.lower() not in names), None)
-            if missing is not None:
-                raise SqlError(
-                    "42803", f'column "{relation.name}.{missing}" must appear in the GROUP BY clause or be used in an aggregate function'
-                )
+class _Check:
+    """Which columns of a query that groups may stand outside of its aggregates."""
+
+    def __init__(self, select: nodes.Select, relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]]) -> None:
+        self._relations = relations
+        self._aliases = {item.alias.last.lower(): item.expression for item in select.items if item.alias is not None}
+        self._groups = [self._meant(expression, select.items) for expression in select.group]
+        names: dict[int, set[str]] = {}
+        for group in self._groups:
+            if isinstance(group, nodes.ColumnRef) and group.relation is not None:
+                names.setdefault(id(group.relation), set()).add(group.name.last.lower())
+        self._names = names
+        self._whole = {id(one) for one in relations if _is_grouped(one, names.get(id(one), set()), keys)}
+
+    def _meant(self, expression: nodes.Expression, items: Sequence[nodes.Item]) -> nodes.Expression:
+        """What a place in the select list, or a name of it, stands for in GROUP BY."""
+        if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
+            place = int(expression.value)
+            return items[place - 1].expression if 1 <= place <= len(items) else expression
+        return self._aliases[_name(expression)] if self.is_of_list(expression) and _name(expression) in self._aliases else expression
+
+    def is_of_list(self, expression: nodes.Expression) -> bool:
+        """Whether it is a place in the select list, or a name of it that is no column."""
+        if isinstance(expression, nodes.Literal):
+            return True
+        return isinstance(expression, nodes.ColumnRef) and expression.relation is None and _name(expression) in self._aliases
+
+    def star(self, star: nodes.Star) -> None:
+        for relation in self._relations:
+            if star.qualifier is None or star.qualifier.last.lower() == relation.name.lower():
+                for name, _ in relation.columns or ():
+                    if not self._is_free(relation, name.lower()):
+                        raise _not_grouped(f"{relation.name}.{name}", star)
+
+    def _is_free(self, relation: Relation, name: str) -> bool:
+        return id(relation) in self._whole or name in self._names.get(id(relation), ())
+
+    def columns(self, node: nodes.Node, *, is_nested: bool = False) -> None:
+        """Look at every column outside of the query's own aggregates; a query inside must not use others of its rows either."""
+        if any(_same(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
+            return
+        if isinstance(node, nodes.ColumnRef) and not node.session_name:
+            relation = node.relation
+            if isinstance(relation, Relation):
+                is_own = any(relation is one for one in self._relations)
+                if is_own and not self._is_free(relation, node.name.last.lower()):
+                    raise _not_grouped(".".join(node.name.parts), node)
+            elif not is_nested:
+                raise _not_grouped(".".join(node.name.parts), node)
+        for child in node.children():
+            self.columns(child, is_nested=is_nested or isinstance(node, nodes.Query))
 
 
-def _meant(expression: nodes.Expression, items: Sequence[nodes.Item], aliases: Mapping[str, nodes.Expression]) -> nodes.Expression:
-    """What a place in the select list, or an alias, stands for in GROUP BY."""
-    if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
-        place = int(expression.value)
-        return items[place - 1].expression if 1 <= place <= len(items) else expression
+def _check_distinct(select: nodes.Select, order: Sequence[nodes.Sort], relations: Sequence[Relation]) -> None:
+    aliases = {item.alias.last.lower() for item in select.items if item.alias is not None}
+    stars = [item.expression for item in select.items if isinstance(item.expression, nodes.Star)]
+    for sort in order:
+        expression = sort.expression
+        if isinstance(expression, nodes.Literal) or any(_same(expression, item.expression) for item in select.items):
+            continue
+        if isinstance(expression, nodes.ColumnRef):
+            relation = expression.relation
+            if relation is None and (_name(expression) in aliases or any(one.columns is None for one in relations)):
+                continue
+            shown = [relation is None or star.qualifier is None or star.qualifier.last.lower() == _owner(relation) for star in stars]
+            if any(shown):
+                continue
+        raise SqlError("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list", position=expression.start + 1)
+
+
+def _owner(relation: object) -> str:
+    return relation.name.lower() if isinstance(relation, Relation) else ""
+
+
+def _name(expression: nodes.Expression) -> str:
+    """The bare name that an expression is; empty where it is none."""
     if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
-        return aliases.get(expression.name.last.lower(), expression)
-    return expression
+        return expression.name.last.lower()
+    return ""
 
 
 def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[str, ...]]) -> bool:
@@ -83,18 +128,11 @@ def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[st
     return bool(key) and all(column.lower() in names for column in key)
 
 
-def _ungrouped(node: nodes.Node, groups: Sequence[nodes.Expression]) -> Iterator[nodes.ColumnRef]:
-    if any(_same(node, group) for group in groups) or _is_aggregate(node) or isinstance(node, nodes.Query):
-        return
-    if isinstance(node, nodes.ColumnRef) and not node.session_name:
-        yield node
-    for child in node.children():
-        yield from _ungrouped(child, groups)
-
-
 def _same(left: nodes.Node, right: nodes.Node) -> bool:
     """Whether two expressions are written alike."""
     if type(left) is not type(right):
+        return False
+    if isinstance(left, nodes.ColumnRef) and isinstance(right, nodes.ColumnRef) and left.relation is not right.relation:
         return False
     facts = [
         [getattr(one, name, None) for name in ("operator", "kind", "value", "number", "test", "negated", "words", "is_distinct")]
@@ -111,11 +149,11 @@ def _last_name(node: nodes.Node) -> str:
     return name.last.lower() if isinstance(name, nodes.Name) else str(name)
 
 
-def _not_grouped(column: nodes.ColumnRef) -> SqlError:
+def _not_grouped(column: str, node: nodes.Node) -> SqlError:
     return SqlError(
         "42803",
-        f'column "{".".join(column.name.parts)}" must appear in the GROUP BY clause or be used in an aggregate function',
-        position=column.start + 1,
+        f'column "{column}" must appear in the GROUP BY clause or be used in an aggregate function',
+        position=node.start + 1,
     )
 
 
@@ -125,18 +163,38 @@ def _is_aggregate(node: nodes.Node) -> bool:
     return node.name.last not in ("min", "max") or len(node.arguments) == 1
 
 
-def has_aggregate(node: nodes.Node) -> bool:
+def _is_aggregate_of(node: nodes.Node, relations: Sequence[Relation], *, is_nested: bool) -> bool:
+    """Whether it is an aggregate over the rows of these relations: one belongs to the innermost query whose columns it uses.
+
+    Args:
+        is_nested: it stands in a query inside.
+    """
+    if not _is_aggregate(node):
+        return False
+    used = [column.relation for column in _columns(node)]
+    if not used or any(relation is None for relation in used):
+        return not is_nested
+    own = [any(relation is one for one in relations) for relation in used]
+    return all(own) if is_nested else any(own)
+
+
+def _columns(node: nodes.Node) -> Iterator[nodes.ColumnRef]:
+    if isinstance(node, nodes.ColumnRef):
+        yield node
+    for child in node.children():
+        yield from _columns(child)
+
+
+def _aggregates(node: nodes.Node, relations: Sequence[Relation], *, is_nested: bool = False) -> bool:
     """Whether an aggregate of this query's rows is in the expression."""
+    if _is_aggregate_of(node, relations, is_nested=is_nested):
+        return True
+    is_nested = is_nested or isinstance(node, nodes.Query)
+    return any(_aggregates(child, relations, is_nested=is_nested) for child in node.children())
+
+
+def has_aggregate(node: nodes.Node) -> bool:
+    """Whether an aggregate stands in the expression, outside of queries inside."""
     if _is_aggregate(node):
         return True
     return not isinstance(node, nodes.Query) and any(map(has_aggregate, node.children()))
-
-
-def _free_columns(node: nodes.Node) -> Iterator[nodes.ColumnRef]:
-    """Columns outside of aggregates and of queries inside."""
-    if isinstance(node, nodes.ColumnRef):
-        if not node.session_name and (not node.name.quoted or len(node.name.parts) > 1):
-            yield node
-    elif not _is_aggregate(node) and not isinstance(node, nodes.Query):
-        for child in node.children():
-            yield from _free_columns(child)

@@ -116,6 +116,7 @@ class Renderer:
             nodes.Source: self._from,
             nodes.Query: self._query,
             nodes.Compound: self._compound,
+            nodes.With: self._with,
             nodes.Subquery: self._subquery,
             nodes.Limits: self._limits,
             nodes.Item: self._item,
@@ -270,13 +271,15 @@ class Renderer:
             self.pieces.copy(name.start, name.end)
 
     def _star(self, node: nodes.Star) -> None:
-        if node.qualifier is None:
+        if node.expansion is not None:
+            self.add(", ".join(node.expansion), node)
+        elif node.qualifier is None:
             self.add("*", node)
-            return
-        start = node.start
-        if len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
-            start = node.qualifier.spans[1][0]
-        self.pieces.copy(start, node.end)
+        else:
+            start = node.start
+            if len(node.qualifier.parts) > 1 and node.qualifier.parts[0] in _SCHEMAS:
+                start = node.qualifier.spans[1][0]
+            self.pieces.copy(start, node.end)
 
     # Operators.
 
@@ -367,7 +370,14 @@ class Renderer:
             self.add(f" ESCAPE {quote_string(character)}", node)
 
     def _is_test(self, node: nodes.IsTest) -> None:
-        if node.test == "UNKNOWN":
+        if isinstance(node.operand, nodes.Row) and node.test == "NULL":
+            # A row is NULL where all of it is, and NOT NULL where none of it is.
+            for index, item in enumerate(node.operand.items):
+                self.add(" AND " if index else "(", node)
+                self.operand(item, 4, is_right=False)
+                self.add(" IS NOT NULL" if node.negated else " IS NULL", node)
+            self.add(")", node)
+        elif node.test == "UNKNOWN":
             self.operand(node.operand, 4, is_right=False)
             self.add(" IS NOT NULL" if node.negated else " IS NULL", node)
         else:
@@ -517,6 +527,9 @@ class Renderer:
         raise NotImplementedError
 
     def _compound(self, node: nodes.Compound) -> None:
+        raise NotImplementedError
+
+    def _with(self, node: nodes.With) -> None:
         raise NotImplementedError
 
     def _subquery(self, node: nodes.Subquery) -> None:

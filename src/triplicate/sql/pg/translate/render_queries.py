@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.scan import quote
 from triplicate.sql.pg.syntax import nodes
-from triplicate.sql.pg.translate.grouping import check_grouping, has_aggregate
+from triplicate.sql.pg.translate.grouping import has_aggregate
 from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render_calls import CallRenderer
 
@@ -33,12 +34,15 @@ class StatementRenderer(CallRenderer):
 
     def _query(self, node: nodes.Query) -> None:
         for select in _own_selects(node):
-            self._check(select, node)
+            _check(select)
         _find_sorted(node)
         cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.Query) else []
+        if isinstance(node.body, nodes.Values) and (node.order or node.limits is not None):
+            cuts = _rows_as_table(node.body)
         if node.locking is None:
             self.replaced(node, cuts)
             return
+        _check_lock(node)
         if "SKIP" in node.lock or "NOWAIT" in node.lock:
             raise SqlError("0A000", f"{node.lock} is not available", hint="Write FOR UPDATE: the transaction waits for the writer.")
         self.lock = node.lock
@@ -49,28 +53,37 @@ class StatementRenderer(CallRenderer):
         cuts: list[tuple[int, int, str]] = []
         for part in (node.left, node.right):
             if isinstance(part, nodes.Query):
-                cuts.append(_query_cut(self.pieces.source, part))
+                opening, _, text = _query_cut(self.pieces.source, part)
+                if isinstance(part.body, nodes.Select) and not (part.common or part.order or part.limits or part.locking):
+                    # Its brackets say nothing; SQLite lets no recursion through them.
+                    closing = self.pieces.source.index(")", part.end)
+                    cuts += [(opening, opening + 1, ""), (closing, closing + 1, "")]
+                else:
+                    cuts.append((opening, opening, text))
             elif isinstance(part, nodes.Compound) and part is node.right:
                 cuts += [(part.start, part.start, "SELECT * FROM ("), (part.end, part.end, ")")]
+            elif isinstance(part, nodes.Values):
+                cuts += _rows_as_table(part)
         self.replaced(node, cuts)
 
     def _subquery(self, node: nodes.Subquery) -> None:
         """One row at most: SQLite would take the first."""
-        if node.width != 1 or _is_single(node.query):
+        if not node.width or _is_single(node.query):
             self.verbatim(node)
             return
-        self.add("(WITH triplicate_rows(value) AS (", node)
+        names = [f"value{index}" for index in range(1, node.width + 1)]
+        self.add(f"(WITH triplicate_rows({', '.join(names)}) AS (", node)
         self.write(node.query)
-        self.add(") SELECT triplicate_single(count(*), max(value)) FROM (SELECT value FROM triplicate_rows LIMIT 2))", node)
+        others = "".join(f", max({name})" for name in names[1:])
+        rows = f"(SELECT {', '.join(names)} FROM triplicate_rows LIMIT 2)"
+        self.add(f") SELECT triplicate_single(count(*), max(value1)){others} FROM {rows})", node)
 
-    def _check(self, select: nodes.Select, query: nodes.Query) -> None:
-        if select.distinct_on:
-            raise SqlError(
-                "0A000", "SELECT DISTINCT ON is not available", hint="Use row_number() OVER (PARTITION BY … ORDER BY …) in a subquery."
-            )
-        if not select.items:
-            raise SqlError("0A000", "a SELECT without columns is not available")
-        check_grouping(select, query.order)
+    def _with(self, node: nodes.With) -> None:
+        if not node.names_left:
+            self.verbatim(node)
+            return
+        at = node.columns[-1].end
+        self.replaced(node, [(at, at, "".join(f", {quote(name)}" for name in node.names_left))])
 
     def _limits(self, node: nodes.Limits) -> None:
         parts = [part for part in (node.limit, node.offset) if part is not None]
@@ -94,11 +107,30 @@ class StatementRenderer(CallRenderer):
 
     # FROM.
 
+    def _joined(self, node: nodes.Source) -> None:
+        if node.alias is not None:
+            if node.columns:
+                raise SqlError("0A000", "names for the columns of a join are not available", hint="Name them in a subquery.")
+            self.add(f"(SELECT {', '.join(node.expansion or ('*',))} FROM ", node)
+            self.verbatim(nodes.Source(node.joined[0].start, node.joined[0].end, joined=node.joined))
+            self.add(f") AS {self.pieces.source[node.alias.start : node.alias.end]}", node)
+            return
+        begin, end = ("(", ")") if node.needs_brackets else ("", "")
+        self.add(begin, node)
+        cuts: list[tuple[int, int, str]] = []
+        for joined in node.joined[1:] if node.kinds[:1] == (",",) else ():
+            # SQLite's comma is a join like all others: it would make what stands before it the left side of the next.
+            if _needs_left_side(joined):
+                cuts += [(joined.start, joined.start, "("), (joined.end, joined.end, ")")]
+        self.replaced(node, cuts)
+        self.add(end, node)
+
     def _from(self, node: nodes.Source) -> None:
+        if node.joined:
+            self._joined(node)
+            return
         text = self.pieces.source[node.start : node.end].upper()
         cuts: list[tuple[int, int, str]] = []
-        if text.startswith("LATERAL"):
-            raise SqlError("0A000", "LATERAL is not available", hint="Join, or write a subquery in the select list.")
         if text.startswith("ONLY") and node.table is not None and node.table.start > node.start:
             cuts.append((node.start, node.table.start, ""))
         if node.has_ordinality:
@@ -111,8 +143,11 @@ class StatementRenderer(CallRenderer):
                 "0A000", "names for the columns of a table are not available", hint="Name them in a subquery: (SELECT a AS b …)."
             )
         if node.table is not None:
+            schema = "main." if node.in_schema else ""
             if len(node.table.parts) > 1 and node.table.parts[0] == "public":
-                cuts.append((node.table.start, node.table.spans[1][0], ""))
+                cuts.append((node.table.start, node.table.spans[1][0], schema))
+            elif node.in_schema and len(node.table.parts) == 1:
+                cuts.append((node.table.start, node.table.start, schema))
             self.replaced(node, cuts)
             return
         if node.query is not None and node.columns and node.alias is not None:
@@ -122,7 +157,8 @@ class StatementRenderer(CallRenderer):
 
     def _named_columns(self, node: nodes.Source, query: nodes.Query, alias: nodes.Name) -> None:
         """``(query) alias(a, b)``: SQLite names the columns of a common table expression only."""
-        names = ", ".join(self.pieces.source[column.start : column.end] for column in node.columns)
+        given = [self.pieces.source[column.start : column.end] for column in node.columns]
+        names = ", ".join([*given, *(node.expansion or ())[len(given) :]])
         shown = self.pieces.source[alias.start : alias.end]
         self.add(f"(WITH {shown}({names}) AS (", node)
         self.write(query)
@@ -188,6 +224,9 @@ class StatementRenderer(CallRenderer):
         query = node.query
         if query is not None and isinstance(query.body, nodes.Values) and not query.common:
             self._default_values(node, query.body, cuts)
+        if query is not None and node.first_columns:
+            at = (node.alias or node.table).end
+            cuts.append((at, at, f" ({', '.join(map(quote, node.first_columns))})"))
         if query is not None and node.conflicts and isinstance(query.body, nodes.Select):
             select = query.body
             if select.source is not None and select.where is None and not select.group and not query.order and query.limits is None:
@@ -258,7 +297,12 @@ class StatementRenderer(CallRenderer):
             raise SqlError("0A000", "RETURNING * of UPDATE … FROM is not available", hint="Name the changed table's columns.")
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         self._unqualify(node.returning, (node.alias or node.table).last)
-        self.replaced(node, [*cuts, *self._alias_cut(node.table, node.alias)])
+        cuts += self._alias_cut(node.table, node.alias)
+        if node.source is None and any(map(has_query, node.assignments)):
+            # SQLite computes new values row by row, and a query would see the rows changed before. With FROM it computes all first.
+            at = node.assignments[-1].end
+            cuts.append((at, at, " FROM (SELECT 1) AS triplicate_once"))
+        self.replaced(node, cuts)
 
     def _delete(self, node: nodes.Delete) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
@@ -290,6 +334,52 @@ class StatementRenderer(CallRenderer):
             self.write(node.where)
             self.pieces.copy(node.where.end, node.end)
         self.add(")", node)
+
+
+def has_query(node: nodes.Node) -> bool:
+    """Whether a query stands in it that may read a table."""
+    if isinstance(node, nodes.Source) and node.call is None:
+        return True
+    return any(map(has_query, node.children()))
+
+
+def _check(select: nodes.Select) -> None:
+    if select.distinct_on:
+        raise SqlError(
+            "0A000", "SELECT DISTINCT ON is not available", hint="Use row_number() OVER (PARTITION BY … ORDER BY …) in a subquery."
+        )
+    if not select.items:
+        raise SqlError("0A000", "a SELECT without columns is not available")
+
+
+def _check_lock(query: nodes.Query) -> None:
+    """Raises SqlError 0A000 where the rows of the result are none of a table's."""
+    select = query.body
+    if isinstance(select, nodes.Compound):
+        what = "UNION/INTERSECT/EXCEPT"
+    elif isinstance(select, nodes.Select) and select.is_distinct:
+        what = "DISTINCT clause"
+    elif isinstance(select, nodes.Select) and select.group:
+        what = "GROUP BY clause"
+    elif isinstance(select, nodes.Select) and (select.having or any(has_aggregate(item.expression) for item in select.items)):
+        what = "aggregate functions"
+    else:
+        return
+    raise SqlError("0A000", f"{query.lock} is not allowed with {what}")
+
+
+def _needs_left_side(source: nodes.Source) -> bool:
+    """Whether the result of a join depends on what is on its left side."""
+    if source.alias is not None or not source.joined:
+        return False
+    if source.using or source.is_natural or source.kinds[:1] in (("RIGHT",), ("FULL",)):
+        return True
+    return len(source.joined) > 1 and any(map(_needs_left_side, source.joined))
+
+
+def _rows_as_table(values: nodes.Values) -> list[tuple[int, int, str]]:
+    """VALUES among other queries, or with ORDER BY, as SQLite reads it."""
+    return [(values.start, values.start, "SELECT * FROM ("), (values.end, values.end, ")")]
 
 
 def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:

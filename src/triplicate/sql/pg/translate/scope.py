@@ -32,7 +32,7 @@ def column_modifiers(declared: str) -> tuple[int, ...]:
     return (found.precision, found.scale) if found.kind is Kind.NUMERIC and found.precision is not None else ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Relation:
     """A table, query or function in FROM. `columns` is None where they are not known."""
 
@@ -54,6 +54,18 @@ class Relation:
         return False, None
 
 
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """A column that a bare name in reach of a FROM may mean, and a bare star gives."""
+
+    name: str
+    oid: int | None
+    text: str
+    """The column, or what two that USING makes one are together, in SQLite's words; empty where no name means it alone."""
+    relation: Relation | None
+    """None for a column that two relations give together."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The relations of one query, and those of the queries around it."""
@@ -63,7 +75,15 @@ class Scope:
     common: dict[str, Outputs | None] = field(default_factory=dict)
     """Common table expressions by name."""
     aliases: dict[str, int | None] = field(default_factory=dict)
-    """Names of the select list, which ORDER BY may use, and GROUP BY and more in SQLite."""
+    """Names of the select list, which ORDER BY and GROUP BY may use."""
+    hidden: frozenset[str] = frozenset()
+    """Names of the select list, in lower case, that stand for nothing here, though SQLite takes them for their expressions."""
+    visible: list[Visible] | None = None
+    """What FROM gives, where all of it is known."""
+    has_merged: bool = False
+    """USING or NATURAL makes columns one in FROM."""
+    declared: frozenset[str] = frozenset()
+    """All names of the WITH list, in lower case: SQLite sees them in the whole list."""
 
     def common_named(self, name: str) -> tuple[bool, Outputs | None]:
         scope: Scope | None = self
@@ -73,33 +93,66 @@ class Scope:
             scope = scope.parent
         return False, None
 
-    def column(self, name: nodes.Name) -> tuple[bool, int | None]:
-        """Whether the column is found for sure, and its type."""
-        column = name.last
-        owner = name.parts[-2].lower() if len(name.parts) > 1 else None
-        scope: Scope | None = self
-        while scope is not None:
-            for relation in scope.relations:
-                if owner is None or relation.name.lower() == owner:
-                    found, oid = relation.oid(column)
-                    if found:
-                        return True, oid
-            if owner is None and column.lower() in scope.aliases:
-                return True, scope.aliases[column.lower()]
-            scope = scope.parent
-        return False, None
+    def has(self, column: str) -> bool:
+        """Whether FROM has a column of this name, or may have one."""
+        if any(relation.columns is None for relation in self.relations):
+            return False
+        return any(relation.oid(column)[0] for relation in self.relations)
 
-    def relation_of(self, name: nodes.Name) -> Relation | None:
-        """The relation whose column `column` finds; None for a name of the select list."""
-        owner = name.parts[-2].lower() if len(name.parts) > 1 else None
+    def is_declared(self, name: str) -> bool:
+        """Whether SQLite takes the name, in lower case, for a common table expression."""
         scope: Scope | None = self
         while scope is not None:
-            for relation in scope.relations:
-                if (owner is None or relation.name.lower() == owner) and relation.oid(name.last)[0]:
-                    return relation
-            if owner is None and name.last.lower() in scope.aliases:
-                return None
+            if name in scope.declared:
+                return True
             scope = scope.parent
+        return False
+
+    def column(self, name: nodes.Name) -> tuple[bool, int | None, Relation | None]:
+        """Whether the column is found for sure, its type and its relation.
+
+        Raises:
+            SqlError: 42702 for a bare name of two columns, 42P01 for the name of no table, 42703 for a name of the select list that
+                SQLite would take here.
+        """
+        column, owner = name.last.lower(), name.parts[-2].lower() if len(name.parts) > 1 else None
+        is_hidden, is_owned = False, owner is None
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._own(column, owner)
+            if found is not None and is_hidden:
+                raise SqlError(
+                    "0A000",
+                    f'column "{name.last}" of the query around has the name of a column of the select list, which SQLite would take',
+                    hint="Write the table's name before it, or give the column of the select list another name.",
+                    position=name.start + 1,
+                )
+            if found is not None:
+                return found
+            if any(owner == relation.name.lower() for relation in scope.relations):
+                is_owned = True
+            is_hidden = is_hidden or (owner is None and column in scope.hidden and not any(one.columns is None for one in scope.relations))
+            scope = scope.parent
+        if is_hidden:
+            raise SqlError("42703", f'column "{name.last}" does not exist', position=name.start + 1)
+        if not is_owned:
+            raise SqlError("42P01", f'missing FROM-clause entry for table "{name.parts[-2]}"', position=name.start + 1)
+        return False, None, None
+
+    def _own(self, column: str, owner: str | None) -> tuple[bool, int | None, Relation | None] | None:
+        if owner is None and self.visible is not None:
+            shown = [one for one in self.visible if one.name.lower() == column]
+            if len(shown) > 1:
+                raise SqlError("42702", f'column reference "{column}" is ambiguous')
+            if shown:
+                return True, shown[0].oid, shown[0].relation
+        for relation in self.relations:
+            if owner is None or relation.name.lower() == owner:
+                found, oid = relation.oid(column)
+                if found:
+                    return True, oid, relation
+        if owner is None and column in self.aliases:
+            return True, self.aliases[column], None
         return None
 
     def is_known(self) -> bool:

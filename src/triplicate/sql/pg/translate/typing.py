@@ -50,6 +50,17 @@ def clash(left: int | None, right: int | None) -> bool:
     return False
 
 
+def cannot_unite(left: int | None, right: int | None) -> bool:
+    """Whether columns of these types cannot be one column of united queries for sure."""
+    if left is None or right is None or types.UNKNOWN in (left, right):
+        return False
+    groups: tuple[tuple[int, ...], ...] = (
+        tuple(NUMBERS), tuple(TEXTS), tuple(MOMENTS), (types.BOOL, *INTEGERS), (types.UUID,), (types.BYTEA,)
+    )  # fmt: skip
+    inside = [{index for index, group in enumerate(groups) if oid in group} for oid in (left, right)]
+    return bool(inside[0]) and bool(inside[1]) and not inside[0] & inside[1]
+
+
 def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
     shown = f"{SHOWN.get(left or 0, 'unknown')} {operator} {SHOWN.get(right or 0, 'unknown')}"
     return SqlError("42883", f"operator does not exist: {shown}", hint="Cast one side to the type of the other: value::type.")
