@@ -182,3 +182,17 @@ def test_what_show_and_set_config_answer() -> None:
         assert answers == ["T set_config:25", "D r", "C SELECT 1", "Z I"]
 
     play(body)
+
+
+def test_asyncpg_prepares_a_statement_again_by_itself_when_its_result_has_changed() -> None:
+    async def body(s: Served) -> None:
+        connection, other = await s.asyncpg(), await s.asyncpg()
+        await connection.execute("create table t(a int)")
+        await connection.execute("insert into t values (1)")
+        assert tuple(await connection.fetchrow("select * from t where a = $1", 1)) == (1,)
+        await other.execute("alter table t add column b int default 2")
+        assert tuple(await connection.fetchrow("select * from t where a = $1", 1)) == (1, 2)
+        await other.close()
+        await connection.close()
+
+    run(body)

@@ -218,3 +218,10 @@ def test_a_numeric_whose_digits_are_none_is_refused() -> None:
     with pytest.raises(SqlError) as refused:
         types.decode_parameter(struct.pack(">hhHhh", 1, 0, 0, 0, 12345), types.NUMERIC, is_binary=True)
     assert refused.value.sqlstate == "22P03"
+
+
+@pytest.mark.parametrize(("oid", "data"), [(types.JSON, b"nojson"), (types.JSONB, b"\1nojson")])
+def test_what_is_no_json_is_named_so_in_binary_too(oid: int, data: bytes) -> None:
+    with pytest.raises(SqlError, match="'nojson'") as refused:
+        types.decode_parameter(data, oid, is_binary=True)
+    assert refused.value.sqlstate == "22P02"

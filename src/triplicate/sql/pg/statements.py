@@ -121,7 +121,7 @@ async def prepare_again(session: Session, statement: Statement) -> None:
     if statement.is_fixed and made.parameter_oids != statement.parameter_oids:
         made = await prepare_statement(session, statement.sql, statement.parameter_oids)
     if statement.is_fixed and (made.prepared is None or _shape(made) != _shape(statement)):
-        raise SqlError("0A000", "cached plan must not change result type", hint="Prepare the statement again.")
+        raise SqlError("0A000", wire.CHANGED_RESULT, hint="Prepare the statement again.")
     statement.prepared, statement.moments, statement.lock = made.prepared, made.moments, made.lock
     statement.schema_version = made.schema_version
     if not statement.is_fixed:

@@ -118,8 +118,9 @@ def decode_parameter(data: bytes | None, oid: int, is_binary: bool) -> Value:
     except UnicodeDecodeError:
         raise SqlError("22021", f"invalid byte sequence for encoding UTF8: {data[:40].hex()}") from None
     except (ValueError, InvalidOperation, struct.error, OverflowError) as error:
-        if not is_binary:
-            raise _malformed(repr(data[:40].decode("utf-8", "replace")), oid) from None
+        if not is_binary or oid in (JSON, JSONB):
+            text = data[1:] if is_binary and oid == JSONB else data
+            raise _malformed(repr(text[:40].decode("utf-8", "replace")), oid) from None
         raise SqlError("22P03", f"invalid binary input for type {_NAMES.get(oid, oid)}: {data[:40].hex()} ({error})") from None
 
 
