@@ -136,6 +136,9 @@ class Session(Protocol):
             SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03.
         """
 
+    async def check_constraints(self) -> None:
+        """Look now at the foreign keys whose check waits for COMMIT. Raises SqlError 23503 where a change of the transaction breaks one."""
+
     def fail(self) -> None:
         """An error outside of the engine, as in a parameter, fails the open transaction as one of the engine does."""
 

@@ -22,7 +22,7 @@ from .interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind
 from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
 from .readers import FIRST_ROWS, Hold, ReaderPool
-from .schema import columns_of, key_of
+from .schema import check_references, columns_of, key_of
 from .threads import StopFlag
 from .writer import Request
 
@@ -185,6 +185,11 @@ class SqlSession:
         async with self._call():
             if self._status is TransactionStatus.ACTIVE:
                 await self._hold_writer(tag)
+
+    async def check_constraints(self) -> None:
+        async with self._call():
+            if self._transaction is not None and self._leadership is not None:
+                await self._transaction.run(self._leadership.writer.look_up, lambda connection, _: check_references(connection), "")
 
     def fail(self) -> None:
         if self._status is TransactionStatus.ACTIVE:

@@ -35,7 +35,7 @@ from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
 from .interface import Prepared, Row, SchemaMoved, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import schema_digest, stored_text, table_names, unfit_reason
+from .schema import check_references, schema_digest, stored_text, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
 from .threads import StopFlag
@@ -551,9 +551,7 @@ class Writer:
 
     def _collect(self, pending: Pending, mark: int, results: Sequence[StatementResult], request_id: str) -> bool:
         """Encode what was captured since `mark` as one more record; False when it belongs into the next batch."""
-        unresolved, _ = self._connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
-        if unresolved:
-            raise SqlError("23503", "FOREIGN KEY constraint failed")
+        check_references(self._connection)
         self._capture.flush_virtual_tables()
         self._refuse_poisoned()
         counters = self._capture.end_transaction(mark, self._counters)

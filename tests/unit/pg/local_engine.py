@@ -16,7 +16,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.scalars import register_scalars
-from triplicate.sql.schema import key_of
+from triplicate.sql.schema import check_references, key_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -125,6 +125,9 @@ class LocalSession:
 
     async def claim_writer(self, tag: str) -> None:
         return None
+
+    async def check_constraints(self) -> None:
+        check_references(self._connection)
 
     def fail(self) -> None:
         if self.status is TransactionStatus.ACTIVE:

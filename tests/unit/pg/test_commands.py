@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.commands import Command, Deallocate, Discard, Nothing, SetAccess, SetParameter, Sql, classify
+from triplicate.sql.pg.commands import Command, Deallocate, Discard, Nothing, SetAccess, SetConstraints, SetParameter, Sql, classify
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ from triplicate.sql.pg.commands import Command, Deallocate, Discard, Nothing, Se
         ("set transaction read only, not deferrable", SetAccess(True, for_session=False)),
         ("set session characteristics as transaction read write", SetAccess(False, for_session=True)),
         ("discard all", Discard()),
+        ("set constraints all deferred", SetConstraints(immediate=False)),
+        ('set constraints a, "B c" immediate', SetConstraints(immediate=True)),
         ("discard plans", Nothing("DISCARD PLANS")),
         ("discard temporary", Nothing("DISCARD TEMP")),
         ("deallocate prepare s", Deallocate("s")),
@@ -49,6 +51,7 @@ def test_what_a_statement_is(sql: str, command: Command) -> None:
         ("commit and chain", "0A000"),
         ("rollback to a b", "42601"),
         ("set transaction nope", "42601"),
+        ("set constraints all", "42601"),
         ("discard", "42601"),
         ("discard nope", "42601"),
         ("deallocate", "42601"),

@@ -491,3 +491,23 @@ def test_a_version_of_the_schema_that_was_undone_never_comes_back(tmp_path: Path
         assert len(set(seen[:-1])) == len(seen) - 1
 
     play(tmp_path, scene)
+
+
+def test_deferred_foreign_keys_are_checked_when_a_transaction_asks(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table p(a integer primary key)")
+        await run(session, "create table c(a integer references p deferrable initially deferred)")
+        await session.check_constraints()
+        await run(session, "begin")
+        await session.check_constraints()
+        await run(session, "insert into c values(1)")
+        await run(session, "savepoint s")
+        assert await state_of(session.check_constraints()) == "23503"
+        await run(session, "rollback to s")
+        await run(session, "insert into p values(1)")
+        await session.check_constraints()
+        await run(session, "commit")
+        assert await run(session, "select count(*) from c") == [(1,)]
+
+    play(tmp_path, scene)

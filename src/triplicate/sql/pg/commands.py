@@ -68,6 +68,13 @@ class SetAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS. DEFERRED says what deferrable foreign keys are here anyway; IMMEDIATE has them checked now."""
+
+    immediate: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sql:
     """For the engine."""
 
@@ -76,7 +83,7 @@ class Sql:
     """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
 
 
-Command = SetParameter | ShowParameter | ResetParameter | Deallocate | Discard | SetAccess | SessionCalls | Nothing | Sql
+Command = SetParameter | ShowParameter | ResetParameter | Deallocate | Discard | SetAccess | SetConstraints | SessionCalls | Nothing | Sql
 
 
 def classify(sql: str) -> Command:
@@ -162,6 +169,10 @@ def _set(tokens: Sequence[Token], sql: str) -> Command:
     if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
         rest = rest[1:]
     words = [token.upper for token in rest]
+    if words[:1] == ["CONSTRAINTS"] and rest == tokens[1:]:
+        if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
+            raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
+        return SetConstraints(words[-1] == "IMMEDIATE")
     if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
         _check_modes(words[1:] if words[0] == "TRANSACTION" else words[4:])
         return SetAccess(_access_mode(rest), for_session=words[0] == "SESSION")

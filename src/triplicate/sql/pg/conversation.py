@@ -15,7 +15,18 @@ from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Clock
 from triplicate.sql.interface import Cursor, Database, Prepared, SchemaMoved, Session, StatementKind, TransactionStatus
 from triplicate.sql.pg import wire
-from triplicate.sql.pg.commands import Deallocate, Discard, Nothing, ResetParameter, SetAccess, SetParameter, ShowParameter, Sql, classify
+from triplicate.sql.pg.commands import (
+    Deallocate,
+    Discard,
+    Nothing,
+    ResetParameter,
+    SetAccess,
+    SetConstraints,
+    SetParameter,
+    ShowParameter,
+    Sql,
+    classify,
+)
 from triplicate.sql.pg.lexer import split_statements
 from triplicate.sql.pg.parameters import SessionParameters
 from triplicate.sql.pg.session_calls import SessionCalls
@@ -508,6 +519,12 @@ class Conversation:
             case SetAccess():
                 self._parameters.set_access(command)
                 tag = "SET"
+            case SetConstraints(immediate):
+                if self._session.status is TransactionStatus.IDLE:
+                    self._stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
+                elif immediate:
+                    await self._session.check_constraints()
+                tag = "SET CONSTRAINTS"
             case ResetParameter(name):
                 await self._parameters.reset(name)
                 tag = "RESET"
