@@ -19,6 +19,13 @@ Row = tuple[Value, ...]
 Result = TypeVar("Result")
 
 
+class SchemaMoved(SqlError):
+    """A change found another schema, when its turn came, than it had been prepared for. It has not run and may be prepared again."""
+
+    def __init__(self) -> None:
+        super().__init__("40001", "the schema was changed while the statement waited", hint="Run it again.")
+
+
 class StatementKind(Enum):
     READ = "read"
     WRITE = "write"
@@ -91,13 +98,21 @@ class Session(Protocol):
     def ended(self) -> Awaitable[SqlError]:
         """Completes with the error to tell the client when the session is ended from our side (57P01 when leadership is lost)."""
 
+    @property
+    def schema_version(self) -> tuple[int, int]:
+        """Another one whenever the schema that the session's next statement meets may be another."""
+
     async def prepare(self, sql: str) -> Prepared:
         """Check one statement (no trailing text). Raises SqlError: 42601, 42P01, 25006, 25P02 in a failed transaction, …"""
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
         """Run it. `parameters` by index (0-based for the first). Also runs transaction control.
 
+        Args:
+            schema_version: of the schema that the statement was prepared for. A change that waits for its turn is run in no other.
+
         Raises:
+            SchemaMoved: it was not run, since the schema is another.
             SqlError: whatever failed; inside a transaction the status is then FAILED. 08007 when the outcome is unknown, with the
                 transaction's id in `detail`.
         """
@@ -120,6 +135,9 @@ class Session(Protocol):
         Raises:
             SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03.
         """
+
+    async def check_constraints(self) -> None:
+        """Look now at the foreign keys whose check waits for COMMIT. Raises SqlError 23503 where a change of the transaction breaks one."""
 
     def fail(self) -> None:
         """An error outside of the engine, as in a parameter, fails the open transaction as one of the engine does."""

@@ -24,7 +24,8 @@ from .functions import Numbers
 from .kept import transaction_id
 from .readers import finish_or_stop
 from .sqlstates import from_sqlite
-from .writer import Answer, LateChanges, Pending, Request, StopFlag, TransactionLost, Writer
+from .threads import StopFlag
+from .writer import Answer, LateChanges, Pending, Request, TransactionLost, Writer
 
 
 class LogAppender(Protocol):

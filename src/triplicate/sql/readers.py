@@ -20,8 +20,8 @@ from .interface import Prepared, Result, Row, StatementKind
 from .schema import columns_of, key_of
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, open_reader, read_state
-from .threads import OwnThreads, Threads
-from .writer import StopFlag, TransactionLost
+from .threads import OwnThreads, StopFlag, Threads
+from .writer import TransactionLost
 
 _PROGRESS_STEPS = 5000
 _EXAMINED_STATEMENTS = 2000

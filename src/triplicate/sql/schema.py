@@ -8,6 +8,8 @@ from typing import Any
 
 import apsw
 
+from triplicate.errors import SqlError
+
 from .core.records import DIGEST_SIZE
 from .core.scan import quote
 from .core.stored import RowRules
@@ -145,6 +147,13 @@ def schema_digest(connection: apsw.Connection) -> bytes:
             digest.update(len(raw).to_bytes(8, "little"))
             digest.update(raw)
     return digest.digest()
+
+
+def check_references(connection: apsw.Connection) -> None:
+    """Raises SqlError 23503 where the open transaction breaks a foreign key whose check waits for COMMIT."""
+    unresolved, _ = connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
+    if unresolved:
+        raise SqlError("23503", "FOREIGN KEY constraint failed")
 
 
 def key_of(connection: apsw.Connection, table: str) -> list[str]:

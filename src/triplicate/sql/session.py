@@ -18,12 +18,13 @@ from .core import scan
 from .core.records import StatementResult
 from .cursors import RowsCursor, StreamCursor
 from .gate import control_statement, savepoint_name
-from .interface import Cursor, Prepared, Result, Row, StatementKind, TransactionStatus, Value
+from .interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from .kept import StoredResult, repeated
 from .leadership import Interactive, Leadership
 from .readers import FIRST_ROWS, Hold, ReaderPool
-from .schema import columns_of, key_of
-from .writer import Request, StopFlag
+from .schema import check_references, columns_of, key_of
+from .threads import StopFlag
+from .writer import Request
 
 _DRAINED_ROWS = 100_000
 """Rows of an open portal taken into memory when its transaction goes on to write."""
@@ -73,6 +74,10 @@ class SqlSession:
         self._leadership: Leadership | None = None
         """The leadership that `_transaction` belongs to."""
         self._savepoints: list[str] = []
+        self._has_altered = False
+        """The open transaction has changed the schema."""
+        self._alterations = 0
+        """Grows with each change of the schema in a transaction of this session, and when it is undone."""
         self._request_id = ""
         self._results: list[StatementResult] = []
         self._repeated: StoredResult | None = None
@@ -108,7 +113,13 @@ class SqlSession:
                 self._require_leader(prepared.tag)
             return prepared
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    @property
+    def schema_version(self) -> tuple[int, int]:
+        leadership = self._leadership if self._transaction is not None else None
+        version = self._home.schema_version if leadership is None else leadership.writer.current_schema_version
+        return version, self._alterations
+
+    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
         async with self._call():
             kind = prepared.kind
             if self._status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
@@ -116,7 +127,7 @@ class SqlSession:
             if kind is StatementKind.READ:
                 return await self._read(prepared, parameters)
             if kind in _CHANGES:
-                return await self._change(prepared, parameters)
+                return await self._change(prepared, parameters, None if schema_version is None else schema_version[0])
             await self._control(prepared)
             return RowsCursor()
 
@@ -174,6 +185,11 @@ class SqlSession:
         async with self._call():
             if self._status is TransactionStatus.ACTIVE:
                 await self._hold_writer(tag)
+
+    async def check_constraints(self) -> None:
+        async with self._call():
+            if self._transaction is not None and self._leadership is not None:
+                await self._transaction.run(self._leadership.writer.look_up, lambda connection, _: check_references(connection), "")
 
     def fail(self) -> None:
         if self._status is TransactionStatus.ACTIVE:
@@ -268,11 +284,15 @@ class SqlSession:
             )
         return leadership
 
-    async def _change(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _change(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None) -> Cursor:
         if self._status is TransactionStatus.IDLE:
             leadership = self._require_leader(prepared.tag)
             request_id, self._request_id = self._request_id, ""
-            answer = await leadership.submit(Request(prepared, tuple(parameters), request_id, self._stop))
+            try:
+                answer = await leadership.submit(Request(prepared, tuple(parameters), request_id, self._stop, schema_version))
+            except SchemaMoved:
+                self._request_id = request_id  # It names what is run in its place.
+                raise
             assert answer.outcome is not None, "an answer without error has an outcome"
             return RowsCursor(prepared.columns, answer.outcome.rows, answer.outcome.rows_affected)
         held, leadership = await self._hold_writer(prepared.tag)
@@ -281,6 +301,9 @@ class SqlSession:
             return RowsCursor(prepared.columns, again.rows, again.rows_affected)
         await self._drain_streams()
         outcome = await held.run(leadership.writer.run, prepared, tuple(parameters))
+        if prepared.kind is StatementKind.SCHEMA:
+            self._has_altered = True
+            self._alterations += 1
         self._results.append(StatementResult(outcome.rows_affected, tuple(outcome.rows) if self._request_id else ()))
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
 
@@ -473,6 +496,8 @@ class SqlSession:
             await held.run(writer.release if kind is StatementKind.RELEASE else writer.rollback_to, name)
         index = len(self._savepoints) - 1 - self._savepoints[::-1].index(name)
         del self._savepoints[index + (kind is StatementKind.ROLLBACK_TO) :]
+        # A version of the schema that is undone is given out again, for another schema.
+        self._alterations += self._has_altered
         self._status = TransactionStatus.ACTIVE
 
     # Letting go.
@@ -486,6 +511,8 @@ class SqlSession:
         await self._close_streams()
         await self._release_hold(committed=committed)
         self._savepoints = []
+        self._alterations += self._has_altered
+        self._has_altered = False
         self._results = []
         self._repeated = None
         if self._status is not TransactionStatus.IDLE:

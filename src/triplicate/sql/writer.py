@@ -34,11 +34,12 @@ from .core.scan import first_words
 from .definitions import broken_by_rows, run_definition
 from .functions import Numbers, TransactionContext
 from .gate import Gate, change_images, check_width
-from .interface import Prepared, Row, StatementKind
+from .interface import Prepared, Row, SchemaMoved, StatementKind
 from .kept import BatchFacts, Kept, RequestLimits, StoredResult, keepable, read_kept, refuse_request, repeated, stored_result
-from .schema import schema_digest, stored_text, table_names, unfit_reason
+from .schema import check_references, schema_digest, stored_text, table_names, unfit_reason
 from .sqlstates import from_sqlite
 from .store import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
+from .threads import StopFlag
 
 MAX_ENTRY_BYTES = 4 * 1024 * 1024
 AIM_ENTRY_BYTES = 1024 * 1024
@@ -59,15 +60,6 @@ class LateChanges(Exception):
     """Rows were changed while the transaction committed, so this copy holds what the log does not."""
 
 
-class StopFlag:
-    """Set from another thread to interrupt what runs."""
-
-    __slots__ = ("reason",)
-
-    def __init__(self) -> None:
-        self.reason: SqlError | None = None
-
-
 @dataclass(slots=True)
 class Outcome:
     """What one statement did."""
@@ -84,6 +76,7 @@ class Request:
     parameters: Sequence[Value]
     request_id: str = ""
     stop: StopFlag = field(default_factory=StopFlag)
+    schema_version: int | None = None  # That it was prepared for; None where any will do.
 
 
 @dataclass(slots=True)
@@ -257,6 +250,11 @@ class Writer:
     def schema_version(self) -> int:
         """Of the last commit."""
         return self._committed_version
+
+    @property
+    def current_schema_version(self) -> int:
+        """Of the open transaction. Only its own session may ask, and only while no statement of it runs."""
+        return self._version
 
     def savepoint(self, name: str) -> None:
         self._capture.prepare()
@@ -504,6 +502,8 @@ class Writer:
         known = self._known_request(request, pending) if request.request_id else None
         if known is not None:
             return known
+        if request.schema_version not in (None, self._version):
+            return Answer(error=SchemaMoved())
         self.stop, self.context.number = request.stop, None
         self._deadline = self._now() + self._limit_s
         self._connection.execute("savepoint triplicate_request")
@@ -551,9 +551,7 @@ class Writer:
 
     def _collect(self, pending: Pending, mark: int, results: Sequence[StatementResult], request_id: str) -> bool:
         """Encode what was captured since `mark` as one more record; False when it belongs into the next batch."""
-        unresolved, _ = self._connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
-        if unresolved:
-            raise SqlError("23503", "FOREIGN KEY constraint failed")
+        check_references(self._connection)
         self._capture.flush_virtual_tables()
         self._refuse_poisoned()
         counters = self._capture.end_transaction(mark, self._counters)

@@ -14,9 +14,9 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
-from triplicate.sql.interface import Column, Prepared, Result, Row, StatementKind, TransactionStatus, Value
+from triplicate.sql.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.scalars import register_scalars
-from triplicate.sql.schema import key_of
+from triplicate.sql.schema import check_references, key_of
 
 _CONTROL = {
     "BEGIN IMMEDIATE": StatementKind.BEGIN_IMMEDIATE,
@@ -60,6 +60,9 @@ class LocalSession:
         self.status = TransactionStatus.IDLE
         self.ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self.request_ids: list[str | None] = []
+        self.started = 0
+        self.moved_before: set[int] = set()
+        """The starts, counted from 1, that are answered as if the schema had just changed."""
 
     async def prepare(self, sql: str) -> Prepared:
         if not sql.strip():
@@ -86,7 +89,14 @@ class LocalSession:
         state = "42P01" if "no such table" in text else "23505" if "UNIQUE" in text else "42601" if "syntax" in text else "XX000"
         return SqlError(state, text)
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value]) -> LocalCursor:
+    @property
+    def schema_version(self) -> tuple[int, int]:
+        return int(self._connection.pragma("schema_version")), 0
+
+    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> LocalCursor:
+        self.started += 1
+        if self.started in self.moved_before:
+            raise SchemaMoved
         sql = prepared.sql
         if prepared.kind is StatementKind.COMMIT and self.status is TransactionStatus.FAILED:
             sql = "ROLLBACK"
@@ -115,6 +125,9 @@ class LocalSession:
 
     async def claim_writer(self, tag: str) -> None:
         return None
+
+    async def check_constraints(self) -> None:
+        check_references(self._connection)
 
     def fail(self) -> None:
         if self.status is TransactionStatus.ACTIVE:

@@ -263,7 +263,7 @@ def test_copy_is_refused_with_a_hint_and_the_session_goes_on() -> None:
 def test_asyncpg_resets_a_connection() -> None:
     async def body(s: Served) -> None:
         connection = await s.asyncpg()
-        await connection.execute("set search_path to elsewhere")
+        await connection.execute("set search_path to elsewhere, public")
         await connection.reset()
         assert await connection.fetchval("show search_path") == '"$user", public'
         await connection.close()

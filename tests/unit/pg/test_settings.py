@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.settings import Settings
+from triplicate.sql.pg.settings import Settings, duration_s
 
 
 def test_the_time_zone_is_utc_whatever_a_library_sends_at_the_start() -> None:
@@ -33,3 +33,41 @@ def test_a_style_of_dates_but_iso_is_refused_by_name() -> None:
         settings.set("DateStyle", "German")
     assert refused.value.sqlstate == "0A000"
     settings.set("datestyle", "'ISO, DMY'")
+
+
+@pytest.mark.parametrize(
+    ("value", "reported"), [("iso", "ISO, MDY"), ("'iso, dmy'", "ISO, DMY"), ("euro", "ISO, DMY"), ("ISO, YMD", "ISO, YMD")]
+)
+def test_the_style_of_dates_is_reported_as_clients_compare_it(value: str, reported: str) -> None:
+    settings = Settings("me", {})
+    settings.set("datestyle", value)
+    assert settings.reported(is_leader=True)["DateStyle"] == reported
+
+
+@pytest.mark.parametrize("path", ["", "public", '"$user", public', "tenant, public", "pg_catalog", "Public"])
+def test_a_search_path_that_finds_the_tables_is_kept(path: str) -> None:
+    settings = Settings("me", {})
+    settings.set("search_path", path)
+    assert settings.get("search_path", is_leader=True) == path
+
+
+@pytest.mark.parametrize("path", ["tenant", '"$user"', "tenant, other"])
+def test_a_search_path_without_the_one_schema_is_refused(path: str) -> None:
+    with pytest.raises(SqlError, match="public") as refused:
+        Settings("me", {}).set("search_path", path)
+    assert refused.value.sqlstate == "0A000"
+
+
+def test_a_parameter_of_the_application_is_empty_once_it_is_forgotten() -> None:
+    settings = Settings("me", {})
+    with pytest.raises(SqlError):
+        settings.get("my.name", is_leader=True)
+    settings.set("my.name", "x", local=True)
+    settings.end_transaction()
+    assert settings.get("my.name", is_leader=True) == ""
+
+
+def test_a_duration_below_zero_is_refused() -> None:
+    with pytest.raises(SqlError) as refused:
+        duration_s("-1")
+    assert refused.value.sqlstate == "22023"

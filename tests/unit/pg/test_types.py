@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.types.numeric import DecimalBinaryDumper
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.sql.interface import Value
@@ -200,3 +201,27 @@ def test_a_text_that_cannot_be_kept_is_refused(text: str, oid: int, sqlstate: st
 )
 def test_floats_are_printed_as_postgresql_does(value: float, text: str) -> None:
     assert types.encode_value(value, types.FLOAT8, False) == text.encode()
+
+
+@pytest.mark.parametrize("text", ["1.0000000000000000000000000000000000001", "1." + "0" * 5000 + "1", "12345678901234567890.5"])
+def test_a_numeric_of_too_many_digits_is_refused_in_binary_as_in_text(text: str) -> None:
+    number = Decimal(text)
+    sent = DecimalBinaryDumper(Decimal).dump(number)
+    assert sent is not None
+    for data, is_binary in ((bytes(sent), True), (text.encode(), False)):
+        with pytest.raises(SqlError) as refused:
+            types.decode_parameter(data, types.NUMERIC, is_binary)
+        assert refused.value.sqlstate == "22003"
+
+
+def test_a_numeric_whose_digits_are_none_is_refused() -> None:
+    with pytest.raises(SqlError) as refused:
+        types.decode_parameter(struct.pack(">hhHhh", 1, 0, 0, 0, 12345), types.NUMERIC, is_binary=True)
+    assert refused.value.sqlstate == "22P03"
+
+
+@pytest.mark.parametrize(("oid", "data"), [(types.JSON, b"nojson"), (types.JSONB, b"\1nojson")])
+def test_what_is_no_json_is_named_so_in_binary_too(oid: int, data: bytes) -> None:
+    with pytest.raises(SqlError, match="'nojson'") as refused:
+        types.decode_parameter(data, oid, is_binary=True)
+    assert refused.value.sqlstate == "22P02"

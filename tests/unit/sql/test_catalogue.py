@@ -47,6 +47,7 @@ def test_relations_are_those_of_the_schema_and_ours_are_not_shown(connection: ap
         ("author_pkey", "i", 1),
         ("book_key", "i", 2),
         ("by_author", "i", 2),
+        ("author_id_seq", "S", 3),
     ]
 
 
@@ -62,7 +63,8 @@ def test_columns_say_what_they_declare(connection: apsw.Connection) -> None:
         ("born", 3, "timestamp with time zone", 0, ""),
         ("rate", 4, "numeric(10,2)", 0, ""),
     ]
-    assert ask(connection, "select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef") == [(3, "'now'")]
+    found = ask(connection, "select adnum, pg_get_expr(adbin, adrelid) from pg_attrdef order by adnum")
+    assert found == [(1, "nextval('author_id_seq'::regclass)"), (3, "'now'")]
 
 
 def test_constraints_have_their_names_and_texts(connection: apsw.Connection) -> None:
@@ -223,3 +225,31 @@ def test_every_table_can_be_read(connection: apsw.Connection) -> None:
     for name, columns in TABLES.items():
         rows = ask(connection, f'select * from "{name}"')
         assert all(len(row) == len(columns.split(",")) for row in rows), name
+
+
+def test_a_key_that_numbers_itself_has_the_sequence_that_tools_look_for(connection: apsw.Connection) -> None:
+    connection.execute("create table taken_id_seq(x)")
+    connection.execute("create table taken(id integer primary key)")
+    owned = (
+        "select s.relname, t.relname, a.attname from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'"
+        " join pg_class t on t.oid = d.refobjid join pg_attribute a on a.attrelid = t.oid and a.attnum = d.refobjsubid"
+        " where d.deptype = 'a' and d.classid = pg_cast_regclass('pg_class') order by 2"
+    )
+    assert ask(connection, owned) == [("author_id_seq", "author", "id"), ("taken_id_seq1", "taken", "id")]
+    assert ask(connection, "select count(*) from pg_class where oid = to_regclass('author_id_seq')") == [(1,)]
+    assert ask(connection, "select table_name from \"information_schema.tables\" where table_name like 'author%'") == [("author",)]
+
+
+def test_a_generated_column_tells_its_expression(connection: apsw.Connection) -> None:
+    connection.execute("create table g(a int, b int generated always as (a + (1)) stored, c text as (upper('as (x)')) check (c > ''))")
+    found = ask(
+        connection,
+        "select attname, attgenerated, pg_get_expr(adbin, adrelid) from pg_attribute a left join pg_attrdef d"
+        " on adrelid = attrelid and adnum = attnum where attrelid = to_regclass('g') order by attnum",
+    )
+    assert found == [("a", "", None), ("b", "s", "a + (1)"), ("c", "s", "upper('as (x)')")]
+    found = ask(
+        connection,
+        "select column_default, generation_expression from \"information_schema.columns\" where table_name = 'g' order by ordinal_position",
+    )
+    assert found == [(None, None), (None, "a + (1)"), (None, "upper('as (x)')")]

@@ -7,9 +7,11 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
 from triplicate.sql import SqlSession
-from triplicate.sql.interface import StatementKind, TransactionStatus
+from triplicate.sql.interface import SchemaMoved, StatementKind, TransactionStatus
 
 
 def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:
@@ -441,5 +443,71 @@ def test_what_is_computed_aside_runs_on_another_thread(tmp_path: Path) -> None:
         session = await (await cluster.leader()).session()
         assert await session.aside(threading.get_ident) != threading.get_ident()
         assert await session.aside(max, 1, 2) == 2
+
+    play(tmp_path, scene)
+
+
+def test_a_change_is_run_in_the_schema_it_was_prepared_for_and_in_no_other(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        version, insert = one.schema_version, await one.prepare("insert into t(a) values(1)")
+        await one.set_request_id("r")
+        # The change of the schema stands before it in the queue, so nobody could look in between.
+        altered = asyncio.ensure_future(other.start(await other.prepare("alter table t add column b"), ()))
+        await asyncio.sleep(0)
+        with pytest.raises(SchemaMoved):
+            await one.start(insert, (), version)
+        await altered
+        assert await run(other, "select count(*) from t") == [(0,)]
+        # The request has not run, and its id is still there for what runs in its place.
+        assert await affected(one, "insert into t(a) values(1)") == 1
+        await other.set_request_id("r")
+        assert await affected(other, "insert into t(a) values(1)") == 1
+        assert await run(other, "select count(*) from t") == [(1,)]
+        await one.start(await one.prepare("insert into t(a) values(2)"), (), one.schema_version)
+        assert await run(other, "select count(*) from t") == [(2,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_version_of_the_schema_that_was_undone_never_comes_back(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        one, other = await database.session(), await database.session()
+        await run(one, "create table t(a)")
+        seen = [one.schema_version]
+        await run(one, "begin")
+        assert one.schema_version == seen[0]
+        await run(one, "savepoint s")
+        for undo in ("rollback to s", "rollback"):
+            await run(one, "alter table t add column b")
+            seen.append(one.schema_version)
+            await run(one, undo)
+        await run(other, "alter table t add column c")
+        seen += [one.schema_version, other.schema_version]
+        assert one.schema_version not in seen[:-2]
+        assert len(set(seen[:-1])) == len(seen) - 1
+
+    play(tmp_path, scene)
+
+
+def test_deferred_foreign_keys_are_checked_when_a_transaction_asks(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table p(a integer primary key)")
+        await run(session, "create table c(a integer references p deferrable initially deferred)")
+        await session.check_constraints()
+        await run(session, "begin")
+        await session.check_constraints()
+        await run(session, "insert into c values(1)")
+        await run(session, "savepoint s")
+        assert await state_of(session.check_constraints()) == "23503"
+        await run(session, "rollback to s")
+        await run(session, "insert into p values(1)")
+        await session.check_constraints()
+        await run(session, "commit")
+        assert await run(session, "select count(*) from c") == [(1,)]
 
     play(tmp_path, scene)

@@ -27,6 +27,8 @@ class Definition:
     checks: list[Check] = field(default_factory=list)
     deferred: set[tuple[str, ...]] = field(default_factory=set)
     """Columns of foreign keys that are INITIALLY DEFERRED."""
+    generated: dict[str, str] = field(default_factory=dict)
+    """Name of a generated column, in lower case, to its expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,10 @@ def _read_item(found: Definition, item: list[Token], sql: str) -> None:
                 found.names[kind, columns] = name
             last_foreign = columns if kind == "f" else last_foreign
             name = None
+        elif column is not None and word == "AS" and bracket == index + 1:
+            end = closing(item, bracket)
+            found.generated[column.lower()] = sql[item[bracket].end : item[end].start].strip()
+            index = end
         elif word == "DEFERRED" and last_foreign is not None:
             found.deferred.add(last_foreign)
         elif item[index].text == "(":

@@ -153,9 +153,13 @@ class _Builder:
         names = [relation.name for relation in facts]
         indexes = [self._index_name(relation, index) for relation in facts for index in relation.indexes]
         implicit = [self._key_name(relation) for relation in facts if relation.rowid_column is not None]
-        self._oids = object_ids([*dict.fromkeys([*names, *indexes, *implicit])])
+        taken = {*names, *indexes, *implicit}
+        self._sequences = {relation.name: _sequence_name(relation, taken) for relation in facts if relation.rowid_column is not None}
+        self._oids = object_ids([*dict.fromkeys([*names, *indexes, *implicit, *self._sequences.values()])])
         constraints = [f"{relation.name} {kind} {columns}" for relation in facts for kind, columns in _constraint_keys(relation)]
-        defaults = [f"{relation.name} d {column.name}" for relation in facts for column in relation.columns if column.default is not None]
+        defaults = [
+            f"{relation.name} d {column.name}" for relation in facts for column in relation.columns if self._default(relation, column)
+        ]
         self._constraints = object_ids([*constraints, *defaults])
         self.catalogue.relations = {name: self._oids[name] for name in self._oids}
         self.catalogue.names = {oid: _quoted(name) for name, oid in self._oids.items()}
@@ -163,6 +167,12 @@ class _Builder:
     @staticmethod
     def _key_name(relation: RelationFacts) -> str:
         return relation.definition.names.get(("p", tuple(name.lower() for name in relation.key)), f"{relation.name}_pkey")
+
+    def _default(self, relation: RelationFacts, column: ColumnFacts) -> str | None:
+        """The expression in pg_attrdef: a default, what a generated column is computed from, or how the key numbers itself."""
+        if column.name == relation.rowid_column:
+            return f"nextval('{_quoted(self._sequences[relation.name])}'::regclass)"
+        return relation.definition.generated.get(column.name.lower()) if column.generated else column.default
 
     def _index_name(self, relation: RelationFacts, index: IndexFacts) -> str:
         """SQLite names the index of a constraint by number; PostgreSQL by the constraint."""
@@ -188,6 +198,7 @@ class _Builder:
         if relation.rowid_column is not None:
             number = next(column.number for column in relation.columns if column.name == relation.rowid_column)
             self._add_index(relation, IndexFacts("", True, "pk", ((number, False),), IndexDefinition()))
+            self._add_sequence(relation, number)
         for index in relation.indexes:
             self._add_index(relation, index)
         for place, key in enumerate(relation.foreign_keys):
@@ -205,23 +216,32 @@ class _Builder:
         type_oid, modifier = declared_type(column.declared)
         type_facts = TYPES[type_oid]
         identity = "d" if column.name == relation.rowid_column else ""
-        has_default = column.default is not None or column.generated != ""
+        expression = self._default(relation, column)
+        has_default = expression is not None or column.generated != ""
         self._rows["pg_attribute"].append(
             (oid, column.name, type_oid, type_facts.length, column.number, int(type_facts.category == "A"), modifier, column.not_null,
              has_default, identity, column.generated, 0, 1, type_facts.collation)
         )  # fmt: skip
-        if column.default is not None:
-            self._rows["pg_attrdef"].append((self._constraints[f"{relation.name} d {column.name}"], oid, column.number, column.default))
+        if expression is not None:
+            self._rows["pg_attrdef"].append((self._constraints[f"{relation.name} d {column.name}"], oid, column.number, expression))
+        default, generation = (None, expression) if column.generated else (expression, None)
         size = modifier - 4 if modifier >= 0 else None
         is_text, is_number = type_oid in (1042, 1043), type_oid == 1700
         self._rows["information_schema.columns"].append(
-            (self._database, "public", relation.name, column.name, column.number, column.default, "NO" if column.not_null else "YES",
+            (self._database, "public", relation.name, column.name, column.number, default, "NO" if column.not_null else "YES",
              "ARRAY" if type_facts.category == "A" else format_type(type_oid, -1), size if is_text else None,
              _precision(type_oid) if not is_number else size and size >> 16, size & 0xFFFF if is_number and size is not None else
              0 if type_oid in _BITS and type_oid < 100 else None, 6 if type_oid in (1083, 1114, 1184) else 0 if type_oid == 1082 else None,
-             self._database, "pg_catalog", type_facts.name, "YES" if identity else "NO", "ALWAYS" if column.generated else "NEVER", None,
-             "NO" if relation.kind == "v" else "YES")
+             self._database, "pg_catalog", type_facts.name, "YES" if identity else "NO", "ALWAYS" if column.generated else "NEVER",
+             generation, "NO" if relation.kind == "v" else "YES")
         )  # fmt: skip
+
+    def _add_sequence(self, relation: RelationFacts, column: int) -> None:
+        """The sequence that PostgreSQL has behind SERIAL: SQLAlchemy and Alembic know by it that a key numbers itself."""
+        oid, table = self._oids[self._sequences[relation.name]], self._oids[relation.name]
+        self._add_class(oid, self._sequences[relation.name], "S", 3)
+        own = CATALOG_OIDS["pg_class"]
+        self._rows["pg_depend"].append((own, oid, 0, own, table, column, "a"))
 
     def _add_index(self, relation: RelationFacts, index: IndexFacts) -> None:
         name = self._index_name(relation, index)
@@ -299,6 +319,16 @@ class _Builder:
 
 _ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", "SET DEFAULT": "d"}
 _BITS = {20: 64, 21: 16, 23: 32, 700: 24, 701: 53}
+
+
+def _sequence_name(relation: RelationFacts, taken: set[str]) -> str:
+    name = plain = f"{relation.name}_{relation.rowid_column}_seq"
+    number = 0
+    while name in taken:
+        number += 1
+        name = f"{plain}{number}"
+    taken.add(name)
+    return name
 
 
 def _precision(oid: int) -> int | None:

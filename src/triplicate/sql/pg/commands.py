@@ -50,8 +50,13 @@ class Nothing:
     """Accepted and without effect here: `tag` is what the client is told."""
 
     tag: str
-    resets: bool = False
-    """DISCARD ALL also resets parameters and prepared statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """DISCARD ALL: parameters and prepared statements go."""
+
+    tag: str = "DISCARD ALL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,13 @@ class SetAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS. DEFERRED says what deferrable foreign keys are here anyway; IMMEDIATE has them checked now."""
+
+    immediate: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sql:
     """For the engine."""
 
@@ -71,7 +83,7 @@ class Sql:
     """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
 
 
-Command = SetParameter | ShowParameter | ResetParameter | Deallocate | SetAccess | SessionCalls | Nothing | Sql
+Command = SetParameter | ShowParameter | ResetParameter | Deallocate | Discard | SetAccess | SetConstraints | SessionCalls | Nothing | Sql
 
 
 def classify(sql: str) -> Command:
@@ -94,16 +106,17 @@ def classify(sql: str) -> Command:
         case "RESET":
             return ResetParameter(None if tokens[1:] and tokens[1].upper == "ALL" else _parameter_name(tokens[1:]))
         case "DEALLOCATE":
-            name = tokens[-1].name
-            return Deallocate(None if tokens[-1].upper == "ALL" else name)
+            return Deallocate(None if tokens[-1].upper == "ALL" else _last_name(tokens, ("DEALLOCATE", "PREPARE")))
         case "DISCARD":
-            return Nothing("DISCARD ALL", resets=True)
+            return _discard(tokens)
         case "LISTEN" | "UNLISTEN" | "NOTIFY" | "CHECKPOINT":
             if first in ("LISTEN", "NOTIFY"):
                 raise SqlError("0A000", f"{first} is not supported; follow the database's change feed instead")
             return Nothing(first)
         case "CLOSE":
-            return Nothing("CLOSE CURSOR ALL")
+            if tokens[-1].upper == "ALL":
+                return Nothing("CLOSE CURSOR ALL")
+            raise SqlError("34000", f'cursor "{_last_name(tokens, ("CLOSE",))}" does not exist')
         case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
             return Sql(_transaction_control(tokens), _access_mode(tokens) if first in ("BEGIN", "START") else None)
         case "COPY":
@@ -117,6 +130,23 @@ def classify(sql: str) -> Command:
             hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
     return Sql(strip_catalog_prefix(sql))
+
+
+def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
+    """The name at the end, behind some of these words."""
+    before = [token.upper for token in tokens[:-1]]
+    if not tokens[-1].name or before != list(words[: len(before)]) or not before:
+        raise SqlError("42601", f"syntax error: {words[0]} takes one name, or ALL")
+    return tokens[-1].name
+
+
+def _discard(tokens: Sequence[Token]) -> Command:
+    what = tokens[1].upper if len(tokens) == 2 else ""
+    if what == "ALL":
+        return Discard()
+    if what in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
+        return Nothing(f"DISCARD {what.removesuffix('ORARY')}")  # There are none of these.
+    raise SqlError("42601", "DISCARD needs one of ALL, PLANS, SEQUENCES and TEMP")
 
 
 def _parameter_name(tokens: Sequence[Token]) -> str:
@@ -139,7 +169,12 @@ def _set(tokens: Sequence[Token], sql: str) -> Command:
     if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
         rest = rest[1:]
     words = [token.upper for token in rest]
+    if words[:1] == ["CONSTRAINTS"] and rest == tokens[1:]:
+        if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
+            raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
+        return SetConstraints(words[-1] == "IMMEDIATE")
     if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
+        _check_modes(words[1:] if words[0] == "TRANSACTION" else words[4:])
         return SetAccess(_access_mode(rest), for_session=words[0] == "SESSION")
     if words[:2] == ["TIME", "ZONE"]:
         return SetParameter("TimeZone", _set_value(rest[2:], sql), is_local)
@@ -158,7 +193,9 @@ def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
         return None
     if len(tokens) == 1:
         token = tokens[0]
-        return token.text[1:-1].replace("''", "'") if token.kind == "string" else token.name or token.text
+        return token.string() if token.kind == "string" else token.name or token.text
+    if any(token.kind == "string" for token in tokens):
+        return "".join(", " if token.text == "," else token.string() if token.kind == "string" else token.text for token in tokens)
     return sql[tokens[0].start : tokens[-1].end]
 
 
@@ -173,14 +210,47 @@ def _access_mode(tokens: Sequence[Token]) -> bool | None:
 
 def _transaction_control(tokens: Sequence[Token]) -> str:
     """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Isolation levels are accepted: every one is serializable here."""
-    first = tokens[0].upper
-    words = [token.upper for token in tokens]
+    words = [token.upper or token.text for token in tokens]
+    first, rest = words[0], words[1:]
     if first in ("BEGIN", "START"):
-        return "BEGIN IMMEDIATE" if "IMMEDIATE" in words or "EXCLUSIVE" in words else "BEGIN"
-    if "PREPARED" in words or ("CHAIN" in words and "NO" not in words):
+        of_sqlite = rest[:1] if rest[:1] in (["DEFERRED"], ["IMMEDIATE"], ["EXCLUSIVE"]) and first == "BEGIN" else []
+        rest = rest[len(of_sqlite) :]
+        if first == "START" and rest[:1] != ["TRANSACTION"]:
+            raise _unexpected(rest)
+        _check_modes(rest[rest[:1] in (["WORK"], ["TRANSACTION"]) :])
+        return "BEGIN IMMEDIATE" if of_sqlite and of_sqlite != ["DEFERRED"] else "BEGIN"
+    if rest[:1] == ["PREPARED"] or rest[-2:] == ["AND", "CHAIN"]:
         raise SqlError("0A000", "two-phase commit and AND CHAIN are not supported")
-    if first in ("END", "COMMIT"):
-        return "COMMIT"
-    if "TO" in words:
+    rest = rest[rest[:1] in (["WORK"], ["TRANSACTION"]) :]
+    if first == "ROLLBACK" and rest[:1] == ["TO"] and len(rest) == 2 + (rest[1:2] == ["SAVEPOINT"] and len(rest) > 2):
         return f"ROLLBACK TO {tokens[-1].text}"
-    return "ROLLBACK"
+    if rest not in ([], ["AND", "NO", "CHAIN"]):
+        raise _unexpected(rest)
+    return "COMMIT" if first in ("END", "COMMIT") else "ROLLBACK"
+
+
+_MODES = (
+    ("ISOLATION", "LEVEL", "SERIALIZABLE"),
+    ("ISOLATION", "LEVEL", "REPEATABLE", "READ"),
+    ("ISOLATION", "LEVEL", "READ", "COMMITTED"),
+    ("ISOLATION", "LEVEL", "READ", "UNCOMMITTED"),
+    ("READ", "WRITE"),
+    ("READ", "ONLY"),
+    ("NOT", "DEFERRABLE"),
+    ("DEFERRABLE",),
+)
+
+
+def _check_modes(words: Sequence[str]) -> None:
+    """Raises SqlError 42601 for what is no list of transaction modes."""
+    at = 0
+    while at < len(words):
+        found = next((mode for mode in _MODES if tuple(words[at : at + len(mode)]) == mode), None)
+        if found is None:
+            raise _unexpected(words[at:])
+        at += len(found)
+        at += words[at : at + 1] == [","] and at + 1 < len(words)
+
+
+def _unexpected(words: Sequence[str]) -> SqlError:
+    return SqlError("42601", f"syntax error at or near {words[0]!r}" if words else "syntax error at end of input")

@@ -7,18 +7,30 @@ Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Clock
-from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
-from triplicate.sql.pg import types, wire
-from triplicate.sql.pg.commands import Deallocate, Nothing, ResetParameter, SetAccess, SetParameter, ShowParameter, Sql, classify
+from triplicate.sql.interface import Cursor, Database, Prepared, SchemaMoved, Session, StatementKind, TransactionStatus
+from triplicate.sql.pg import wire
+from triplicate.sql.pg.commands import (
+    Deallocate,
+    Discard,
+    Nothing,
+    ResetParameter,
+    SetAccess,
+    SetConstraints,
+    SetParameter,
+    ShowParameter,
+    Sql,
+    classify,
+)
 from triplicate.sql.pg.lexer import split_statements
-from triplicate.sql.pg.session_calls import SessionCalls, is_true, values_of
-from triplicate.sql.pg.settings import READ_ONLY, REQUEST_ID, Settings, duration_s
+from triplicate.sql.pg.parameters import SessionParameters
+from triplicate.sql.pg.session_calls import SessionCalls
+from triplicate.sql.pg.settings import Settings, duration_s
 from triplicate.sql.pg.statements import (
     Portal,
     Statement,
@@ -29,6 +41,7 @@ from triplicate.sql.pg.statements import (
     described_oids,
     encode_rows,
     engine_parameters,
+    prepare_again,
     prepare_statement,
     row_description,
 )
@@ -39,9 +52,12 @@ FETCH_ROWS = 256
 """Rows taken from a cursor at once."""
 STATEMENTS_MAX = 10_000
 """Prepared statements, and portals, that one session may hold."""
+ATTEMPTS = 3
+"""How often a change is prepared that finds another schema each time its turn comes."""
 
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
+_SAVEPOINTS = (StatementKind.SAVEPOINT, StatementKind.RELEASE, StatementKind.ROLLBACK_TO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +92,9 @@ class Conversation:
         self._reported: dict[str, str] = {}
         self._is_implicit = False
         """The open transaction was begun by us and ends with this query or at Sync."""
-        self._access: bool | None = None
-        """Whether the open transaction said that it is read-only; None when it said nothing."""
+        self._parameters = SessionParameters(
+            settings, session, database, lambda sqlstate, message: stream.write(wire.notice_response(sqlstate, message))
+        )
         self._is_busy = False
         self._is_cancelled = False
         """The message being served was cancelled: also when it is not the engine that works, but the client that is slow to read."""
@@ -158,9 +175,8 @@ class Conversation:
 
     async def _ready(self) -> None:
         if self._session.status is TransactionStatus.IDLE:
-            self._access = None
             self._time.end()
-            self._settings.end_transaction()
+            self._parameters.end_transaction()
             await self._close_portals()
         self._report()
         self._stream.write(wire.ready_for_query(self._session.status.value))
@@ -202,8 +218,10 @@ class Conversation:
         if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK) and self._session.status is TransactionStatus.IDLE:
             self._stream.write(wire.notice_response("25P01", "there is no transaction in progress"))
             return True
-        if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK):
+        if prepared.kind in _ENDS:
             self._is_implicit = False
+        if prepared.kind in _SAVEPOINTS and self._is_implicit:
+            raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
         return False
 
     # Simple queries.
@@ -277,7 +295,9 @@ class Conversation:
         texts = await aside_if_long(self._session, message.sql, split_statements, message.sql)
         if len(texts) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        self._statements[message.name] = await prepare_statement(self._session, texts[0] if texts else "", message.parameter_oids)
+        statement = await prepare_statement(self._session, texts[0] if texts else "", message.parameter_oids)
+        statement.is_fixed = True
+        self._statements[message.name] = statement
         self._stream.write(wire.PARSE_COMPLETE)
 
     def _statement(self, name: str) -> Statement:
@@ -297,7 +317,9 @@ class Conversation:
             raise SqlError("42P03", f'portal "{message.portal}" already exists')
         if len(self._portals) >= self._limits.statements:
             raise SqlError("53400", f"more than {self._limits.statements} portals in one session; close some")
-        portal = bind(self._statement(message.statement), message)
+        statement = self._statement(message.statement)
+        await prepare_again(self._session, statement)
+        portal = bind(statement, message)
         old = self._portals.pop(message.portal, None)
         if old is not None:
             await self._close_portal(old)
@@ -308,7 +330,7 @@ class Conversation:
         if message.is_portal:
             portal = self._portal(message.name)
             if isinstance(portal.statement.command, (ShowParameter, SessionCalls)):
-                self._stream.write(self._show_description(portal.statement.command, portal.formats()))
+                self._stream.write(self._parameters.description(portal.statement.command, portal.formats()))
                 return
             prepared = portal.statement.prepared
             if prepared is not None and prepared.kind is StatementKind.READ and None in portal.statement.column_oids:
@@ -317,9 +339,10 @@ class Conversation:
             self._stream.write(row_description(portal.statement, portal.column_oids or (), portal.formats()))
             return
         statement = self._statement(message.name)
+        await prepare_again(self._session, statement)
         self._stream.write(wire.parameter_description(statement.parameter_oids))
         if isinstance(statement.command, (ShowParameter, SessionCalls)):
-            self._stream.write(self._show_description(statement.command))
+            self._stream.write(self._parameters.description(statement.command))
             return
         oids = described_oids(statement)
         statement.column_oids = oids
@@ -328,6 +351,8 @@ class Conversation:
     async def _execute_portal(self, message: wire.Execute) -> None:
         portal = self._portal(message.portal)
         prepared = portal.statement.prepared
+        if portal.is_done and (prepared is None or not prepared.columns):
+            raise SqlError("55000", f'portal "{message.portal}" cannot be run')
         if portal.cursor is None and prepared is not None and prepared.kind in _CHANGES and not self._is_implicit:
             await self._begin_unless_alone()
         await self._start(portal)
@@ -382,32 +407,39 @@ class Conversation:
         if not await self._transaction_control(prepared):
             if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
                 portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
-            self._check_access(portal.statement)
-            if portal.statement.lock and self._session.status is TransactionStatus.ACTIVE and not self._is_implicit:
-                await self._session.claim_writer(f"SELECT {portal.statement.lock}")
+            self._parameters.check_access(portal.statement)
             if prepared.kind in _ENDS:
                 await self._close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
             async with self._in_time():
-                portal.cursor = await self._session.start(
-                    prepared, engine_parameters(portal, self._time.transaction_us, self._time.statement_us, self._settings.user)
-                )
+                portal.cursor = await self._run(portal)
                 if prepared.columns:
                     portal.kept = await portal.cursor.fetch(FETCH_ROWS)
                     decide_types(portal)
         command = portal.statement.command
-        if isinstance(command, Sql) and command.read_only is not None:
-            self._access = command.read_only
+        if isinstance(command, Sql):
+            self._parameters.begin(command.read_only)
 
-    @property
-    def _is_read_only(self) -> bool:
-        return self._settings.read_only if self._access is None else self._access
-
-    def _check_access(self, statement: Statement) -> None:
-        """Raises SqlError 25006 for a change, or a lock, where the client itself said that it will make none."""
-        prepared = statement.prepared
-        changes = prepared is not None and (prepared.kind in _CHANGES or bool(statement.lock))
-        if prepared is not None and changes and self._is_read_only and self._session.status is not TransactionStatus.FAILED:
-            raise SqlError("25006", f"cannot execute {prepared.tag} {statement.lock}".rstrip() + " in a read-only transaction")
+    async def _run(self, portal: Portal) -> Cursor:
+        """Run the statement, prepared for the schema that it meets."""
+        statement = portal.statement
+        if self._session.status is TransactionStatus.ACTIVE and statement.prepared is not None:
+            if statement.prepared.kind in _CHANGES:
+                # The schema may change while the writer is awaited, and not once it is held.
+                await self._session.claim_writer(statement.prepared.tag)
+            elif statement.lock and not self._is_implicit:
+                await self._session.claim_writer(f"SELECT {statement.lock}")
+        for attempt in range(1, ATTEMPTS + 1):
+            await prepare_again(self._session, statement)
+            prepared = statement.prepared
+            assert prepared is not None, "only statements of the engine are run"
+            try:
+                times = self._time.transaction_us, self._time.statement_us
+                parameters = engine_parameters(portal, *times, self._settings.user)
+                return await self._session.start(prepared, parameters, statement.schema_version)
+            except SchemaMoved:
+                if attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
@@ -442,7 +474,9 @@ class Conversation:
         prepared = portal.statement.prepared
         if prepared is None:
             await self._session_command(portal, is_described=is_described)
+            portal.is_done = True
             return
+        sent_before = portal.rows_sent
         if prepared.columns and portal.cursor is not None:
             left = max_rows if max_rows > 0 else None
             formats = portal.formats()
@@ -465,18 +499,12 @@ class Conversation:
             if left == 0:
                 self._stream.write(wire.PORTAL_SUSPENDED)
                 return
-        affected = portal.cursor.rows_affected if portal.cursor is not None else 0
-        self._stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent, affected)))
+        portal.is_done = True
+        # As in PostgreSQL, what earlier calls sent of the result is not counted again.
+        affected = portal.cursor.rows_affected - sent_before if portal.cursor is not None else 0
+        self._stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent - sent_before, affected)))
 
     # Session commands.
-
-    def _show_description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
-        if isinstance(command, SessionCalls):
-            names = command.columns
-        else:
-            names = [command.name] if command.name is not None else ["name", "setting"]
-        formats = formats or [0] * len(names)
-        return wire.row_description((name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True))
 
     async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
         command = portal.statement.command
@@ -487,101 +515,40 @@ class Conversation:
                 self._stream.write(wire.EMPTY_QUERY)
                 return
             case SetParameter(name, value, is_local):
-                await self._set(name, value, local=is_local)
+                await self._parameters.set(name, value, local=is_local)
                 tag = "SET"
             case SetAccess():
-                self._set_access(command)
+                self._parameters.set_access(command)
                 tag = "SET"
+            case SetConstraints(immediate):
+                if self._session.status is TransactionStatus.IDLE:
+                    self._stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
+                elif immediate:
+                    await self._session.check_constraints()
+                tag = "SET CONSTRAINTS"
             case ResetParameter(name):
-                if name is None:
-                    await self._reset_all()
-                else:
-                    await self._set(name, None)
+                await self._parameters.reset(name)
                 tag = "RESET"
-            case ShowParameter():
+            case ShowParameter() | SessionCalls():
                 if not is_described:
-                    self._stream.write(self._show_description(command))
-                self._show(command)
-                tag = "SHOW"
-            case SessionCalls():
-                if not is_described:
-                    self._stream.write(self._show_description(command))
-                await self._session_calls(command, portal.parameters)
-                tag = "SELECT 1"
+                    self._stream.write(self._parameters.description(command))
+                for row in await self._parameters.rows(command, portal.parameters):
+                    self._stream.write(row)
+                tag = "SHOW" if isinstance(command, ShowParameter) else "SELECT 1"
             case Deallocate(name):
                 if name is None:
                     self._statements.clear()
                 elif self._statements.pop(name, None) is None:
                     raise SqlError("26000", f'prepared statement "{name}" does not exist')
                 tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
-            case Nothing(tag, resets):
-                if resets:
-                    await self._reset_all()
-                    self._statements.clear()
+            case Discard(tag):
+                if self._session.status is not TransactionStatus.IDLE:
+                    raise SqlError("25001", f"{tag} cannot run inside a transaction block")
+                await self._parameters.reset(None)
+                self._statements.clear()
+            case Nothing(tag):
+                pass
         self._stream.write(wire.command_complete(tag))
-
-    async def _reset_all(self) -> None:
-        self._settings.reset_all()
-        if self._session.status is TransactionStatus.IDLE:
-            # Pools reset a connection before they lend it again: the next user's transaction must not take this one's name.
-            await self._session.set_request_id(None)
-
-    def _set_access(self, command: SetAccess) -> None:
-        if command.read_only is None:
-            return  # An isolation level: every one is serializable.
-        if command.for_session:
-            self._settings.set(READ_ONLY, "on" if command.read_only else "off")
-        elif self._session.status is TransactionStatus.IDLE:
-            self._stream.write(wire.notice_response("25P01", "SET TRANSACTION can only be used in transaction blocks"))
-        else:
-            self._access = command.read_only
-
-    async def _set(self, name: str, value: str | None, *, local: bool = False) -> None:
-        if name.lower() == REQUEST_ID:
-            await self._session.set_request_id(value or None)
-        elif value is None:
-            self._settings.reset(name)
-        else:
-            if name.lower() == "statement_timeout":
-                duration_s(value)
-            if local and self._session.status is TransactionStatus.IDLE:
-                self._stream.write(wire.notice_response("25P01", "SET LOCAL can only be used in transaction blocks"))
-                return
-            self._settings.set(name, value, local=local)
-
-    async def _session_calls(self, command: SessionCalls, parameters: Sequence[Value]) -> None:
-        """Run set_config and current_setting in their order, and send the row of their results."""
-        row: list[bytes | None] = []
-        for call in command.calls:
-            name, *others = values_of(call, parameters)
-            if name is None:
-                row.append(None)
-                continue
-            if call.sets:
-                await self._set(name, others[0], local=is_true(others[1]))
-            is_missing_fine = not call.sets and bool(others) and is_true(others[0])
-            row.append(self._setting(name, is_missing_fine=is_missing_fine))
-        self._stream.write(wire.data_row(row))
-
-    def _setting(self, name: str, *, is_missing_fine: bool = False) -> bytes | None:
-        is_leader = self._database.is_leader
-        try:
-            value = self._settings.get(name, is_leader=is_leader)
-        except SqlError:
-            if is_missing_fine:
-                return None
-            raise
-        if name.lower() == "transaction_read_only" and is_leader:
-            value = "on" if self._is_read_only else "off"
-        return value.encode()
-
-    def _show(self, command: ShowParameter) -> None:
-        is_leader = self._database.is_leader
-        if command.name is not None:
-            self._stream.write(wire.data_row([self._setting(command.name)]))
-            return
-        for name, value in self._settings.all(is_leader=is_leader):
-            self._stream.write(wire.data_row([name.encode(), value.encode()]))
 
 
 class SessionEnd:

@@ -97,6 +97,9 @@ def _call(tokens: Sequence[Token], at: int) -> tuple[SessionCall, int] | None:
     if at + 1 < len(tokens) and tokens[at].upper == "AS" and tokens[at + 1].name:
         column = tokens[at + 1].name or column
         at += 2
+    elif at < len(tokens) and tokens[at].name and (at + 1 == len(tokens) or tokens[at + 1].text == ","):
+        column = tokens[at].name or column
+        at += 1
     return SessionCall(column, function == "SET_CONFIG", tuple(arguments)), at
 
 

@@ -71,6 +71,10 @@ TIME_ZONE, DATE_STYLE = "TimeZone", "DateStyle"
 _UTC_NAMES = frozenset(
     ("utc", "etc/utc", "uct", "etc/uct", "gmt", "etc/gmt", "universal", "zulu", "etc/zulu", "z", "0", "+0", "+00", "+00:00")
 )
+SEARCH_PATH = "search_path"
+_DATE_ORDERS = {"mdy": "MDY", "us": "MDY", "noneuro": "MDY", "noneuropean": "MDY"} | {
+    "dmy": "DMY", "euro": "DMY", "european": "DMY", "ymd": "YMD",
+}  # fmt: skip
 REQUEST_ID = "triplicate.request_id"
 READ_ONLY = "default_transaction_read_only"
 
@@ -125,8 +129,10 @@ class Settings:
                     hint="write offsets ('2026-01-31 12:00+02'), or convert in the application",
                 )
             value = "UTC"
-        if known == DATE_STYLE and not value.lower().strip("'\"").startswith("iso"):
-            raise SqlError("0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format moments in the application")
+        if known == DATE_STYLE:
+            value = self._date_style(value)
+        if known == SEARCH_PATH:
+            _check_search_path(value)
         if known == READ_ONLY:
             if value.lower() not in _BOOLEANS:
                 raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
@@ -137,6 +143,16 @@ class Settings:
                 self._local.pop(known, None)
             self._names.setdefault(known.lower(), known)
         return known
+
+    def _date_style(self, value: str) -> str:
+        """The style as PostgreSQL reports it. The order of day and month, which is kept, is for forms that are not read here."""
+        order = self._values[DATE_STYLE].partition(", ")[2]
+        for word in value.lower().replace("'", "").replace('"', "").split(","):
+            if word.strip() in _DATE_ORDERS:
+                order = _DATE_ORDERS[word.strip()]
+            elif word.strip() not in ("iso", "default"):
+                raise SqlError("0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format moments in the application")
+        return f"ISO, {order}"
 
     def end_transaction(self) -> None:
         """Forget what was set for one transaction only."""
@@ -172,9 +188,16 @@ class Settings:
             return self.user
         known = self._names.get(lowered, name)
         value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
+        if value is None and "." in known and lowered in self._names:
+            return ""  # An application's own parameter, once it has been set, is empty and not unknown.
         if value is None:
             raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
         return value
+
+    def spelled(self, name: str) -> str:
+        """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown one."""
+        self.get(name, is_leader=False)
+        return next((known for known in REPORTED if known.lower() == name.lower()), self._names.get(name.lower(), name.lower()))
 
     def all(self, *, is_leader: bool) -> list[tuple[str, str]]:
         """Every parameter and its value, by name."""
@@ -184,6 +207,15 @@ class Settings:
     def reported(self, *, is_leader: bool) -> dict[str, str]:
         """What ParameterStatus tells the client."""
         return {name: self.get(name, is_leader=is_leader) for name in REPORTED}
+
+
+def _check_search_path(value: str) -> None:
+    """Raises SqlError 0A000 for a path on which PostgreSQL would find none of the tables that are here."""
+    names = {name.strip().strip("'\"").lower() for name in value.split(",")}
+    if "public" not in names and not names <= {"", "pg_catalog", "information_schema"}:
+        raise SqlError(
+            "0A000", f"there is one schema here, public, which search_path {value!r} leaves out", hint="Use a database for each."
+        )
 
 
 def _options(text: str) -> dict[str, str]:
@@ -211,6 +243,8 @@ def duration_s(text: str) -> float:
     """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     stripped = text.strip().strip("'")
+    if stripped.startswith("-"):
+        raise SqlError("22023", f"{text!r} is outside of the valid range: a duration is not negative")
     number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = stripped[len(number) :].strip() or "ms"
     try:

@@ -56,6 +56,13 @@ class Statement:
     """The same, and those of expressions whose scale is known, which the client is not told."""
     lock: str = ""
     """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
+    sql: str = ""
+    given_oids: tuple[int, ...] = ()
+    """What it was made of."""
+    schema_version: tuple[int, int] = (0, 0)
+    """Of the schema that it was made for."""
+    is_fixed: bool = False
+    """The client may know the columns and parameters: they stay what they are."""
 
 
 @dataclass(slots=True)
@@ -73,6 +80,8 @@ class Portal:
     rows_sent: int = 0
     tag: str | None = None
     """What completes the command instead of the statement's own tag."""
+    is_done: bool = False
+    """It has run to its end."""
 
     def formats(self) -> list[int]:
         """One format per column: 0 text, 1 binary."""
@@ -96,6 +105,41 @@ async def prepare_statement(session: Session, sql: str, given_oids: Sequence[int
     Raises:
         SqlError: what the gate or SQLite finds.
     """
+    # Asked first: a change of the schema meanwhile makes the statement outdated.
+    schema_version = session.schema_version
+    statement = await _prepare(session, sql, given_oids)
+    statement.sql, statement.given_oids, statement.schema_version = sql, tuple(given_oids), schema_version
+    return statement
+
+
+async def prepare_again(session: Session, statement: Statement) -> None:
+    """Bring a statement up to date where the schema has changed since it was prepared: it may mean other tables and types now.
+
+    Raises:
+        SqlError: 0A000, the client may know other columns of its result. And as `prepare_statement`.
+    """
+    if statement.schema_version == session.schema_version or statement.prepared is None or session.status is TransactionStatus.FAILED:
+        return
+    made = await prepare_statement(session, statement.sql, statement.given_oids)
+    if statement.is_fixed and made.parameter_oids != statement.parameter_oids:
+        made = await prepare_statement(session, statement.sql, statement.parameter_oids)
+    if statement.is_fixed and (made.prepared is None or _shape(made) != _shape(statement)):
+        raise SqlError("0A000", wire.CHANGED_RESULT, hint="Prepare the statement again.")
+    statement.prepared, statement.moments, statement.lock = made.prepared, made.moments, made.lock
+    statement.shown_typmods = made.shown_typmods
+    statement.schema_version = made.schema_version
+    if not statement.is_fixed:
+        statement.parameter_oids, statement.column_oids = made.parameter_oids, made.column_oids
+        statement.names, statement.typmods = made.names, made.typmods
+
+
+def _shape(statement: Statement) -> tuple[object, ...]:
+    """What a client may know of a result."""
+    columns = statement.prepared.columns if statement.prepared is not None else ()
+    return tuple(_shown_names(statement, columns)), described_oids(statement), statement.typmods
+
+
+async def _prepare(session: Session, sql: str, given_oids: Sequence[int]) -> Statement:
     command, asked, names = await aside_if_long(session, sql, _look_into, sql)
     if isinstance(command, SessionCalls):
         return session_calls_statement(command, given_oids)
@@ -253,6 +297,9 @@ def bind(statement: Statement, message: wire.Bind) -> Portal:
     if given != expected:
         raise SqlError("08P01", f"the bind message supplies {given} parameters, but the statement requires {expected}")
     formats = message.parameter_formats
+    for code in (*formats, *message.result_formats):
+        if code not in (0, 1):
+            raise SqlError("22023", f"unsupported format code: {code}")
     if len(formats) > 1 and len(formats) != given:
         raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {given} parameters")
     values: list[Value] = []

@@ -124,8 +124,9 @@ def decode_parameter(data: bytes | None, oid: int, is_binary: bool) -> Value:
     except UnicodeDecodeError:
         raise SqlError("22021", f"invalid byte sequence for encoding UTF8: {data[:40].hex()}") from None
     except (ValueError, InvalidOperation, struct.error, OverflowError) as error:
-        if not is_binary:
-            raise _malformed(repr(data[:40].decode("utf-8", "replace")), oid) from None
+        if not is_binary or oid in (JSON, JSONB):
+            text = data[1:] if is_binary and oid == JSONB else data
+            raise _malformed(repr(text[:40].decode("utf-8", "replace")), oid) from None
         raise SqlError("22P03", f"invalid binary input for type {_NAMES.get(oid, oid)}: {data[:40].hex()} ({error})") from None
 
 
@@ -283,7 +284,7 @@ def _decode_binary(data: bytes, oid: int) -> Value:
         return value_of_text(data.decode("utf-8"), oid)
     match oid:
         case 16:
-            return data[0] != 0
+            return _int(">b", data) != 0
         case 17:
             return bytes(data)
         case 700:
@@ -309,10 +310,12 @@ def _decode_numeric(data: bytes) -> Decimal:
         return Decimal("NaN")
     if sign in (0xD000, 0xF000):
         return Decimal("Infinity") if sign == 0xD000 else Decimal("-Infinity")
-    number = Decimal(0)
-    for index, digit in enumerate(struct.unpack_from(f">{count}h", data, 8)):
-        number += Decimal(digit).scaleb(4 * (weight - index))
-    return -number if sign == 0x4000 else number
+    groups = struct.unpack_from(f">{count}h", data, 8)
+    if not all(0 <= group <= 9999 for group in groups):
+        raise ValueError("a group of digits is out of range")
+    # From text, since Python's arithmetic would round to 28 digits.
+    digits = "".join(f"{group:04d}" for group in groups) or "0"
+    return Decimal(f"{'-' if sign == 0x4000 else ''}{digits}E{4 * (weight - count + 1)}")
 
 
 # Results: SQLite's values, as the described type and format want them.

@@ -329,6 +329,11 @@ def data_row(values: Sequence[bytes | None]) -> bytes:
     return _message(b"D", b"".join(parts))
 
 
+CHANGED_RESULT = "cached plan must not change result type"
+_ROUTINES = {CHANGED_RESULT: "RevalidateCachedQuery"}
+"""By an error's message: PostgreSQL's routine, by which asyncpg and pgjdbc know that preparing the statement again helps, and do so."""
+
+
 def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
     """`severity` is ERROR, or FATAL when the connection ends."""
     fields = [("S", severity), ("V", severity), ("C", error.sqlstate), ("M", error.message)]
@@ -338,6 +343,8 @@ def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
         fields.append(("H", error.hint))
     if error.position is not None:
         fields.append(("P", str(error.position)))
+    if error.message in _ROUTINES:
+        fields.append(("R", _ROUTINES[error.message]))
     body = b"".join(letter.encode() + _cstring(text) for letter, text in fields)
     return _message(b"E", body + b"\0")
 

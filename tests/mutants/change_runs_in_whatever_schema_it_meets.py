@@ -1,0 +1,19 @@
+"""A change that waited for its turn is run in the schema that it finds then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.sql.interface import Cursor, Prepared, Value
+from triplicate.sql.session import SqlSession
+
+TESTS = ["tests/unit/sql/test_session.py::test_a_change_is_run_in_the_schema_it_was_prepared_for_and_in_no_other"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    original = SqlSession._change
+
+    async def in_any(self: SqlSession, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None) -> Cursor:
+        return await original(self, prepared, parameters, None)
+
+    patch(SqlSession, "_change", in_any)

@@ -1,0 +1,21 @@
+"""A prepared statement is run as it was translated for the schema of that time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.interface import Session
+from triplicate.sql.pg import conversation
+from triplicate.sql.pg.statements import Statement
+
+TESTS = [
+    "tests/unit/pg/test_message_orders.py::test_a_prepared_statement_means_what_its_text_means_now",
+    "tests/unit/pg/test_message_orders.py::test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    async def keep(session: Session, statement: Statement) -> None:
+        return None
+
+    patch(conversation, "prepare_again", keep)

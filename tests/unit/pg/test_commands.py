@@ -1,0 +1,65 @@
+"""Statements of the session and of transactions, told apart before the engine sees them."""
+
+from __future__ import annotations
+
+import pytest
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.commands import Command, Deallocate, Discard, Nothing, SetAccess, SetConstraints, SetParameter, Sql, classify
+
+
+@pytest.mark.parametrize(
+    ("sql", "command"),
+    [
+        ("begin", Sql("BEGIN")),
+        ("begin immediate transaction", Sql("BEGIN IMMEDIATE")),
+        ("start transaction isolation level read committed, read only deferrable", Sql("BEGIN", read_only=True)),
+        ("commit work", Sql("COMMIT")),
+        ("end and no chain", Sql("COMMIT")),
+        ("abort transaction", Sql("ROLLBACK")),
+        ('rollback work to savepoint "A b"', Sql('ROLLBACK TO "A b"')),
+        ("rollback to savepoint", Sql("ROLLBACK TO savepoint")),
+        ("set transaction read only, not deferrable", SetAccess(True, for_session=False)),
+        ("set session characteristics as transaction read write", SetAccess(False, for_session=True)),
+        ("discard all", Discard()),
+        ("set constraints all deferred", SetConstraints(immediate=False)),
+        ('set constraints a, "B c" immediate', SetConstraints(immediate=True)),
+        ("discard plans", Nothing("DISCARD PLANS")),
+        ("discard temporary", Nothing("DISCARD TEMP")),
+        ("deallocate prepare s", Deallocate("s")),
+        ("deallocate prepare all", Deallocate(None)),
+        ("close all", Nothing("CLOSE CURSOR ALL")),
+        ("set my.x = E'a\\nb'", SetParameter("my.x", "a\nb")),
+        ("set my.x = $$it's$$", SetParameter("my.x", "it's")),
+        ("set search_path = 'public', \"$user\"", SetParameter("search_path", 'public, "$user"')),
+    ],
+)
+def test_what_a_statement_is(sql: str, command: Command) -> None:
+    assert classify(sql) == command
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("begin nope", "42601"),
+        ("begin isolation level nope", "42601"),
+        ("begin read only,", "42601"),
+        ("start", "42601"),
+        ("start immediate", "42601"),
+        ("commit nope", "42601"),
+        ("commit prepared 'x'", "0A000"),
+        ("commit and chain", "0A000"),
+        ("rollback to a b", "42601"),
+        ("set transaction nope", "42601"),
+        ("set constraints all", "42601"),
+        ("discard", "42601"),
+        ("discard nope", "42601"),
+        ("deallocate", "42601"),
+        ("close", "42601"),
+        ("close c", "34000"),
+    ],
+)
+def test_a_malformed_statement_is_refused(sql: str, sqlstate: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        classify(sql)
+    assert refused.value.sqlstate == sqlstate
