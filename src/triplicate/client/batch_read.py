@@ -54,6 +54,7 @@ class BatchRead:
     Args:
         replicas: in the order in which they are asked.
         max_bytes: of the answer's frame; an entry that alone is larger comes all the same.
+        is_wanted: whether somebody still waits; where nobody does, no further replica is asked, and `done` is not called.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class BatchRead:
         max_bytes: int,
         replicas: Sequence[str],
         done: Callable[[BatchRead], None],
+        is_wanted: Callable[[], bool],
     ) -> None:
         self.first = first
         self.count = count
@@ -79,6 +81,7 @@ class BatchRead:
         self._services = services
         self._codec = codec
         self._done = done
+        self._is_wanted = is_wanted
         # The number is the channel's to give.
         self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
         self._is_over = False
@@ -87,6 +90,9 @@ class BatchRead:
 
     def _ask(self) -> None:
         self._stop_hedging()
+        if not self._is_wanted():
+            self._is_over = True
+            return
         following = self.plan.next_replica()
         if following is not None:
             try:

@@ -130,7 +130,10 @@ class RangeRead:
         replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
         self._batches_out += 1
-        BatchRead(self._services, self._codec, first, stop - first, max_bytes, replicas, self._batch_done)
+        BatchRead(self._services, self._codec, first, stop - first, max_bytes, replicas, self._batch_done, self._is_wanted)
+
+    def _is_wanted(self) -> bool:
+        return not self.future.done()
 
     def _batch_done(self, batch: BatchRead) -> None:
         self._batches_out -= 1

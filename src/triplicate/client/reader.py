@@ -124,7 +124,8 @@ class LedgerReader:
             if not future.done():
                 future.set_result(batch)
 
-        BatchRead(self._services, self._codec, first, count, max_bytes, replicas_of(self.metadata, first), done)
+        replicas = self._services.prompt_first(replicas_of(self.metadata, first))
+        BatchRead(self._services, self._codec, first, count, max_bytes, replicas, done, lambda: not future.done())
         batch = await future
         if batch.closed is not None:
             raise batch.closed

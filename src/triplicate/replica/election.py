@@ -251,7 +251,7 @@ class Election:
         """Take a lost leader's sign down; False where that could not be done while a silence was still one."""
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
-                is_down = await self._take_down(sign, session_id, loss)
+                _, is_down = await first_of([self._take_down(sign, session_id, loss), _spoken(loss)], name="depose")
         except TimeoutError:
             is_down = False
         except BaseException:
@@ -348,6 +348,11 @@ def _read_sign(data: bytes) -> Candidate:
         return decode_candidate(data)
     except FormatError:
         return Candidate("", "", 0)
+
+
+async def _spoken(loss: Loss) -> bool:
+    await loss.spoken()
+    return False
 
 
 async def _changed(watch: Watch) -> None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from triplicate.errors import TriplicateError
 from triplicate.replica.silence import SilenceWatch, Suspicions
@@ -40,6 +40,10 @@ def _do_nothing() -> None:
     return
 
 
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A peer is gone.
@@ -47,10 +51,12 @@ class Loss:
     Args:
         silent: it hangs, or cannot be reached any more; else its process has ended.
         retract: to be called where nothing could be made of it: the same may be concluded again, from a new silence.
+        spoken: returns when the process has answered all the same.
     """
 
     silent: bool = False
     retract: Callable[[], None] = _do_nothing
+    spoken: Callable[[], Coroutine[Any, Any, None]] = _never
 
 
 class _Line(asyncio.Protocol):
@@ -94,6 +100,8 @@ class _Peer:
 
     watch: SilenceWatch
     waiters: list[asyncio.Future[Loss]] = field(default_factory=list)
+    listeners: list[asyncio.Future[None]] = field(default_factory=list)
+    """Who waits for its next answer."""
     reached_s: float | None = None
     """When it was last reached, by the monotonic clock."""
     has_answered: bool = False
@@ -103,6 +111,10 @@ class _Peer:
     is_connecting: bool = False
     trouble: str = ""
     """Why it could neither be reached nor refused the last time; said once."""
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self.waiters or self.listeners)
 
     @property
     def is_gone(self) -> bool:
@@ -146,6 +158,17 @@ class Peers:
         finally:
             peer.waiters.remove(waiter)
 
+    async def spoken(self, address: str) -> None:
+        """Return when the process at `address` has answered a question once more."""
+        listener: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        peer = self._peer(address)
+        peer.listeners.append(listener)
+        self._wanted.set()
+        try:
+            await listener
+        finally:
+            peer.listeners.remove(listener)
+
     def _peer(self, address: str) -> _Peer:
         peer = self._peers.get(address)
         if peer is None:
@@ -161,11 +184,11 @@ class Peers:
                     self._forget_old()
                     pause_s = self._interval_s
                     for address, peer in list(self._peers.items()):
-                        if peer.waiters:
+                        if peer.is_watched:
                             pause_s = min(pause_s, self._look(scope, address, peer))
                         else:
                             peer.hang_up()
-                    if not any(peer.waiters for peer in self._peers.values()):
+                    if not any(peer.is_watched for peer in self._peers.values()):
                         self._wanted.clear()
                     await sleep(self._host.clock, pause_s)
         finally:
@@ -175,7 +198,7 @@ class Peers:
     def _forget_old(self) -> None:
         oldest_s = self._host.clock.monotonic() - REMEMBERED_S
         for address, peer in list(self._peers.items()):
-            if not peer.waiters and (peer.reached_s is None or peer.reached_s < oldest_s):
+            if not peer.is_watched and (peer.reached_s is None or peer.reached_s < oldest_s):
                 peer.hang_up()
                 del self._peers[address]
 
@@ -197,7 +220,7 @@ class Peers:
         if left_s <= 0:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
-            self._conclude(address, peer, Loss(silent=True, retract=lambda: self._retract(address)))
+            self._conclude(address, peer, Loss(True, lambda: self._retract(address), lambda: self.spoken(address)))
         return max(left_s, SHORTEST_PAUSE_S)
 
     async def _connect(self, address: str, peer: _Peer, host: str, port: int) -> None:
@@ -212,7 +235,7 @@ class Peers:
             self._not_connected(address, peer, error)
         else:
             peer.reached_s, peer.refusals = self._host.clock.monotonic(), 0
-            if self._peers.get(address) is peer and peer.waiters:
+            if self._peers.get(address) is peer and peer.is_watched:
                 peer.line = line
                 line.ask()
             else:
@@ -227,6 +250,9 @@ class Peers:
         peer.has_answered = True
         peer.reached_s = self._host.clock.monotonic()
         peer.watch.heard(self._host.clock.elapsed())
+        for listener in peer.listeners:
+            if not listener.done():
+                listener.set_result(None)
 
     def _not_connected(self, address: str, peer: _Peer, error: Exception) -> None:
         if not isinstance(error, TimeoutError) and getattr(error, "errno", None) not in _SWALLOWED:
@@ -248,3 +274,4 @@ class Peers:
     def _retract(self, address: str) -> None:
         peer = self._peer(address)
         peer.reached_s, peer.has_answered = self._host.clock.monotonic(), True
+        peer.watch.heard(self._host.clock.elapsed())  # While nothing was made of it, it may have been watched already.

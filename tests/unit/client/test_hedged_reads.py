@@ -112,3 +112,34 @@ def test_without_hedging_the_answer_is_waited_for() -> None:
             assert len(await asyncio.wait_for(reading, LIMIT_S)) == ENTRIES
 
     run(main())
+
+
+@pytest.mark.parametrize("way", ["range", "batch", "single entries"])
+def test_a_reading_that_was_given_up_asks_nobody_else(way: str) -> None:
+    async def main() -> None:
+        settings = SINGLE if way == "single entries" else PATIENT
+        async with fake_cluster("abc") as cluster, cluster.client(settings) as client:
+            writer = await written(client)
+            await writer.close()
+            await cluster.settled(writer.ledger_id, ENTRIES - 1)
+            reader = await client.open(writer.ledger_id)
+            before = {}
+            for name, bookie in cluster.bookies.items():
+                hang(bookie)
+                before[name] = len(bookie.seen)
+
+            def asked() -> list[str]:
+                return [name for name, bookie in cluster.bookies.items() if len(bookie.seen) > before[name]]
+
+            reading = asyncio.ensure_future(reader.read_batch(3, 3) if way == "batch" else reader.read(3, 3 + 2 * (way == "range")))
+            async with asyncio.timeout(LIMIT_S):
+                while not asked():
+                    await asyncio.sleep(0.001)
+            first = asked()
+            assert len(first) == 1
+            reading.cancel()
+            await asyncio.wait([reading])
+            await asyncio.sleep(4 * PATIENT.hedge_read_s)
+            assert asked() == first
+
+    run(main())

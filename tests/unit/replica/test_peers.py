@@ -539,3 +539,72 @@ def test_the_sign_of_a_process_that_has_ended_goes_though_its_last_report_comes_
         assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 20)
 
     play(body)
+
+
+def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.replica.election.SILENCE_HOLDS_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        old = election(stage.host, first, "m0")
+        await old.report(9)
+        assert await old.put_up_sign(9)
+        retracted, speaks = asyncio.Event(), asyncio.Event()
+
+        async def spoken() -> None:
+            await speaks.wait()
+
+        async def gone(address: str) -> Loss:
+            if retracted.is_set():
+                await never_gone(address)
+            return Loss(silent=True, retract=retracted.set, spoken=spoken)
+
+        slow = SlowTree(second)
+        waiting = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m1", gone=gone).elected(lambda: 10))
+        await asyncio.wait_for(slow.is_changing.wait(), 5)
+        speaks.set()
+        await asyncio.wait_for(retracted.wait(), 5)
+        slow.goes_on.set()
+        await asyncio.sleep(A_WHILE_S)
+        assert await leader_of(second, PATH) == Candidate("m0", "m0:1", 9)
+        waiting.cancel()
+
+    play(body)
+
+
+def test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again() -> None:
+    async def body(stage: Stage) -> None:
+        network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        run = loop.create_task(peers.run())
+        loss = await asyncio.wait_for(peers.gone(FAR), 5)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(loss.spoken(), A_WHILE_S)
+        listening = loop.create_task(loss.spoken())
+        await asyncio.sleep(3 * INTERVAL_S)
+        while network.lines[-1].is_aborted or not network.lines[-1].asked:
+            await asyncio.sleep(INTERVAL_S)
+        network.lines[-1].protocol.data_received(b"N")
+        await asyncio.wait_for(listening, 5)
+        while not network.lines[-1].is_aborted:
+            await asyncio.sleep(INTERVAL_S)
+        run.cancel()
+
+    play(body)
+
+
+def test_what_came_to_nothing_is_concluded_again_from_a_whole_silence_only() -> None:
+    async def body(stage: Stage) -> None:
+        network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
+        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        run = loop.create_task(peers.run())
+        loss = await asyncio.wait_for(peers.gone(FAR), 5)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(loss.spoken(), 0.8 * LIMIT_S)
+        loss.retract()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peers.gone(FAR), 0.8 * LIMIT_S)
+        assert (await asyncio.wait_for(peers.gone(FAR), 5)).silent
+        run.cancel()
+
+    play(body)

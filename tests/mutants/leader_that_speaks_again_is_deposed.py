@@ -1,0 +1,19 @@
+"""A leader that was found silent is deposed though it speaks again before its sign is down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.replica import Peers
+
+TESTS = [
+    "tests/unit/replica/test_peers.py::test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays",
+    "tests/unit/replica/test_peers.py::test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.replica import election, peers
+
+    patch(election, "_spoken", lambda loss: peers._never())
+    patch(Peers, "spoken", lambda self, address: peers._never())

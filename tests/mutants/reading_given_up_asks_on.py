@@ -1,0 +1,19 @@
+"""A reading of batches that was given up goes on to ask one replica after the other, as each of them is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.client.batch_read import BatchRead
+
+TESTS = ["tests/unit/client/test_hedged_reads.py::test_a_reading_that_was_given_up_asks_nobody_else"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    real = BatchRead._ask
+
+    def regardless(self: BatchRead) -> None:
+        self._is_wanted = lambda: True
+        real(self)
+
+    patch(BatchRead, "_ask", regardless)
