@@ -10,7 +10,7 @@ import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetTruncated, TriplicateError
+from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetGap, OffsetTruncated, TriplicateError
 from triplicate.spark.offsets import Position, Positions
 from triplicate.spark.options import EARLIEST, LogReadOptions, StartingPoint
 
@@ -201,6 +201,21 @@ def ending_positions(read: LogReadOptions, starts: Mapping[str, int], states: Ma
         if ends[log] < states[log].first
     ]
     return {log: max(starts[log], end) for log, end in ends.items()}, losses
+
+
+def gaps(log: str, planned: Sequence[tuple[int, int]], start: int, end: int) -> list[Loss]:
+    """What is lost between two offsets of a log.
+
+    Args:
+        planned: first offset and end of the ranges that are there, in order.
+    """
+    losses: list[Loss] = []
+    for first, last in [*planned, (end, end)]:
+        if start < first:
+            message = f"offsets {start} to {first - 1} of log {log!r} are lost with their ledger. {ALLOW} to read on at {first}"
+            losses.append(Loss(log, OffsetGap(message)))
+        start = last
+    return losses
 
 
 def _replaced(log: str, known: Position, state: LogState | None) -> TriplicateError:
