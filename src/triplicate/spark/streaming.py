@@ -141,7 +141,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = logs.states(stops.logs)
             begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
-            ends = {log: stops.logs[log].offset for log in begins}
+            ends = {log: min(stops.logs[log].offset, states[log].end) for log in begins}
             parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition, fail_on_data_loss=self._read.fail_on_data_loss)
             # Two looks that see one log have seen the log of which the plan is.
             for log in begins:

@@ -526,3 +526,22 @@ def test_a_limited_stream_does_not_count_what_is_lost(cluster: Stand, limit: str
         delivered += offsets_of(cluster, reader.partitions(stands, end))
         stands = end
     assert delivered == [0, 1, goes_on, goes_on + 1]
+
+
+def test_a_batch_of_a_log_that_has_lost_its_last_records_holds_those_that_are_there(cluster: Stand) -> None:
+    cluster.write(b"a", b"b", b"c")
+    start, end = offset(1, cluster.log_id()), offset(7, cluster.log_id())
+    with pytest.raises(LogReplaced, match="ends at offset 3, the stream stands at 7"):
+        stream().partitions(start, end)
+    reader = stream(failondataloss="false")
+    assert ranges(reader.partitions(start, end)) == [(1, 3)]
+    assert latest(reader, end)["logs"] == {LOG: 3}
+    assert reader.partitions(offset(5, cluster.log_id()), end) == []
+
+
+def test_a_batch_of_an_older_release_on_a_log_that_is_shorter_now_holds_nothing(cluster: Stand) -> None:
+    """Most likely it is another log, which is read from its beginning with the next batch."""
+    cluster.write(b"a", b"b", b"c")
+    reader = stream(failondataloss="false")
+    assert reader.partitions(offset(1), offset(7)) == []
+    assert ranges(reader.partitions(offset(7), latest(reader, offset(7)))) == [(0, 3)]
