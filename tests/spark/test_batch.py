@@ -189,3 +189,32 @@ def test_a_task_that_fails_once_is_tried_again_and_its_records_are_there_once(be
     frame.write.format("triplicate").mode("append").options(**bench.named(log)).save()
     assert bench.values(log) == list(range(100))
     assert bench.staging_ledgers(log) == []
+
+
+def test_a_column_that_may_be_null_is_refused_as_not_null(bench: Bench) -> None:
+    """Spark would find no row where the key is null."""
+    log = bench.new_log()
+    bench.write(log, range(10))
+    frame = bench.reader(log).schema("offset LONG NOT NULL, key BINARY").load()
+    assert frame.where("key IS NULL").count() == 4
+    with pytest.raises(PySparkException, match=r"column 'key' may be null in a record, and the schema says NOT NULL"):
+        bench.reader(log).schema("offset LONG NOT NULL, key BINARY NOT NULL").load().collect()
+
+
+def test_moments_are_those_of_spark_in_every_time_zone(bench: Bench) -> None:
+    log = bench.new_log()
+    zone, kind = (bench.spark.conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.timestampType"))
+    bench.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    bench.spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        local = bench.spark.sql("SELECT 'a' AS value, TIMESTAMP_NTZ '1955-06-01 00:00:00.000001' AS timestamp")
+        writer = local.write.format("triplicate").mode("append").options(**bench.named(log))
+        with pytest.raises(PySparkException, match=r"not timestamp_ntz; cast it .* CAST\(timestamp AS TIMESTAMP\)"):
+            writer.save()
+        moment = local.selectExpr("value", "CAST(timestamp AS TIMESTAMP_LTZ) AS timestamp")
+        moment.write.format("triplicate").mode("append").options(**bench.named(log)).save()
+        (row,) = bench.reader(log).load().selectExpr("CAST(timestamp AS STRING) AS text", "unix_micros(timestamp) AS micros").collect()
+        assert (row["text"], row["micros"]) == ("1955-06-01 00:00:00.000001", -460_324_799_999_999)
+    finally:
+        bench.spark.conf.set("spark.sql.session.timeZone", str(zone))
+        bench.spark.conf.set("spark.sql.timestampType", str(kind))

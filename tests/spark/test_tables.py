@@ -133,3 +133,43 @@ def test_a_log_is_copied_with_keys_times_and_headers(shop: Shop) -> None:
     kept = [bench.reader(log, includeHeaders="true").load().drop("log").orderBy("offset").collect() for log in (source, target)]
     assert kept[0] == kept[1]
     assert [row["headers"] for row in kept[1]] == [[("x", b"1"), ("x", None)], []]
+
+
+@pytest.mark.parametrize(
+    ("statement", "complaint"),
+    [
+        ("TRUNCATE TABLE strict", "does not support truncates"),
+        ("DELETE FROM strict WHERE offset = 0", "does not support deletes"),
+        ("UPDATE strict SET value = X'61'", "does not support UPDATE"),
+        ("INSERT INTO strict PARTITION (key = X'61') (value) VALUES (X'62')", "non-partition column"),
+        ("INSERT INTO strict REPLACE WHERE key = X'61' SELECT * FROM strict", "does not support overwrite by filter"),
+        ("INSERT INTO strict (key, value) VALUES ('a', 'b')", "Cannot safely cast `key`"),
+        ("INSERT INTO strict (value) VALUES (1)", "Cannot safely cast `value`"),
+        ("INSERT INTO strict (value, offset) VALUES (X'61', 7)", "'offset' is filled by the log"),
+        ("INSERT INTO strict (value, topic) VALUES (X'61', 'x')", "`topic` cannot be resolved"),
+        ("CREATE TABLE alike LIKE strict", "does not support CREATE TABLE LIKE"),
+    ],
+)
+def test_what_a_log_cannot_do_is_refused_and_changes_nothing(shop: Shop, statement: str, complaint: str) -> None:
+    log = shop.create("strict")
+    shop.bench.write(log, range(3))
+    with pytest.raises(PySparkException, match=complaint):
+        shop.sql(statement)
+    assert shop.bench.values(log) == [0, 1, 2]
+
+
+def test_columns_of_an_insert_are_known_by_name_and_the_example_of_the_docs_runs(shop: Shop) -> None:
+    log = shop.create("ordered")
+    shop.sql("INSERT INTO ordered (value, key) VALUES (X'76', X'6B')")
+    shop.sql("INSERT INTO ordered BY NAME SELECT X'77' AS value, X'6C' AS key")
+    arrivals = "(SELECT 'AA' AS carrier, 7 AS delay)"
+    shop.sql(f"INSERT INTO ordered (key, value) SELECT CAST(carrier AS BINARY), CAST(to_json(struct(*)) AS BINARY) FROM {arrivals}")
+    rows = [(b"k", b"v"), (b"l", b"w"), (b"AA", b'{"carrier":"AA","delay":7}')]
+    assert shop.rows("SELECT key, value FROM ordered ORDER BY offset") == rows
+    other = shop.bench.new_log()
+    shop.sql(f"CREATE OR REPLACE TABLE ordered USING triplicate {shop.options(other)}")
+    assert shop.rows("SELECT count(*) FROM ordered") == [(0,)]
+    shop.sql("ALTER TABLE ordered ADD COLUMN more INT")
+    with pytest.raises(PySparkException, match="there is no column 'more'"):
+        shop.sql("SELECT * FROM ordered")
+    assert len(shop.bench.reader(log).load().collect()) == 3

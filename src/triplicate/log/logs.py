@@ -166,15 +166,18 @@ class Logs:
         """Offset after the last record that may be read now."""
         return await readable_end(self.client, self._store, self.settings, name)
 
-    async def plan(self, name: str, start: int, end: int, max_records: int) -> list[Range]:
+    async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 
         The offsets of the ranges are a pure function of start, end and max_records, whatever happens to the log meanwhile.
 
+        Args:
+            skip_lost: leave out the records that are lost with their ledger; the ranges have gaps there.
+
         Raises:
             NoSuchLog, OffsetTruncated, OffsetGap; ArgumentError: start after end.
         """
-        return await ranges.plan(self._store, name, start, end, max_records)
+        return await ranges.plan(self._store, name, start, end, max_records, skip_lost=skip_lost)
 
     def read_range(self, planned: Range) -> RangeReader:
         """Read one planned range; needs nothing of the log but its ledger, unless that was rewritten since the planning."""

@@ -20,7 +20,7 @@ from triplicate.runtime import sleep
 BEHIND_PAUSE_S = 0.02
 
 
-async def plan(store: HeadStore, name: str, start: int, end: int, max_records: int) -> list[Range]:
+async def plan(store: HeadStore, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
     """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`; see `plan_ranges`.
 
     Args:
@@ -42,7 +42,7 @@ async def plan(store: HeadStore, name: str, start: int, end: int, max_records: i
         segments += stored.head.recent
         if stored.head.open is not None:
             segments.append(stored.head.open)
-        planned = plan_ranges(segments, start, end, max_records)
+        planned = plan_ranges(segments, start, end, max_records, skip_lost=skip_lost)
         return [replace(item, log=name, log_id=stored.head.log_id) for item in planned]
     raise OffsetGap(f"log {name!r}: its pages change too fast to plan")
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
-from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, SessionExpired, TriplicateError
+from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired, TriplicateError
 from triplicate.ledger import Entry
 from triplicate.log import (
     Columns,
@@ -164,9 +164,19 @@ class LogAccess:
                 states[log] = self.settled_state(log, reached)
         return *decide(states), states
 
-    def plan(self, log: str, start: int, end: int, max_records: int) -> list[Range]:
+    def plan(self, log: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
         """Ranges for parallel readers. See `Logs.plan`."""
-        return self._loop.call(self._logs.plan(log, start, end, max_records))
+        return self._loop.call(self._logs.plan(log, start, end, max_records, skip_lost=skip_lost))
+
+    def behind_lost(self, log: str, start: int, end: int) -> int:
+        """The first offset from `start` on whose record is not lost with its ledger; at most `end`."""
+        try:
+            if start >= end or self.plan(log, start, start + 1, 1, skip_lost=True):
+                return start
+            planned = self.plan(log, start, end, end - start, skip_lost=True)
+        except (OffsetGap, OffsetTruncated, NoSuchLog):
+            return start  # The log is not as it was when it was looked at, which the plan of the batch finds and tells.
+        return planned[0].first_offset if planned else end
 
     def entries(self, part: Range) -> Iterator[EntryRange]:
         """The records of a planned range, entry by entry. Raises as `RangeReader`."""

@@ -81,13 +81,6 @@ def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Sch
                 columns.append(pa.repeat(pa.scalar(part.entry_id, pa.int64()), count))
             case other:
                 raise ConfigError(f"triplicate: a log has no column {other!r}")
-    for column, field in zip(columns, schema, strict=True):
-        # Spark believes the schema, and leaves tests for null out of a query.
-        if not field.nullable and column.null_count:
-            raise ConfigError(
-                f"triplicate: column {field.name!r} is NOT NULL in the schema, and a record from offset {part.first_offset + low} to "
-                f"{part.first_offset + high - 1} has none: leave NOT NULL out"
-            )
     return pa.RecordBatch.from_arrays([_as(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 

@@ -32,7 +32,7 @@ class LogBatchReader(DataSourceReader):
             starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
             ends, truncated = ending_positions(read, starts, states)
             report([*losses, *truncated], read.fail_on_data_loss)
-            return plan_log_parts(logs, starts, ends, read.records_per_partition)
+            return plan_log_parts(logs, starts, ends, read.records_per_partition, fail_on_data_loss=read.fail_on_data_loss)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_log_part(self._read, partition, self._schema)

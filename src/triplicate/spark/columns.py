@@ -28,6 +28,7 @@ _WRITABLE = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
+_MAY_BE_NULL = ("key", "value", "headers")
 PLACES = {"log": ("string",), "offset": ("bigint",), "_ledger_id": ("bigint",), "_entry_id": ("bigint",)}
 """Columns of a table of ours that the log fills; an INSERT leaves them out, and Spark writes nulls for them."""
 
@@ -50,6 +51,18 @@ def _is_text(kind: str) -> bool:
 def _known_as(kind: str) -> str:
     """The type as it is looked up: texts of any length and collation are strings."""
     return "string" if _is_text(kind) else kind
+
+
+def check_nullable(schema: StructType) -> None:
+    """Refuse a schema that says of a column that it is never null, and records may have none. Spark leaves tests for null out of a query on
+    such a column.
+
+    Raises:
+        ConfigError.
+    """
+    for field in schema.fields:
+        if not field.nullable and field.name.lower() in _MAY_BE_NULL:
+            raise ConfigError(f"triplicate: column {field.name!r} may be null in a record, and the schema says NOT NULL: leave that out")
 
 
 def check_readable(columns: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]]) -> None:

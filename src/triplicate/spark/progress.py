@@ -10,7 +10,7 @@ import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
-from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetTruncated, TriplicateError
+from triplicate.errors import ArgumentError, ConfigError, LogReplaced, OffsetGap, OffsetTruncated, TriplicateError
 from triplicate.spark.offsets import Position, Positions
 from triplicate.spark.options import EARLIEST, LogReadOptions, StartingPoint
 
@@ -44,12 +44,13 @@ class Loss:
     certain: bool = False
 
 
-def resume(start: Positions, states: Mapping[str, LogState]) -> tuple[Positions, list[Loss]]:
+def resume(start: Positions, states: Mapping[str, LogState], *, keeps: bool = True) -> tuple[Positions, list[Loss]]:
     """Where each log of the next batch begins.
 
     Args:
         start: where the stream stands.
         states: of the logs that are read now. One that the stream does not know is read from its first record.
+        keeps: the end of the batch keeps the positions of logs that are not read now.
     """
     begins: dict[str, Position] = {}
     losses: list[Loss] = []
@@ -58,7 +59,7 @@ def resume(start: Positions, states: Mapping[str, LogState]) -> tuple[Positions,
         begins[log] = Position(begin, state.log_id)
         losses += loss
     gone = unread(start.logs, states)
-    losses += [_not_read(log, position) for log, position in gone.items()]
+    losses += [_not_read(log, position, kept=keeps) for log, position in gone.items()]
     return Positions(begins, {**unread(start.left, states), **gone}), losses
 
 
@@ -98,12 +99,17 @@ def _begin(log: str, known: Position | None, state: LogState) -> tuple[int, list
     if is_another(known.log_id, state.log_id):
         return state.first, [Loss(log, _replaced(log, known, state))]
     if known.offset > state.end:
-        # Without an id this is most likely another log of the name; with it, the log has lost its last records.
-        begin = state.first if known.log_id is None else state.end
+        begin = _behind_shorter(known, state)
         return begin, [Loss(log, _shorter(log, known.offset, state, begin), known.offset)]
     if known.offset < state.first:
         return state.first, [Loss(log, _truncated(log, known.offset, state))]
     return known.offset, []
+
+
+def _behind_shorter(known: Position, state: LogState) -> int:
+    """Where reading goes on in a log that ends before a position. Without an id it is most likely another log of the name; with it, the log
+    has lost its last records."""
+    return state.first if known.log_id is None else state.end
 
 
 def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[Loss]]:
@@ -115,7 +121,7 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
         states: of the logs of `end`, without those that do not exist.
 
     Returns:
-        only logs of which there is something to read.
+        only logs of which there is something to read, up to the batch's end or the log's.
     """
     begins: dict[str, int] = {}
     losses: list[Loss] = []
@@ -127,14 +133,15 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
             losses.append(Loss(log, _replaced(log, stop, state)))
             continue
         if stop.offset > state.end:
-            losses.append(Loss(log, _shorter(log, stop.offset, state, stop.offset), stop.offset))
-            continue
+            losses.append(Loss(log, _shorter(log, stop.offset, state, _behind_shorter(stop, state)), stop.offset))
+            if stop.log_id is None:
+                continue
         begin = begun[log] if log in begun else _known_begin(known, stop, state)
         if begin >= stop.offset:
             continue
         if begin < state.first:
             losses.append(Loss(log, _truncated(log, begin, state)))
-        if max(begin, state.first) < stop.offset:
+        if max(begin, state.first) < min(stop.offset, state.end):
             begins[log] = max(begin, state.first)
     return begins, losses
 
@@ -145,7 +152,7 @@ def decided_losses(start: Positions, end: Positions) -> list[Loss]:
     PySpark 4.1 asks for an end without saying where the stream stands, so `resume` has not seen both.
     """
     states = {log: LogState(stop.log_id or "", 0, stop.offset) for log, stop in end.logs.items()}
-    return resume(start, states)[1]
+    return resume(start, states, keeps=False)[1]
 
 
 def _known_begin(known: Position | None, stop: Position, state: LogState) -> int:
@@ -203,6 +210,21 @@ def ending_positions(read: LogReadOptions, starts: Mapping[str, int], states: Ma
     return {log: max(starts[log], end) for log, end in ends.items()}, losses
 
 
+def gaps(log: str, planned: Sequence[tuple[int, int]], start: int, end: int) -> list[Loss]:
+    """What is lost between two offsets of a log.
+
+    Args:
+        planned: first offset and end of the ranges that are there, in order.
+    """
+    losses: list[Loss] = []
+    for first, last in [*planned, (end, end)]:
+        if start < first:
+            message = f"offsets {start} to {first - 1} of log {log!r} are lost with their ledger. {ALLOW} to read on at {first}"
+            losses.append(Loss(log, OffsetGap(message)))
+        start = last
+    return losses
+
+
 def _replaced(log: str, known: Position, state: LogState | None) -> TriplicateError:
     now = "and there is none of this name now" if state is None else f"and begins at offset {state.first}, with id {state.log_id}"
     further = "go on without it" if state is None else "read the new log from its beginning"
@@ -226,13 +248,14 @@ def _truncated(log: str, offset: int, state: LogState) -> TriplicateError:
     )
 
 
-def _not_read(log: str, position: Position) -> Loss:
+def _not_read(log: str, position: Position, *, kept: bool = True) -> Loss:
+    again = "goes on there" if kept else "is read from its first record, since this PySpark does not let it be kept"
     return Loss(
         log,
         ConfigError(
             f"triplicate: the checkpoint holds log {log!r} at offset {position.offset}, and the options do not name it: its further "
-            "records would not be read. Name it, use a new checkpoint, or set failOnDataLoss=false for one run: the position is kept, and "
-            "a log that is named again goes on there"
+            "records would not be read. Name it, use a new checkpoint, or set failOnDataLoss=false for one run: the position is "
+            f"{'kept' if kept else 'let go'}, and a log that is named again {again}"
         ),
         certain=True,
     )

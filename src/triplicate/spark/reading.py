@@ -17,6 +17,7 @@ from triplicate.spark.access import LogAccess
 from triplicate.spark.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
 from triplicate.spark.options import LedgerReadOptions, LogReadOptions
 from triplicate.spark.packing import pack
+from triplicate.spark.progress import gaps, report
 from triplicate.spark.versions import arrow_schema
 
 
@@ -44,17 +45,24 @@ class LedgerPart(InputPartition):
         self.last_entry = last_entry
 
 
-def plan_log_parts(logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int) -> list[InputPartition]:
+def plan_log_parts(
+    logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int, *, fail_on_data_loss: bool = True
+) -> list[InputPartition]:
     """Partitions between two points. The records depend on the points alone; how they are cut depends on the segments there are by then.
 
     Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
+
+    Raises:
+        OffsetGap: records are lost with their ledger, and that is an error.
     """
-    return [
-        LogPart(log, ranges)
-        for log in sorted(ends)
-        if starts[log] < ends[log]
-        for ranges in pack(logs.plan(log, starts[log], ends[log], records), records)
-    ]
+    parts: list[InputPartition] = []
+    for log in sorted(ends):
+        start, end = starts[log], ends[log]
+        if start < end:
+            planned = logs.plan(log, start, end, records, skip_lost=True)
+            report(gaps(log, [(item.first_offset, item.end_offset) for item in planned], start, end), fail_on_data_loss)
+            parts += [LogPart(log, ranges) for ranges in pack(planned, records)]
+    return parts
 
 
 def read_log_part(read: LogReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:

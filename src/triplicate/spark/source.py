@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from triplicate.errors import ConfigError
 from triplicate.spark import options, schema, tables
-from triplicate.spark.columns import READABLE, READABLE_OF_LEDGERS, check_readable, check_writable, plain
+from triplicate.spark.columns import READABLE, READABLE_OF_LEDGERS, check_nullable, check_readable, check_writable, plain
 
 SOURCE = options.LOGS
 READ_OPTIONS = (*options.LOG_OPTIONS, *options.LEDGER_OPTIONS)
@@ -72,6 +72,7 @@ class TriplicateDataSource(DataSource):
         if options.reads_ledgers(given):
             check_readable(_columns(wanted), READABLE_OF_LEDGERS)
             return LedgerReader(options.ledger_read_options(given), wanted)
+        check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
         return LogBatchReader(options.log_read_options(given), wanted)
 
@@ -82,6 +83,7 @@ class TriplicateDataSource(DataSource):
         given = self._given(schema, READ_OPTIONS)
         if options.reads_ledgers(given):
             raise ConfigError("triplicate: ledgers are read in batches; a stream needs the option 'log'")
+        check_nullable(wanted)
         check_readable(_columns(wanted), READABLE)
         return LogStreamReader(options.log_read_options(given, streaming=True), wanted)
 

@@ -114,7 +114,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins = {log: position.offset for log, position in resumed.logs.items()}
             ends = {log: state.end for log, state in states.items()}
             if isinstance(limit, ReadMaxRows):
-                ends = limited(begins, ends, limit.max_rows)
+                ends = limited({log: logs.behind_lost(log, begins[log], ends[log]) for log in begins}, ends, limit.max_rows)
             elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
         if start is not None:
@@ -141,8 +141,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = logs.states(stops.logs)
             begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
-            ends = {log: stops.logs[log].offset for log in begins}
-            parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition)
+            ends = {log: min(stops.logs[log].offset, states[log].end) for log in begins}
+            parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition, fail_on_data_loss=self._read.fail_on_data_loss)
             # Two looks that see one log have seen the log of which the plan is.
             for log in begins:
                 if logs.state(log).log_id != states[log].log_id:

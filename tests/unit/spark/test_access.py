@@ -274,10 +274,10 @@ def test_a_log_that_is_made_again_while_it_is_planned_is_noticed(cluster: Stand,
     start, end = offset(0, cluster.log_id()), offset(2, cluster.log_id())
     plan = LogAccess.plan
 
-    def plan_another(self: LogAccess, *args: Any) -> Any:
+    def plan_another(self: LogAccess, *args: Any, **named: Any) -> Any:
         cluster.make_again()
         cluster.write(b"x", b"y")
-        return plan(self, *args)
+        return plan(self, *args, **named)
 
     monkeypatch.setattr(LogAccess, "plan", plan_another)
     with pytest.raises(LogReplaced, match="while a batch of it was planned"):
@@ -472,3 +472,76 @@ def test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was(cluster: Sta
     with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream stands at 0"):
         both("true").partitions(stands, end)
     assert ranges(both("false").partitions(stands, end)) == [(2, 3)]
+
+
+def lose(cluster: Stand, ledger_id: int) -> None:
+    """Delete the ledger of a segment by hand, and let the log go on without it."""
+    client: Any = cluster.logs.client
+    client.trash_period_s = 0.0
+    cluster.loop.call(client.delete(ledger_id))
+    cluster.loop.call(cluster.logs.repair(LOG))
+
+
+def offsets_of(cluster: Stand, parts: Any) -> list[int]:
+    entries = [entry for part in parts for entry in part.entries(cluster.access)]
+    return [entry.first_offset + slot for entry in entries for slot in range(entry.low, entry.high)]
+
+
+def test_records_that_are_lost_with_their_ledger_are_passed_over_where_loss_is_allowed(
+    cluster: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    for value in (b"a", b"b", b"c"):
+        cluster.write(value, value)
+    lose(cluster, cluster.loop.call(cluster.logs.segments(LOG))[1].ledger_id)
+    complaint = r"offsets 2 to 3 of log 'events' are lost with their ledger\. Set failOnDataLoss=false to read on at 4"
+    with pytest.raises(OffsetGap, match=complaint):
+        batch()
+    assert batch(failondataloss="false", recordsperpartition="2") == [(0, 2), (4, 6)]
+    assert batch(failondataloss="false", startingoffsets=f'{{"{LOG}": 3}}') == [(4, 6)]
+    assert "are lost with their ledger" in caplog.text
+    assert batch(startingoffsets=f'{{"{LOG}": 4}}') == [(4, 6)]
+    start, end = offset(1, cluster.log_id()), offset(6, cluster.log_id())
+    with pytest.raises(OffsetGap, match=complaint):
+        stream().partitions(start, end)
+    planned = stream(failondataloss="false", recordsperpartition="2").partitions(start, end)
+    assert offsets_of(cluster, planned) == [1, 4, 5]
+
+
+@pytest.mark.parametrize("limit", ["maxoffsetspertrigger", "maxbytespertrigger"])
+def test_a_limited_stream_does_not_count_what_is_lost(cluster: Stand, limit: str) -> None:
+    """The hole that a lost open segment leaves has as many offsets as the segment can have held records."""
+    cluster.write(b"a", b"b")
+    writer = cluster.loop.call(cluster.logs.writer(LOG, owner="dies"))
+    cluster.loop.call(writer.append_entry([b"c"]))
+    cluster.loop.call(writer.abandon())
+    lose(cluster, writer.ledger_id)
+    cluster.write(b"d", b"e")
+    goes_on = cluster.access.state(LOG).end - 2
+    reader = stream(**{limit: "1"}, failondataloss="false")
+    stands, batches = offset(0, cluster.log_id()), 0
+    delivered: list[int] = []
+    while (end := latest(reader, stands)) != stands:
+        batches += 1
+        assert batches < 10
+        delivered += offsets_of(cluster, reader.partitions(stands, end))
+        stands = end
+    assert delivered == [0, 1, goes_on, goes_on + 1]
+
+
+def test_a_batch_of_a_log_that_has_lost_its_last_records_holds_those_that_are_there(cluster: Stand) -> None:
+    cluster.write(b"a", b"b", b"c")
+    start, end = offset(1, cluster.log_id()), offset(7, cluster.log_id())
+    with pytest.raises(LogReplaced, match="ends at offset 3, the stream stands at 7"):
+        stream().partitions(start, end)
+    reader = stream(failondataloss="false")
+    assert ranges(reader.partitions(start, end)) == [(1, 3)]
+    assert latest(reader, end)["logs"] == {LOG: 3}
+    assert reader.partitions(offset(5, cluster.log_id()), end) == []
+
+
+def test_a_batch_of_an_older_release_on_a_log_that_is_shorter_now_holds_nothing(cluster: Stand) -> None:
+    """Most likely it is another log, which is read from its beginning with the next batch."""
+    cluster.write(b"a", b"b", b"c")
+    reader = stream(failondataloss="false")
+    assert reader.partitions(offset(1), offset(7)) == []
+    assert ranges(reader.partitions(offset(7), latest(reader, offset(7)))) == [(0, 3)]

@@ -256,15 +256,3 @@ def test_columns_are_known_in_any_case_and_texts_of_any_kind() -> None:
 def test_a_schema_that_cannot_be_read_is_refused(columns: list[Any]) -> None:
     with pytest.raises(ConfigError, match=columns[0][0]):
         check_readable(columns, READABLE)
-
-
-@pytest.mark.parametrize("name", ["key", "value", "headers"])
-def test_a_column_that_is_said_never_to_be_null_is_believed_only_where_it_is_not(name: str) -> None:
-    """Spark leaves tests for null out of a query on such a column."""
-    kind = {"headers": HEADERS_KIND}.get(name, pa.binary())
-    schema = pa.schema([pa.field("offset", pa.int64(), nullable=False), pa.field(name, kind, nullable=False)])
-    full = view_of(columns_of([b"a"], keys=[b"k"], headers=[[("h", b"1")]]))
-    (batch,) = record_batches("events", [range_of(full)], schema)
-    assert batch.num_rows == 1
-    with pytest.raises(ConfigError, match=f"column '{name}' is NOT NULL in the schema, and a record from offset 100 to 101 has none"):
-        list(record_batches("events", [range_of(view_of(columns_of([b"a", None])))], schema))

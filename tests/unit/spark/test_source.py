@@ -137,6 +137,18 @@ def test_the_commit_and_the_abort_of_a_stream_are_not_refused(cluster: Stand) ->
     cluster.loop.call(writer.close())
 
 
+@pytest.mark.parametrize("name", ["key", "Value", "headers"])
+def test_a_schema_that_says_that_a_column_is_never_null_is_refused(cluster: Stand, name: str) -> None:
+    """Spark leaves tests for null out of a query on such a column."""
+    kind = schema.struct([schema.HEADERS_COLUMN])["headers"].dataType if name == "headers" else types.BinaryType()
+    columns = types.StructType([types.StructField("offset", types.LongType(), False), types.StructField(name, kind, False)])
+    for read in (source().reader, source().streamReader):
+        with pytest.raises(ConfigError, match=f"column '{name}' may be null in a record, and the schema says NOT NULL"):
+            read(columns)
+    columns.fields[1].nullable = True
+    assert isinstance(source().reader(columns), LogBatchReader)
+
+
 # Tables of Spark SQL.
 
 

@@ -98,7 +98,7 @@ class EntrySearch:
             self._high = entry - 1
 
 
-def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: int) -> list[Range]:
+def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
     """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`, none over two segments.
 
     The offsets of the ranges depend on start, end, max_records and where segments begin, and on nothing that changes later: cuts are
@@ -107,10 +107,11 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
 
     Args:
         segments: at least those that hold the records, in order; the last may be open.
+        skip_lost: leave out the records of lost segments; the ranges have gaps there.
 
     Raises:
         ArgumentError: start is after end, or max_records is less than 1.
-        OffsetGap: the segments do not hold all of the records.
+        OffsetGap: the segments do not hold all of the records, or have lost some.
     """
     if start > end or max_records < 1:
         raise ArgumentError(f"cannot plan {max_records} records at a time from {start} to {end}")
@@ -123,6 +124,9 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
             continue
         if segment.first_offset > position:
             break
+        if skip_lost and segment.state is SegmentState.LOST:
+            position = limit
+            continue
         check_not_lost(segment)
         while position < limit:
             cut = min(limit, position + max_records)
