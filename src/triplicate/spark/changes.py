@@ -22,11 +22,10 @@ from pyspark.sql.types import StructType
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
-from triplicate.spark.arrow import EntryRange
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
 from triplicate.spark.feed import Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
-from triplicate.spark.history import EntriesOf, SchemaHistory
+from triplicate.spark.history import SchemaHistory
 from triplicate.spark.lineage import Carried, Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
@@ -123,7 +122,8 @@ class _Feed:
         if self._anchor is None:
             first, end = logs.bounds(self.log)
             if first < end:
-                self._anchor = SchemaHistory(self._entries(logs, end - 1, end), end - 1, end).version_after
+                with logs.parts(self.log, end - 1, end) as parts:
+                    self._anchor = SchemaHistory(parts.entries, end - 1, end).version_after
         return self._anchor
 
     def start(self, first: int, end: int) -> int:
@@ -165,7 +165,8 @@ class _Feed:
         while True:
             first, end = logs.bounds(self.log)
             wanted = self._wanted(self.anchor(logs) or 0, known, held=held)
-            found = follow(self._entries(logs, min(first, begin), end), wanted, first, begin, end)
+            with logs.parts(self.log, min(first, begin), end) as parts:
+                found = follow(parts.entries, wanted, first, begin, end)
             if found is not None:
                 break
             if time.monotonic() >= deadline:
@@ -208,18 +209,6 @@ class _Feed:
         columns = tuple(row_columns(self._asked.names))
         return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
-    def _entries(self, logs: access.LogAccess, low: int, high: int) -> EntriesOf:
-        """How the history reads the log between two offsets, whose segments are looked up once."""
-        planned = logs.plan(self.log, low, high, high - low)
-
-        def entries(start: int, end: int) -> Iterator[EntryRange]:
-            for part in planned:
-                begin, stop = max(start, part.first_offset), min(end, part.end_offset)
-                if begin < stop:
-                    yield from logs.entries(replace(part, first_offset=begin, end_offset=stop))
-
-        return entries
-
     def carried(self, logs: access.LogAccess, start: ChangesOffset) -> list[Carried]:
         """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
 
@@ -242,7 +231,8 @@ class _Feed:
             return
         first, end = logs.bounds(self.log)
         wanted = self._wanted(self.anchor(logs) or 0, None, held=False)
-        followed = follow(self._entries(logs, first, end), wanted, first, first, end) if first < end else None
+        with logs.parts(self.log, first, end) as parts:
+            followed = follow(parts.entries, wanted, first, first, end)
         if followed is None:
             raise SchemaChanged(
                 f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {self.options.table!r}: "

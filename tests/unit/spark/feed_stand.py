@@ -175,6 +175,14 @@ class Shop:
     def settled_state(self, _log: str, _reached: int) -> LogState:
         return LogState("id", self.first, self.end)
 
+    @contextmanager
+    def parts(self, log: str, start: int, end: int) -> Iterator[Any]:
+        def entries(low: int, high: int) -> Iterator[EntryRange]:
+            assert start <= low < high <= end
+            return self.entries_of(Range(1, 0, low, high, log=log))
+
+        yield SimpleNamespace(entries=entries)
+
     def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
         assert self.first <= start <= end <= self.end
         return [Range(1, 0, low, min(end, low + most), log=log) for low in range(start, end, most)]
@@ -315,7 +323,9 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state)
+        yield SimpleNamespace(
+            bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state, parts=made.parts
+        )
 
     monkeypatch.setattr(access, "logs", logs)
     monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.bounds("")[1]}))
