@@ -24,9 +24,9 @@ from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.feed import Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
+from triplicate.spark.feed import CarriedOver, Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
 from triplicate.spark.history import SchemaHistory
-from triplicate.spark.lineage import Carried, Lineage
+from triplicate.spark.lineage import Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
 from triplicate.spark.versions import (
@@ -84,9 +84,9 @@ class ChangesPart(InputPartition):
 class CarriedPart(InputPartition):
     """What a consumer must do to the rows that it holds, before the transactions from a version on."""
 
-    def __init__(self, carried: Sequence[Carried], version: int, lineage: Lineage) -> None:
-        super().__init__((version, len(carried)))
-        self.carried = tuple(carried)
+    def __init__(self, carried: CarriedOver, version: int, lineage: Lineage) -> None:
+        super().__init__((version, len(carried.carried)))
+        self.carried = carried
         self.version = version
         self.lineage = lineage
 
@@ -209,7 +209,7 @@ class _Feed:
         columns = tuple(row_columns(self._asked.names))
         return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
-    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> list[Carried]:
+    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> CarriedOver:
         """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
 
         Raises:
@@ -217,8 +217,8 @@ class _Feed:
         """
         known = None if start.named is None else min(start.named, start.named if start.schema is None else start.schema)
         carried = check_consumer(self.follow(logs, start.version, known=known, held=start.table is None), start)
-        if carried and not self.options.deliver_events:
-            raise refuse_carried(carried, self.options.table, start.version)
+        if carried.carried and not self.options.deliver_events:
+            raise refuse_carried(carried.carried, self.options.table, start.version)
         return carried
 
     def check_name(self, logs: access.LogAccess, start: ChangesOffset) -> None:
@@ -251,10 +251,10 @@ class _Feed:
         """
         if start.version >= end:
             return []
-        carried = self.carried(logs, start) if carries else []
+        carried = self.carried(logs, start) if carries else CarriedOver()
         followed = self.follow(logs, start.version)
         ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
-        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried else []
+        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried.carried else []
         return parts + [ChangesPart(part, followed.lineage) for part in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -263,7 +263,8 @@ class _Feed:
         columns = arrow_schema(self._asked)
         batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
         if isinstance(partition, CarriedPart):
-            batches.carry(partition.carried, partition.version)
+            held, anchor = partition.carried.held, partition.carried.anchor
+            batches.carry(partition.carried.carried, partition.version, (held, anchor))
         else:
             with self.logs() as logs:
                 for part in logs.entries(partition.range):

@@ -273,6 +273,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.schema_version = 0
 
     def apply(self, changes: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> None:
         """Args: columns: the table's own of the query. key: those by which a row is known."""
@@ -300,6 +301,13 @@ class Mirror:
 
     def _carry(self, events: Sequence[Row]) -> None:
         facts = [json.loads(event["_schema_change"]) for event in events]
+        if not facts:
+            return
+        before, after = facts[0]["schema_versions"]
+        if after <= self.schema_version:
+            return
+        assert before >= self.schema_version
+        self.schema_version = after
         names = {fold(fact["column"]): fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
         dropped = {fold(fact["column"]) for fact in facts if fact["change"] == "drop_column"}
         self.rows = [{names.get(fold(name), name): value for name, value in row.items() if fold(name) not in dropped} for row in self.rows]

@@ -176,7 +176,7 @@ def test_a_running_stream_ends_at_a_change_of_its_columns_and_goes_on_when_start
     stream.given = {"schemaevents": "deliver"}
     stream.start()
     assert kinds(stream.trigger(), "id", "title", "_schema_change") == [
-        ("rename_column", None, None, '{"change": "rename_column", "column": "name", "new_name": "title"}'),
+        ("rename_column", None, None, '{"change": "rename_column", "column": "name", "new_name": "title", "schema_versions": [5, 6]}'),
         ("insert", 4, "D", None),
     ]
 
@@ -491,3 +491,20 @@ def test_a_column_of_any_type_has_its_default_as_a_strict_table_has_it(db: Shop)
         db.batch("t", startingversion="earliest")
     db.first = db.end - 1
     assert kinds(db.batch("t", startingversion="earliest"), "id") == [("insert", 3)]
+
+
+def test_events_that_come_again_after_two_crashes_are_known_by_their_schema_versions(db: Shop) -> None:
+    db.must("create table t(id integer primary key, a text, b text)", "insert into t values(1, 'A', 'B')")
+    mirror, stream = Mirror(), Stream(db, "t", schemaevents="deliver")
+    mirror.apply(stream.trigger(), ["id", "a", "b"], ["id"])
+    db.must("insert into t values(2, 'A', 'B')")
+    stream.plan()
+    db.must(
+        "alter table t rename a to c", "alter table t rename b to a", "alter table t rename c to b", "insert into t values(3, 'B', 'A')"
+    )
+    for rows in (1, 1):
+        stream.start()
+        changes = stream.trigger()
+        assert [row["_change_type"] for row in changes] == ["rename_column", "rename_column", *["insert"] * rows]
+        mirror.apply(changes, ["id", "b", "a"], ["id"])
+    assert same(mirror.rows, db.rows("t", ["id", "b", "a"]))
