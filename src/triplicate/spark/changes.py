@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 RECORDS_PER_PARTITION = 2_000
 """Transactions, not rows: one may hold thousands."""
+DROPPED_INTERVAL_S = 10.0
+"""How often a stream asks whether its database was dropped."""
 BEHIND_S = 10.0
 """A node may know a schema change before a reader of the log may read it; it is waited for so long."""
 _BEHIND_PAUSE_S = 0.1
@@ -306,6 +308,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._passed: int | None = None
         """Where the batch ends that this query has planned last. Once it plans the next, that one was delivered in its columns."""
         self._seen: access.Seen | None = None
+        self._kept_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_seen": None}
@@ -313,6 +316,9 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, *, fresh: bool = False) -> int:
         if self._frozen is not None:
             return self._frozen
+        if time.monotonic() - self._kept_at >= DROPPED_INTERVAL_S:
+            catalogue.check_kept(self._feed.options.metadata_uri, self._feed.options.database, self._feed.log)
+            self._kept_at = time.monotonic()
         if self._seen is None:
             self._seen = self._feed.seen()
         return self._seen.ends(fresh=fresh)[self._feed.log]

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
-from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, FormatError, LogReplaced, OffsetTruncated, SchemaChanged
-from triplicate.spark import changes
+from tests.unit.sql.cluster import Cluster, play
+from triplicate.errors import (
+    ArgumentError,
+    ConfigError,
+    EnvironmentFault,
+    FormatError,
+    LogReplaced,
+    NoSuchLog,
+    OffsetTruncated,
+    SchemaChanged,
+)
+from triplicate.spark import catalogue, changes, connections
+from triplicate.sql import database_info, drop_database, rename_database
 
 OWN = "`id` LONG, `name` STRING, _change_type STRING, _commit_version LONG, _seq INT"
 
@@ -220,6 +233,32 @@ def test_a_stream_does_not_go_on_with_another_table(db: Shop) -> None:
     stream.start()
     with pytest.raises(SchemaChanged, match="'t' is another one: it was created later"):
         stream.trigger()
+
+
+def test_a_running_stream_of_a_dropped_database_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(cluster: Cluster) -> None:
+        admin, loop = cluster.client("admin"), asyncio.get_running_loop()
+        reached = SimpleNamespace(
+            client=admin, loop=SimpleNamespace(call=lambda task: asyncio.run_coroutine_threadsafe(task, loop).result())
+        )
+        monkeypatch.setattr(connections, "client", lambda _uri: reached)
+        log = (await database_info(admin, "db")).log
+        await rename_database(admin, "db", "newer")
+        await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+        await drop_database(admin, "newer")
+        with pytest.raises(NoSuchLog, match=r"database 'db' was dropped.*undelete"):
+            await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+
+    play(tmp_path / "cluster", scene, nodes=1)
+    with shop(tmp_path, monkeypatch) as db:
+        db.must("create table t(id integer primary key)")
+        stream = Stream(db, "t")
+        stream.trigger()
+        monkeypatch.setattr(changes, "DROPPED_INTERVAL_S", 0.0)
+        asked: list[tuple[object, ...]] = []
+        monkeypatch.setattr(catalogue, "check_kept", lambda *given: asked.append(given))
+        stream.trigger()
+        assert asked == [("memory:", "shop", "shop-log")]
 
 
 def test_a_stream_of_a_dropped_table_ends(db: Shop) -> None:
