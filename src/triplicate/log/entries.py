@@ -126,16 +126,17 @@ def epoch_of_metadata(metadata: LedgerMetadata) -> int:
     return int(text) if text.isdigit() else 0
 
 
-async def find_entry(view: LedgerView, index: int, last_entry: int, records: int) -> int:
+async def find_entry(view: LedgerView, index: int, last_entry: int, records: int, first_entry: int = 0) -> int:
     """The entry at which reading from a record begins.
 
     Args:
         index: of the record within the segment.
         last_entry: the last entry that may be read. records: how many records they hold, 0 if unknown.
+        first_entry: one that does not begin behind the record.
     """
     if index == 0 or last_entry < 0:
         return 0
-    search = EntrySearch(index, 0, last_entry, records)
+    search = EntrySearch(index, first_entry, last_entry, records)
     while (entry_id := search.next_entry()) is not None:
         header = await read_header(view, entry_id)
         search.found(entry_id, header.first_index, header.count)

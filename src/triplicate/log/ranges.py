@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from types import TracebackType
 
@@ -18,6 +19,7 @@ from triplicate.log.store import HeadStore
 from triplicate.runtime import sleep
 
 BEHIND_PAUSE_S = 0.02
+MAX_LANDMARKS = 4096
 
 
 async def plan(store: HeadStore, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
@@ -62,6 +64,8 @@ class RangeReader:
         self._view: LedgerView | None = None
         self._chunks: Chunks | None = None
         self._epoch = 0
+        self._landmarks: list[tuple[int, int]] = []
+        """Index of the first record of some entries, and the entry: what was found where reading began, for the next search."""
         self._seeking = True
         self._behind_until: float | None = None
         self._where = f"records {planned.first_offset} to {planned.end_offset}"
@@ -105,7 +109,10 @@ class RangeReader:
             self._epoch = epoch_of(self._view)
         last_entry = planned.last_entry if planned.last_entry is not None else self._view.last_add_confirmed
         index = self._position - planned.segment_first_offset
-        first_entry = await find_entry(self._view, index, last_entry, 0)
+        place = bisect_right(self._landmarks, (index, last_entry))
+        lowest = self._landmarks[place - 1][1] if place else 0
+        highest = self._landmarks[place][1] - 1 if place < len(self._landmarks) else last_entry
+        first_entry = await find_entry(self._view, index, highest, 0, lowest)
         return Chunks(self._view, first_entry, last_entry, self._settings.read_ahead_entries)
 
     async def _find_again(self, error: NoSuchLedger) -> None:
@@ -134,6 +141,7 @@ class RangeReader:
             self._range = replace(
                 planned, ledger_id=segment.ledger_id, segment_first_offset=segment.first_offset, last_entry=segment.last_entry
             )
+            self._landmarks.clear()
             self._seeking = True
             return
         raise error
@@ -161,6 +169,11 @@ class RangeReader:
             slot = self._position - first_offset
         else:
             check_continuity(self._where, self._position, first_offset, entry.ledger_id, entry.entry_id)
+        if self._seeking and len(self._landmarks) < MAX_LANDMARKS:
+            landmark = view.header.first_index, entry.entry_id
+            place = bisect_right(self._landmarks, landmark)
+            if self._landmarks[place - 1 : place] != [landmark]:
+                self._landmarks.insert(place, landmark)
         self._seeking = False
         count = min(view.count, planned.end_offset - first_offset) - slot
         made = LogEntry(
@@ -174,6 +187,16 @@ class RangeReader:
         )
         self._position += count
         return made
+
+    async def seek(self, first_offset: int, end_offset: int) -> None:
+        """Read another part of the range's segment next; its ledger stays open. Not while an entry is being read."""
+        with self._guard:
+            chunks, self._chunks = self._chunks, None
+            if chunks is not None:
+                await chunks.aclose()
+            self._range = replace(self._range, first_offset=first_offset, end_offset=end_offset)
+            self._position, self._seeking, self._behind_until = first_offset, True, None
+            self._where = f"records {first_offset} to {end_offset}"
 
     async def aclose(self) -> None:
         """Stop reading. Idempotent."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -37,6 +39,7 @@ Decided = TypeVar("Decided")
 
 STATE_ATTEMPTS = 20
 BEHIND_PAUSE_S = 0.1
+OPEN_LEDGERS = 32
 TAKE_ENTRIES = 64
 TAKE_BYTES = 2 * 1024 * 1024
 """Entries cross from the client's thread at most so many, or so many bytes, at a time."""
@@ -182,15 +185,13 @@ class LogAccess:
         """The records of a planned range, entry by entry. Raises as `RangeReader`."""
         reader = self._logs.read_range(part)
         try:
-            error: TriplicateError | None = None
-            while error is None:
-                taken, error = self._loop.call(_take(reader))
-                if not taken and error is None:
-                    return
-                yield from map(_entry_range, taken)
-            raise error
+            yield from _entries_of(self._loop, reader)
         finally:
             self._loop.call(reader.aclose())
+
+    def parts(self, log: str, start: int, end: int) -> LogParts:
+        """The records between two offsets, to be read a piece here and a piece there. Close it."""
+        return LogParts(self._loop, self._logs, self.plan(log, start, end, end - start) if start < end else [])
 
     def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
         """An end about `max_bytes` after the beginning, in all logs together."""
@@ -252,6 +253,48 @@ class LogAccess:
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
         """Delete staged ledgers, except those that the log lists: they are asked for first."""
         self._loop.call(self._logs.discard(log, [ledger.ledger_id for ledger in ledgers]))
+
+
+class LogParts:
+    """Pieces of planned ranges. Ledgers stay open, the last `OPEN_LEDGERS` of them, since a search comes back to the same few.
+
+    Args:
+        planned: what may be read, in order.
+    """
+
+    def __init__(self, loop: BackgroundLoop, logs: Logs, planned: Sequence[Range]) -> None:
+        self._loop = loop
+        self._logs = logs
+        self._planned = planned
+        self._begins = [part.first_offset for part in planned]
+        self._readers: OrderedDict[int, RangeReader] = OrderedDict()
+
+    def entries(self, start: int, end: int) -> Iterator[EntryRange]:
+        """The records from one offset to another, entry by entry. The next call ends it. Raises as `RangeReader`."""
+        for place in range(max(0, bisect_right(self._begins, start) - 1), len(self._planned)):
+            part = self._planned[place]
+            begin, stop = max(start, part.first_offset), min(end, part.end_offset)
+            if part.first_offset >= end:
+                return
+            if begin < stop:
+                reader = self._reader(place)
+                self._loop.call(reader.seek(begin, stop))
+                yield from _entries_of(self._loop, reader)
+
+    def _reader(self, place: int) -> RangeReader:
+        reader = self._readers.pop(place, None) or self._logs.read_range(self._planned[place])
+        self._readers[place] = reader
+        if len(self._readers) > OPEN_LEDGERS:
+            _, oldest = self._readers.popitem(last=False)
+            self._loop.call(oldest.aclose())
+        return reader
+
+    def __enter__(self) -> LogParts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._readers:
+            self._loop.call(self._readers.popitem()[1].aclose())
 
 
 class Staging:
@@ -341,6 +384,16 @@ class Seen:
                 self._states = {name: access.state(name, synced=fresh) for name in self._names}
             self._asked_at = now
         return dict(self._states)
+
+
+def _entries_of(loop: BackgroundLoop, reader: RangeReader) -> Iterator[EntryRange]:
+    error: TriplicateError | None = None
+    while error is None:
+        taken, error = loop.call(_take(reader))
+        if not taken and error is None:
+            return
+        yield from map(_entry_range, taken)
+    raise error
 
 
 async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | None]:

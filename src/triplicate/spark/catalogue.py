@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
-from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.errors import ConfigError, EnvironmentFault, NoSuchLog
 from triplicate.spark import connections
-from triplicate.sql import DatabaseInfo, database_info
+from triplicate.sql import DatabaseInfo, database_info, dropped_databases
 
 CONNECT_TIMEOUT_S = 5
 # One statement, so that the version is that of the columns. `hidden` leaves out generated columns, which the log leaves out too.
@@ -43,6 +43,20 @@ def database_log(metadata_uri: str, database: str) -> str:
         UsageError: there is no database of this name.
     """
     return _info(metadata_uri, database).log
+
+
+def check_kept(metadata_uri: str, database: str, log: str) -> None:
+    """Whether the database of a log is still there, under whatever name: the log outlives it for a time, without another change.
+
+    Raises:
+        NoSuchLog: it was dropped.
+    """
+    client = connections.client(metadata_uri)
+    if any(dropped.info.log == log for dropped in client.loop.call(dropped_databases(client.client))):
+        raise NoSuchLog(
+            f"triplicate-changes: database {database!r} was dropped, and its tables with it: there are no more changes. Until its log is "
+            "deleted it can be brought back with triplicate database undelete; a new database of this name needs a new checkpoint"
+        )
 
 
 def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:

@@ -85,10 +85,15 @@ class ChangeBatches:
         self._rows = self._size_bytes = 0
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def carry(self, carried: Sequence[Carried], version: int) -> None:
-        """Add a row for each thing that a consumer with older columns must do to its rows, before those of the batch at `version`."""
+    def carry(self, carried: Sequence[Carried], version: int, schema_versions: tuple[int, int]) -> None:
+        """Add a row for each thing that a consumer with older columns must do to its rows, before those of the batch at `version`.
+
+        Args:
+            schema_versions: that of the older columns, and that of the columns which they lead to.
+        """
         for place, one in enumerate(carried, start=-len(carried)):
-            facts = {"change": one.kind, "column": one.column, **({} if one.new_name is None else {"new_name": one.new_name})}
+            new_name = {} if one.new_name is None else {"new_name": one.new_name}
+            facts = {"change": one.kind, "column": one.column, **new_name, "schema_versions": schema_versions}
             values = {fold(one.column): (one.value,)} if one.value is not None else {}
             self._event({**values, **_own(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
 

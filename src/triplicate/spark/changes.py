@@ -22,12 +22,11 @@ from pyspark.sql.types import StructType
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import Range
 from triplicate.spark import access, catalogue, options, schema
-from triplicate.spark.arrow import EntryRange
 from triplicate.spark.change_offsets import ChangesOffset, decode_offset
 from triplicate.spark.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.feed import Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
-from triplicate.spark.history import EntriesOf, SchemaHistory
-from triplicate.spark.lineage import Carried, Lineage
+from triplicate.spark.feed import CarriedOver, Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
+from triplicate.spark.history import SchemaHistory
+from triplicate.spark.lineage import Lineage
 from triplicate.spark.options import EARLIEST, LATEST, ChangesOptions
 from triplicate.spark.streaming import LOOK_INTERVAL_S
 from triplicate.spark.versions import (
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
 
 RECORDS_PER_PARTITION = 2_000
 """Transactions, not rows: one may hold thousands."""
+DROPPED_INTERVAL_S = 10.0
+"""How often a stream asks whether its database was dropped."""
 BEHIND_S = 10.0
 """A node may know a schema change before a reader of the log may read it; it is waited for so long."""
 _BEHIND_PAUSE_S = 0.1
@@ -85,9 +86,9 @@ class ChangesPart(InputPartition):
 class CarriedPart(InputPartition):
     """What a consumer must do to the rows that it holds, before the transactions from a version on."""
 
-    def __init__(self, carried: Sequence[Carried], version: int, lineage: Lineage) -> None:
-        super().__init__((version, len(carried)))
-        self.carried = tuple(carried)
+    def __init__(self, carried: CarriedOver, version: int, lineage: Lineage) -> None:
+        super().__init__((version, len(carried.carried)))
+        self.carried = carried
         self.version = version
         self.lineage = lineage
 
@@ -123,7 +124,8 @@ class _Feed:
         if self._anchor is None:
             first, end = logs.bounds(self.log)
             if first < end:
-                self._anchor = SchemaHistory(self._entries(logs, end - 1, end), end - 1, end).version_after
+                with logs.parts(self.log, end - 1, end) as parts:
+                    self._anchor = SchemaHistory(parts.entries, end - 1, end).version_after
         return self._anchor
 
     def start(self, first: int, end: int) -> int:
@@ -165,7 +167,8 @@ class _Feed:
         while True:
             first, end = logs.bounds(self.log)
             wanted = self._wanted(self.anchor(logs) or 0, known, held=held)
-            found = follow(self._entries(logs, min(first, begin), end), wanted, first, begin, end)
+            with logs.parts(self.log, min(first, begin), end) as parts:
+                found = follow(parts.entries, wanted, first, begin, end)
             if found is not None:
                 break
             if time.monotonic() >= deadline:
@@ -208,19 +211,7 @@ class _Feed:
         columns = tuple(row_columns(self._asked.names))
         return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
-    def _entries(self, logs: access.LogAccess, low: int, high: int) -> EntriesOf:
-        """How the history reads the log between two offsets, whose segments are looked up once."""
-        planned = logs.plan(self.log, low, high, high - low)
-
-        def entries(start: int, end: int) -> Iterator[EntryRange]:
-            for part in planned:
-                begin, stop = max(start, part.first_offset), min(end, part.end_offset)
-                if begin < stop:
-                    yield from logs.entries(replace(part, first_offset=begin, end_offset=stop))
-
-        return entries
-
-    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> list[Carried]:
+    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> CarriedOver:
         """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
 
         Raises:
@@ -228,8 +219,8 @@ class _Feed:
         """
         known = None if start.named is None else min(start.named, start.named if start.schema is None else start.schema)
         carried = check_consumer(self.follow(logs, start.version, known=known, held=start.table is None), start)
-        if carried and not self.options.deliver_events:
-            raise refuse_carried(carried, self.options.table, start.version)
+        if carried.carried and not self.options.deliver_events:
+            raise refuse_carried(carried.carried, self.options.table, start.version)
         return carried
 
     def check_name(self, logs: access.LogAccess, start: ChangesOffset) -> None:
@@ -242,7 +233,8 @@ class _Feed:
             return
         first, end = logs.bounds(self.log)
         wanted = self._wanted(self.anchor(logs) or 0, None, held=False)
-        followed = follow(self._entries(logs, first, end), wanted, first, first, end) if first < end else None
+        with logs.parts(self.log, first, end) as parts:
+            followed = follow(parts.entries, wanted, first, first, end)
         if followed is None:
             raise SchemaChanged(
                 f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {self.options.table!r}: "
@@ -261,10 +253,10 @@ class _Feed:
         """
         if start.version >= end:
             return []
-        carried = self.carried(logs, start) if carries else []
+        carried = self.carried(logs, start) if carries else CarriedOver()
         followed = self.follow(logs, start.version)
         ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
-        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried else []
+        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried.carried else []
         return parts + [ChangesPart(part, followed.lineage) for part in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -273,7 +265,8 @@ class _Feed:
         columns = arrow_schema(self._asked)
         batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
         if isinstance(partition, CarriedPart):
-            batches.carry(partition.carried, partition.version)
+            held, anchor = partition.carried.held, partition.carried.anchor
+            batches.carry(partition.carried.carried, partition.version, (held, anchor))
         else:
             with self.logs() as logs:
                 for part in logs.entries(partition.range):
@@ -315,6 +308,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._passed: int | None = None
         """Where the batch ends that this query has planned last. Once it plans the next, that one was delivered in its columns."""
         self._seen: access.Seen | None = None
+        self._kept_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_seen": None}
@@ -322,6 +316,9 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self, *, fresh: bool = False) -> int:
         if self._frozen is not None:
             return self._frozen
+        if time.monotonic() - self._kept_at >= DROPPED_INTERVAL_S:
+            catalogue.check_kept(self._feed.options.metadata_uri, self._feed.options.database, self._feed.log)
+            self._kept_at = time.monotonic()
         if self._seen is None:
             self._seen = self._feed.seen()
         return self._seen.ends(fresh=fresh)[self._feed.log]

@@ -125,7 +125,16 @@ def truncated(database: str, table: str, first: int) -> OffsetTruncated:
     )
 
 
-def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
+@dataclass(frozen=True, slots=True)
+class CarriedOver:
+    """What a consumer must do to rows that have the columns of schema version `held`, for those of version `anchor`."""
+
+    carried: tuple[Carried, ...] = ()
+    held: int = 0
+    anchor: int = 0
+
+
+def check_consumer(followed: Followed, start: ChangesOffset) -> CarriedOver:
     """What a consumer that has read up to an offset must do to its rows before it reads on.
 
     Raises:
@@ -141,7 +150,7 @@ def check_consumer(followed: Followed, start: ChangesOffset) -> list[Carried]:
             f"node that was asked for its columns knows version {lineage.anchor}: it lags; start the query again"
         )
     check_name(followed, start)
-    return lineage.carried(held)
+    return CarriedOver(tuple(lineage.carried(held)), held, lineage.anchor)
 
 
 def check_name(followed: Followed, start: ChangesOffset) -> None:

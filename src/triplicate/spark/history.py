@@ -14,8 +14,9 @@ from triplicate.spark.arrow import EntryRange
 from triplicate.spark.lineage import LocatedChange
 from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
-SCAN_RECORDS = 128
-"""A stretch of the log that is no longer than this is read from end to end: one read instead of many small ones."""
+SCAN_RECORDS = 512
+"""A stretch of the log that has no more records than this for each schema change in it is read from end to end: one read instead of
+many small ones."""
 
 EntriesOf = Callable[[int, int], Iterable[EntryRange]]
 """The entries that hold the transactions from one offset to another (exclusive), in order."""
@@ -92,10 +93,9 @@ class SchemaHistory:
             raise FormatError(f"the schema's version falls from {before} to {after} between versions {low} and {high} of the log")
         if before == after:
             return
-        if high - low <= SCAN_RECORDS:
-            batches = [_batch(part) for part in self._entries(low, high)]
-            for batch in reversed(batches):
-                yield from reversed(batch.changes)
+        if high - low <= SCAN_RECORDS * (after - before):
+            changes = [change for part in self._entries(low, high) for change in _batch(part).changes]
+            yield from reversed(changes)
             return
         middle = self._at((low + high) // 2)
         yield from self._between(middle.end, middle.after, high, after)

@@ -175,6 +175,14 @@ class Shop:
     def settled_state(self, _log: str, _reached: int) -> LogState:
         return LogState("id", self.first, self.end)
 
+    @contextmanager
+    def parts(self, log: str, start: int, end: int) -> Iterator[Any]:
+        def entries(low: int, high: int) -> Iterator[EntryRange]:
+            assert start <= low < high <= end
+            return self.entries_of(Range(1, 0, low, high, log=log))
+
+        yield SimpleNamespace(entries=entries)
+
     def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
         assert self.first <= start <= end <= self.end
         return [Range(1, 0, low, min(end, low + most), log=log) for low in range(start, end, most)]
@@ -265,6 +273,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.schema_version = 0
 
     def apply(self, changes: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> None:
         """Args: columns: the table's own of the query. key: those by which a row is known."""
@@ -292,6 +301,13 @@ class Mirror:
 
     def _carry(self, events: Sequence[Row]) -> None:
         facts = [json.loads(event["_schema_change"]) for event in events]
+        if not facts:
+            return
+        before, after = facts[0]["schema_versions"]
+        if after <= self.schema_version:
+            return
+        assert before >= self.schema_version
+        self.schema_version = after
         names = {fold(fact["column"]): fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
         dropped = {fold(fact["column"]) for fact in facts if fact["change"] == "drop_column"}
         self.rows = [{names.get(fold(name), name): value for name, value in row.items() if fold(name) not in dropped} for row in self.rows]
@@ -315,7 +331,9 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state)
+        yield SimpleNamespace(
+            bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state, parts=made.parts
+        )
 
     monkeypatch.setattr(access, "logs", logs)
     monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.bounds("")[1]}))

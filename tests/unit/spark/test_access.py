@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,36 @@ def test_planned_ranges_deliver_every_record_once(cluster: Stand) -> None:
     parts = cluster.access.plan(LOG, 3, 18, 4)
     delivered = [value for part in parts for entry in cluster.access.entries(part) for value in entry.view.values(entry.low, entry.high)]
     assert delivered == [b"%d" % number for number in range(3, 18)]
+
+
+def test_pieces_of_a_log_are_read_here_and_there_with_its_ledgers_open(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    for start in range(0, 400, 100):
+        cluster.write(*(b"%d" % number for number in range(start, start + 100)))
+    opened: list[int] = []
+    client = cluster.logs.client
+    before = client.open
+
+    def counted(ledger_id: int, **given: Any) -> Any:
+        opened.append(ledger_id)
+        return before(ledger_id, **given)
+
+    monkeypatch.setattr(client, "open", counted)
+    monkeypatch.setattr(access, "OPEN_LEDGERS", 3)
+    chance = random.Random(1)
+    with cluster.access.parts(LOG, 10, 390) as parts:
+        for _ in range(200):
+            begin = chance.randrange(10, 390)
+            end = chance.randrange(begin, min(390, begin + 150)) + 1
+            found = [entry.view.values(entry.low, entry.high)[0] for entry in parts.entries(begin, end)]
+            assert found == [b"%d" % number for number in range(begin, end)]
+            assert next(iter(parts.entries(begin, end))).first_offset == begin, "the rest is not asked for"
+        few = len(opened)
+        for begin in range(110, 190):
+            next(iter(parts.entries(begin, begin + 1)))
+        assert len(opened) <= few + 1
+        assert list(parts.entries(5, 10)) == []
+    with cluster.access.parts(LOG, 10, 10) as nothing:
+        assert list(nothing.entries(10, 11)) == []
 
 
 def test_a_closed_ledger_that_ends_too_early_is_an_error_at_once(cluster: Stand) -> None:

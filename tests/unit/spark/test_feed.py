@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
-from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, FormatError, LogReplaced, OffsetTruncated, SchemaChanged
-from triplicate.spark import changes
+from tests.unit.sql.cluster import Cluster, play
+from triplicate.errors import (
+    ArgumentError,
+    ConfigError,
+    EnvironmentFault,
+    FormatError,
+    LogReplaced,
+    NoSuchLog,
+    OffsetTruncated,
+    SchemaChanged,
+)
+from triplicate.spark import catalogue, changes, connections
+from triplicate.sql import database_info, drop_database, rename_database
 
 OWN = "`id` LONG, `name` STRING, _change_type STRING, _commit_version LONG, _seq INT"
 
@@ -176,7 +189,7 @@ def test_a_running_stream_ends_at_a_change_of_its_columns_and_goes_on_when_start
     stream.given = {"schemaevents": "deliver"}
     stream.start()
     assert kinds(stream.trigger(), "id", "title", "_schema_change") == [
-        ("rename_column", None, None, '{"change": "rename_column", "column": "name", "new_name": "title"}'),
+        ("rename_column", None, None, '{"change": "rename_column", "column": "name", "new_name": "title", "schema_versions": [5, 6]}'),
         ("insert", 4, "D", None),
     ]
 
@@ -220,6 +233,32 @@ def test_a_stream_does_not_go_on_with_another_table(db: Shop) -> None:
     stream.start()
     with pytest.raises(SchemaChanged, match="'t' is another one: it was created later"):
         stream.trigger()
+
+
+def test_a_running_stream_of_a_dropped_database_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(cluster: Cluster) -> None:
+        admin, loop = cluster.client("admin"), asyncio.get_running_loop()
+        reached = SimpleNamespace(
+            client=admin, loop=SimpleNamespace(call=lambda task: asyncio.run_coroutine_threadsafe(task, loop).result())
+        )
+        monkeypatch.setattr(connections, "client", lambda _uri: reached)
+        log = (await database_info(admin, "db")).log
+        await rename_database(admin, "db", "newer")
+        await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+        await drop_database(admin, "newer")
+        with pytest.raises(NoSuchLog, match=r"database 'db' was dropped.*undelete"):
+            await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+
+    play(tmp_path / "cluster", scene, nodes=1)
+    with shop(tmp_path, monkeypatch) as db:
+        db.must("create table t(id integer primary key)")
+        stream = Stream(db, "t")
+        stream.trigger()
+        monkeypatch.setattr(changes, "DROPPED_INTERVAL_S", 0.0)
+        asked: list[tuple[object, ...]] = []
+        monkeypatch.setattr(catalogue, "check_kept", lambda *given: asked.append(given))
+        stream.trigger()
+        assert asked == [("memory:", "shop", "shop-log")]
 
 
 def test_a_stream_of_a_dropped_table_ends(db: Shop) -> None:
@@ -491,3 +530,20 @@ def test_a_column_of_any_type_has_its_default_as_a_strict_table_has_it(db: Shop)
         db.batch("t", startingversion="earliest")
     db.first = db.end - 1
     assert kinds(db.batch("t", startingversion="earliest"), "id") == [("insert", 3)]
+
+
+def test_events_that_come_again_after_two_crashes_are_known_by_their_schema_versions(db: Shop) -> None:
+    db.must("create table t(id integer primary key, a text, b text)", "insert into t values(1, 'A', 'B')")
+    mirror, stream = Mirror(), Stream(db, "t", schemaevents="deliver")
+    mirror.apply(stream.trigger(), ["id", "a", "b"], ["id"])
+    db.must("insert into t values(2, 'A', 'B')")
+    stream.plan()
+    db.must(
+        "alter table t rename a to c", "alter table t rename b to a", "alter table t rename c to b", "insert into t values(3, 'B', 'A')"
+    )
+    for rows in (1, 1):
+        stream.start()
+        changes = stream.trigger()
+        assert [row["_change_type"] for row in changes] == ["rename_column", "rename_column", *["insert"] * rows]
+        mirror.apply(changes, ["id", "b", "a"], ["id"])
+    assert same(mirror.rows, db.rows("t", ["id", "b", "a"]))

@@ -83,6 +83,13 @@ def test_one_schema_change_takes_some_reads() -> None:
     assert log.reads <= 2 + 10, f"halving 32,001 records down to {SCAN_RECORDS}"
 
 
+def test_many_schema_changes_are_read_in_one_go() -> None:
+    log = Log([[0], *([[1], *([[0]] * 99)] * 200), [0]])
+    found = [one.version for one in SchemaHistory(log.read, 0, log.end).backward()]
+    assert found == list(range(200, 0, -1))
+    assert log.reads <= 3
+
+
 def test_versions_that_contradict_each_other_are_refused() -> None:
     log = Log([[0], [0]])
     log.add(*batch_of(ROW, schema=7), 2)
