@@ -1,4 +1,4 @@
-"""A publish beside a living writer, struck before and after each operation on the metadata: the batch is there once, and all is in order."""
+"""A publish beside a living writer, struck at each operation on the metadata: the batch is there once, and all is in order."""
 
 from __future__ import annotations
 
