@@ -20,8 +20,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         segments, operations = await admit(self, stored, first_offset)
         return segments, [operation for operation in operations if not isinstance(operation, Delete)]
 
-    async def never_there(self: Publication, stored: Stored, *, asked: bool = False) -> Published | None:
-        return await find(self, stored, asked=asked) if asked else None
+    async def never_there(self: Publication, stored: Stored, *, attempted: bool = False, asked: bool = False) -> Published | None:
+        return await find(self, stored, attempted=attempted, asked=asked) if attempted else None
 
     async def unmarked(self: Publication, stored: Stored, first: int) -> list[Operation]:
         return []

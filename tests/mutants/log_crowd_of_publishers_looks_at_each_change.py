@@ -1,0 +1,17 @@
+"""A publisher that finds no room for its request looks again at each change, as all others do that wait for room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/unit/log/test_admissions.py::test_a_crowd_of_publishers_does_not_crowd_the_metadata"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import requests
+    from triplicate.runtime import Clock, sleep
+
+    async def at_once(clock: Clock, seconds: float) -> None:
+        await sleep(clock, 0.0)
+
+    patch(requests, "sleep", at_once)

@@ -1,0 +1,19 @@
+"""Nobody looks whether what is published has the password of the log's ledgers, so that readers stop before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/log/test_publishing.py::test_ledgers_that_no_reader_of_the_log_could_open_are_not_published[False]",
+    "tests/unit/log/test_publishing.py::test_a_writer_does_not_list_ledgers_that_it_could_not_open",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log import publishing
+
+    async def unseen(*_: object) -> None:
+        return
+
+    patch(publishing, "check_password", unseen)
