@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -206,3 +208,26 @@ def test_what_django_cannot_do_is_refused_by_its_name(models: Models, books: Any
     # A foreign key is a statement of its own after CREATE TABLE, and SQLite has none for it: only an empty table is made again.
     with connection.cursor() as cursor, pytest.raises(utils.NotSupportedError, match="ADD FOREIGN KEY needs an empty table"):
         cursor.execute("ALTER TABLE dj_page ADD CONSTRAINT k FOREIGN KEY (book_id) REFERENCES dj_book (id) DEFERRABLE INITIALLY DEFERRED")
+
+
+def test_fixtures_are_loaded_checked_and_numbered(models: Models, shared: Db, tmp_path: Path) -> None:
+    from django.contrib.auth.models import Group
+    from django.contrib.contenttypes.models import ContentType
+    from django.core.management import call_command
+    from django.db import IntegrityError
+
+    call_command("migrate", verbosity=0)
+    # The permission comes before the type that it refers to.
+    permission = {"model": "auth.permission", "pk": 900, "fields": {"name": "p", "content_type": 900, "codename": "p"}}
+    kind = {"model": "contenttypes.contenttype", "pk": 900, "fields": {"app_label": "loaded", "model": "thing"}}
+    group = {"model": "auth.group", "pk": 900, "fields": {"name": "g", "permissions": [900]}}
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps([permission, kind, group]))
+    call_command("loaddata", str(file), verbosity=0)
+    assert [found.codename for found in Group.objects.get(pk=900).permissions.all()] == ["p"]
+    assert Group.objects.create(name="next").pk == 901
+    permission["pk"], permission["fields"] = 901, {"name": "q", "content_type": 999, "codename": "q"}
+    file.write_text(json.dumps([permission]))
+    with pytest.raises(IntegrityError):
+        call_command("loaddata", str(file), verbosity=0)
+    assert ContentType.objects.filter(app_label="loaded").count() == 1

@@ -14,6 +14,7 @@ from triplicate.sql.pg.bulk_values import unnest_as_values
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
+from triplicate.sql.pg.numbering import number_above_maximum
 from triplicate.sql.pg.reserved import quote_reserved
 from triplicate.sql.pg.session_calls import SessionCalls
 from triplicate.sql.pg.table_queries import TableQuery, column_type, table_query
@@ -227,7 +228,7 @@ async def aside_if_long(session: Session, sql: str, function: Callable[..., Resu
 
 def _look_into(sql: str) -> tuple[Command, CatalogueQuery | None, Sequence[str]]:
     """What a statement is, what it asks of the catalogue, and which tables it names."""
-    sql = unnest_as_values(quote_reserved(sql))
+    sql = unnest_as_values(quote_reserved(number_above_maximum(sql)))
     command = classify(sql)
     if not isinstance(command, Sql):
         return command, None, ()

@@ -1,0 +1,25 @@
+"""``SELECT setval(pg_get_serial_sequence(table, column), max(column)) FROM table``, as Django writes it after it has loaded rows. Pure.
+
+It has the next number lie above those that are there, which it does here without being told. So the statement is answered with the number
+that `setval` returns, and nothing changes. Any other call of `setval` has no such meaning and stays refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_]\w*)'
+_AT_MAXIMUM = re.compile(
+    rf"""\s*select\s+setval\s*\(\s*pg_get_serial_sequence\s*\(\s*'[^']*'\s*,\s*'[^']*'\s*\)\s*,
+    \s*(?P<value>coalesce\s*\(\s*max\s*\(\s*(?P<column>{_NAME})\s*\)\s*,\s*1\s*\))\s*,
+    \s*max\s*\(\s*(?P=column)\s*\)\s*is\s+not\s+null\s*\)\s*from\s+(?P<table>{_NAME})\s*;?\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def number_above_maximum(sql: str) -> str:
+    """The statement as a query of the number; unchanged when it is none of this form."""
+    if "setval" not in sql.lower():
+        return sql
+    found = _AT_MAXIMUM.fullmatch(sql)
+    return sql if found is None else f"SELECT {found['value']} AS setval FROM {found['table']}"
