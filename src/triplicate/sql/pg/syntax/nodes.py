@@ -87,6 +87,8 @@ class ColumnRef(Expression):
     name: Name
     relation: object = field(default=None, init=False)
     """The relation in FROM that analysis finds; None where it cannot tell."""
+    qualifier: str = field(default="", init=False)
+    """What is written before a bare name for SQLite."""
 
 
 @dataclass(slots=True, eq=False)

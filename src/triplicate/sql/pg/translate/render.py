@@ -240,6 +240,8 @@ class Renderer:
         self.add(f"?{self.moments[key]}", node)
 
     def _column(self, node: nodes.ColumnRef) -> None:
+        if node.qualifier:
+            self.add(node.qualifier + ".", node)
         self.name(node.name)
 
     def name(self, name: nodes.Name) -> None:
