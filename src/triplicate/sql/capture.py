@@ -126,6 +126,8 @@ class Capture:
         self._stale = True
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
+        self._stored: set[tuple[str, object]] | None = None
+        """The rows that the statement has stored, where it may be an INSERT … ON CONFLICT DO UPDATE, which must not meet them again."""
         self._counts = False
         self.events: list[_Row] = []
         self.poison: SqlError | None = None
@@ -139,8 +141,9 @@ class Capture:
         self._stale = True
         self.full = full
 
-    def prepare(self) -> None:
-        """Call before each user statement: the hook itself must not query."""
+    def prepare(self, sql: str = "") -> None:
+        """Call before each user statement, with its text: the hook itself must not query."""
+        self._stored = set() if "conflict" in sql.lower() else None
         if self._stale:
             self._known = {name: _Known(table, name in self.full) for name, table in load_tables(self._connection).items()}
             self._counts = bool(self._connection.execute("select 1 from main.sqlite_schema where name = 'sqlite_sequence'").fetchall())
@@ -183,6 +186,8 @@ class Capture:
             if known is None:
                 self._unknown(change.table_name)
                 return
+            if self._stored is not None and change.depth == 0:
+                self._watch(known, change, self._stored)
             if known.virtual:
                 self._touch(known, change)
                 return
@@ -200,6 +205,22 @@ class Capture:
             self._spoil(SqlError("22021", f"table {change.table_name!r} was given text that is not valid UTF-8"))
         except Exception as error:  # noqa: BLE001  an exception would not stop the change, only hide it: see the module's text
             self._spoil(SqlError("XX000", f"a change could not be captured: {type(error).__name__}: {error}"))
+
+    def _watch(self, known: _Known, change: Any, stored: set[tuple[str, object]]) -> None:
+        """Refuse the second change of one row. What triggers change besides is their own affair."""
+        is_keyed = known.table.shape.without_rowid
+        if change.opcode == apsw.SQLITE_UPDATE:
+            old: object = known.keys_of(change.old) if is_keyed else change.rowid
+            if (change.table_name, old) in stored:
+                self._spoil(
+                    SqlError(
+                        "21000",
+                        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                        hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+                    )
+                )
+        if change.opcode != apsw.SQLITE_DELETE:
+            stored.add((change.table_name, known.keys_of(change.new) if is_keyed else change.rowid_new))
 
     def _spoil(self, reason: SqlError) -> None:
         if self.poison is None:

@@ -287,7 +287,7 @@ class Writer:
         Raises:
             SqlError: it failed. TransactionLost: and took the whole transaction with it.
         """
-        self._capture.prepare()
+        self._capture.prepare(prepared.sql)
         self._connection.execute("savepoint triplicate_statement")
         mark, version, digest = self._capture.mark(), self._version, self._digest
         try:

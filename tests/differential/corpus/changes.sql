@@ -121,7 +121,7 @@ INSERT INTO t (id, k, v) SELECT id, k, v + 1 FROM t ON CONFLICT (id) DO UPDATE S
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING; -- refused ON CONFLICT ON CONSTRAINT
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT ON CONSTRAINT nosuch DO NOTHING; -- documented conflict-targets
 INSERT INTO t (id, k, v) VALUES (1, 'z', 1) ON CONFLICT (id) DO UPDATE SET v = v + 1; -- documented conflict-targets
-INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v; -- documented conflict-targets
+INSERT INTO t (id, k, v) VALUES (5, 'u', 1), (5, 'w', 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
 
 == on conflict with several columns
 CREATE TABLE p (a int, b int, c int);

@@ -148,3 +148,14 @@ INSERT INTO t SELECT id + 10 FROM t ORDER BY id LIMIT 1 RETURNING *;
 INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING;
 INSERT INTO t (id, g) VALUES (6, 1);
 UPDATE t SET g = 1;
+
+== a row that one INSERT meets twice
+CREATE TABLE t (id int PRIMARY KEY, u int UNIQUE, v int);
+INSERT INTO t VALUES (1, 1, 1), (2, 2, 2);
+INSERT INTO t VALUES (3, 3, 1), (3, 4, 2) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO t VALUES (3, 3, 1), (4, 3, 2) ON CONFLICT (u) DO UPDATE SET v = excluded.v;
+INSERT INTO t VALUES (1, 1, 5), (1, 1, 6) ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO t SELECT 1, i, i FROM generate_series(7, 9) i ON CONFLICT (id) DO UPDATE SET v = excluded.v;
+INSERT INTO t VALUES (3, 3, 1), (3, 4, 2) ON CONFLICT (id) DO NOTHING;
+INSERT INTO t VALUES (1, 1, 5), (2, 2, 6), (5, 5, 5) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v RETURNING id, v;
+SELECT * FROM t ORDER BY id;

@@ -281,3 +281,22 @@ def test_what_is_in_a_statement_is_not_confused_with_another_one(database: Trans
     database.connection.execute("alter table t rename column a to a2; alter table t add column a text")
     second = database.translate("select a from t where a = $1")
     assert (first.parameter_oids, second.parameter_oids) == ((I,), (T,))
+
+
+def test_a_star_over_using_names_its_columns(database: TranslatedDatabase) -> None:
+    database.connection.execute("create table l(x, y); create table r(z, y); insert into l values (1, 2); insert into r values (3, 2)")
+    assert database.rows("select * from l join r using (y)") == [(2, 1, 3)]
+    assert database.rows("select * from l natural full join r") == [(2, 1, 3)]
+    assert database.rows("select * from (l join r using (y)) j where j.y = 2") == [(2, 1, 3)]
+
+
+def test_a_query_in_set_is_computed_before_rows_change(database: TranslatedDatabase) -> None:
+    database.connection.execute("create table n(k integer primary key, v); insert into n values (1, 10), (2, 20), (3, 30)")
+    database.rows("update n set v = (select o.v from n o where o.k = n.k - 1)")
+    assert database.rows("select v from n order by k") == [(None,), (10,), (20,)]
+
+
+def test_a_chain_of_joins_has_a_limit(database: TranslatedDatabase) -> None:
+    with pytest.raises(SqlError) as refused:
+        database.translate("select 1 from t" + " cross join t" * 5000)
+    assert refused.value.sqlstate == "54001"

@@ -225,3 +225,28 @@ def test_a_serial_of_an_earlier_release_is_never_null(pair: Pair) -> None:
     send(pair, "insert into t values(1, 1)")
     assert refused(pair, "update t set id = null") == "23502"
     assert rows(pair, "select id, x from t") == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "create table u(id integer primary key, k unique, v)",
+        "create table u(id text primary key, k unique, v) without rowid",
+        "create table u(id integer primary key, k unique, v, w as (v) virtual)",
+    ],
+)
+def test_a_row_that_one_insert_stores_is_not_updated_by_it_again(pair: Pair, table: str) -> None:
+    pair.script(table)
+    send(pair, "insert into u(id, k, v) values (1, 1, 1)")
+    upsert = "insert into u(id, k, v) values {} on conflict (id) do update set v = excluded.v"
+    assert refused(pair, upsert.format("(2, 2, 1), (2, 3, 2)")) == "21000"
+    assert refused(pair, upsert.format("(1, 1, 1), (1, 1, 2)")) == "21000"
+    send(pair, upsert.format("(1, 1, 5), (2, 2, 6)"))
+    assert rows(pair, "select id + 0, v from u order by id") == [(1, 5), (2, 6)]
+
+
+def test_a_trigger_may_update_a_row_that_the_insert_stores(pair: Pair) -> None:
+    pair.script("create table u(id integer primary key, v)")
+    pair.script("create trigger w after insert on u begin update u set v = v + 1; end")
+    send(pair, "insert into u values (1, 1), (2, 1) on conflict (id) do update set v = 9")
+    assert rows(pair, "select * from u order by id") == [(1, 3), (2, 2)]

@@ -97,6 +97,8 @@ class ColumnRef(Expression):
     """It is no column but this word: ``current_user`` or one of its kin."""
     relation: object = field(default=None, init=False)
     """The relation in FROM that analysis finds; None where it cannot tell."""
+    qualifier: str = field(default="", init=False)
+    """What is written before a bare name for SQLite."""
 
 
 @dataclass(slots=True, eq=False)

@@ -261,6 +261,8 @@ class Renderer:
         if node.session_name:
             self.hidden(("user", types.TEXT, None), node)
             return
+        if node.qualifier:
+            self.add(node.qualifier + ".", node)
         self.name(node.name)
 
     def name(self, name: nodes.Name) -> None:

@@ -109,6 +109,7 @@ class SourceTyping(ExpressionTyping):
         for condition in source.conditions:
             inner.visible = found
             self.condition(condition, inner, "JOIN/ON")
+            _qualify(condition, inner.relations)
         if source.alias is None:
             scope.relations += inner.relations
             return found
@@ -137,6 +138,16 @@ class SourceTyping(ExpressionTyping):
             merged.append(_together(source.kinds[0], one, other))
         rest = [one for one in (*left, *right) if one.name.lower() not in lower]
         return [*merged, *rest]
+
+
+def _qualify(node: nodes.Node, relations: Sequence[Relation]) -> None:
+    """Bare names in ON mean columns of the join itself: SQLite would look for them in the whole FROM."""
+    if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 1:
+        owner = next((one for one in relations if one is node.relation), None)
+        if owner is not None and owner.name:
+            node.qualifier = quote(owner.name)
+    for child in node.children():
+        _qualify(child, relations)
 
 
 def _only(name: str, side: Sequence[Visible], word: str) -> Visible:

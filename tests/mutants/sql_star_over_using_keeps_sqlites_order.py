@@ -1,0 +1,13 @@
+"""``*`` over USING and NATURAL gives the columns in SQLite's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.translate import sources
+
+TESTS = ["tests/unit/pg/test_translate.py::test_a_star_over_using_names_its_columns"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(sources, "has_merged", lambda _source: False)

@@ -1,0 +1,13 @@
+"""A query in SET of an UPDATE sees the rows that the statement has changed so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.translate import render_queries
+
+TESTS = ["tests/unit/pg/test_translate.py::test_a_query_in_set_is_computed_before_rows_change"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(render_queries, "has_query", lambda _node: False)
