@@ -261,3 +261,8 @@ SELECT acos(-1.5::float8);
 SELECT exp(-1000::float8);
 SELECT power(1e-200::float8, 2);
 SELECT exp('-Infinity'::float8), power(0::float8, 2), power(2::float8, -3);
+
+== constants of numbers as text
+SELECT 1e3::text, .5::text, 5.::text, 007::text, 1.5e-3::text, 1.50e2::text || 'x', concat(1e3, .50), 12345678901234567890.50::text;
+SELECT extract(hour FROM time '24:00'), extract(epoch FROM time '24:00'), extract(minute FROM time '24:00'), date_part('hour', time '24:00');
+SELECT $1 ^ 2, 2 ^ $2, '2' ^ 3; -- with ? "1.5", ? "0.5"

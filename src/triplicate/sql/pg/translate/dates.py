@@ -71,6 +71,8 @@ def date_part(field: Any, value: Any, oid: Any) -> Value:
     if part is None:
         known = name in _DAY_PARTS or name in _CLOCK_PARTS or name in ("timezone", "timezone_hour", "timezone_minute", "julian")
         raise SqlError("0A000" if known else "22023", f'unit "{name}" is not available for this type')
+    if oid == types.TIME and value == "24:00:00":
+        return {"hour": 24, "epoch": 86_400}.get(name, 0)
     found = part(_read(value, oid))
     return value_of_decimal(Decimal(found))
 

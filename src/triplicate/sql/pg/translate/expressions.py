@@ -205,9 +205,11 @@ class ExpressionTyping:
         for side in (left, right):
             if side.oid in TEXTS or side.oid in (types.BOOL, types.UUID, types.BYTEA, types.JSON, types.JSONB):
                 raise no_operator(left.oid, node.operator, right.oid)
-        oid = self.typing.unify([left, right])
         if node.operator == "^":
+            for side, other in ((left, right), (right, left)):
+                self.typing.resolve(side, types.NUMERIC if other.oid == types.NUMERIC else types.FLOAT8)
             return types.FLOAT8
+        oid = self.typing.unify([left, right])
         if oid in INTEGERS:
             return types.INT8
         return oid if oid is not None and oid != types.FLOAT4 else types.FLOAT8 if oid else None

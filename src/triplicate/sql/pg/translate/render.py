@@ -480,9 +480,12 @@ class Renderer:
         """A constant converted to a type, now."""
         value: Value = node.value
         source = node.oid
-        if node.kind == "number" and (oid not in TEXTS or node.value.lower().startswith("0x")):
+        if node.kind == "number":
             text = node.value.replace("_", "")
-            value = int(text, 16) if text.lower().startswith("0x") else value_of_decimal(decimal_of(text))
+            if text.lower().startswith("0x"):
+                value = int(text, 16)
+            else:
+                value = f"{decimal_of(text):f}" if oid in TEXTS else value_of_decimal(decimal_of(text))
         elif node.kind in ("true", "false"):
             value, source = int(node.kind == "true"), types.BOOL
         elif node.kind == "string":
