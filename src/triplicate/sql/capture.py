@@ -32,6 +32,8 @@ MAX_CHANGES = 1_000_000
 SMALLER = "Use several smaller transactions."
 _TOO_LARGE = "54000"
 
+_LAST_NUMBER = 2**63 - 1
+
 _Row = tuple[Any, ...]
 
 
@@ -325,6 +327,22 @@ class Capture:
         if not self._counts:
             return {}
         return {str(name): int(value or 0) for name, value in self._connection.execute("select name, seq from main.sqlite_sequence")}
+
+    def used_up(self) -> bool:
+        """Whether a counter of AUTOINCREMENT stands, or stood in the transaction that failed, at its last number.
+
+        SQLite says of the next number what it says of a full disk, and undoes the transaction as it does then. A row whose number an
+        update has changed counts as well.
+        """
+        if any(isinstance(event[0], _Group) and _LAST_NUMBER in event[1:3] for event in self.events):
+            return True
+        counters = self.counters()
+        counted = [known.table for name, known in self._known.items() if name in counters]
+        return _LAST_NUMBER in counters.values() or any(self._has_last_number(table) for table in counted)
+
+    def _has_last_number(self, table: Table) -> bool:
+        sql = f"select 1 from main.{quote(table.shape.name)} where {table.rowid_name} = ?"
+        return bool(self._connection.execute(sql, (_LAST_NUMBER,)).fetchall())
 
     def end_transaction(self, mark: int, before: dict[str, int]) -> dict[str, int]:
         """Note the counters of AUTOINCREMENT that the rows captured since `mark` do not lead to by themselves.

@@ -391,8 +391,7 @@ class Writer:
         self._refuse_unfit()
         made = after - before
         stored = stored_text(self._connection, made) if words[0] == "CREATE" and words[1] != "VIRTUAL" and len(made) == 1 else None
-        self._version += 1
-        self._digest = digest
+        self._version, self._digest = self._version + 1, digest
         self._capture.add(SchemaChange(stored or text, digest))
         if stored is not None:
             self._capture.scan_table(next(iter(made)))
@@ -435,6 +434,8 @@ class Writer:
             if self._capture.overflowing and self._capture.poison is not None:
                 return self._capture.poison
             return self.stop.reason or SqlError("57014", "canceling statement due to user request")
+        if isinstance(error, apsw.FullError) and self._capture.used_up():
+            return SqlError("2200H", f"a column that numbers itself has reached its last number, {2**63 - 1}")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
         return from_sqlite(error, sql)
@@ -558,8 +559,7 @@ class Writer:
         operations = self._capture.operations(mark)
         if not operations and not request_id:
             return True
-        kept = self._keepable(results) if request_id else ()
-        tables = len(self._dictionary.shapes)
+        kept, tables = self._keepable(results) if request_id else (), len(self._dictionary.shapes)
         number = self.context.take_number()
         record = encode_transaction(Transaction(number, operations, request_id, kept), self._dictionary)
         # Few entries come near the limit, so the header, which names every table, is measured only then.

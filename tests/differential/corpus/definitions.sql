@@ -253,3 +253,54 @@ ALTER TABLE t ALTER id TYPE bigserial;
 CREATE VIEW v AS SELECT nosuch FROM t; -- documented missing-relations
 SELECT x FROM v; -- documented missing-relations
 SELECT a FROM t;
+
+== expressions in definitions
+CREATE TABLE t (id int CHECK (id > 0), s text CHECK (s LIKE 'A%'), CONSTRAINT c CHECK (length(s) < 5));
+INSERT INTO t VALUES (1, 'abc');
+INSERT INTO t VALUES (1, 'Abc');
+INSERT INTO t VALUES (0, 'Abc');
+INSERT INTO t VALUES (1, 'Abcdef');
+CREATE TABLE u (n numeric(10,2), k int, p numeric(10,4) GENERATED ALWAYS AS (n / k) STORED); -- refused a division of numerics
+CREATE TABLE v (a int, b int GENERATED ALWAYS AS (a + 1) STORED, d bool GENERATED ALWAYS AS (a > 1) STORED, e bool GENERATED ALWAYS AS (a::text LIKE '1%') STORED);
+CREATE TABLE v2 (a int, b int GENERATED ALWAYS AS (a + 1) STORED, d bool GENERATED ALWAYS AS (a > 1) STORED);
+INSERT INTO v2(a) VALUES (1),(2);
+SELECT * FROM v2;
+CREATE TABLE x (a text CHECK (a IN ('p','q')), b int CHECK (b BETWEEN 1 AND 3), c text CHECK (c ~ '^a'), d numeric CHECK (d > 1.5)); -- refused a regular expression
+CREATE TABLE x1 (a text CHECK (a IN ('p','q')), b int CHECK (b BETWEEN 1 AND 3), d numeric CHECK (d > 1.5), e date CHECK (e > '2024-1-1'));
+INSERT INTO x1 VALUES ('p', 2, 2, '2024-01-02');
+INSERT INTO x1 VALUES ('p', 2, 2, '2023-01-02');
+INSERT INTO x1 VALUES ('p', 2, 2, '2023-11-02');
+INSERT INTO x1 VALUES ('P', 2, 2, NULL);
+CREATE TABLE y (ts timestamptz CHECK (ts > '2024-01-01T00:00:00Z'), u uuid CHECK (u <> 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'), b bool CHECK (b = 't'), n int CHECK (n = '5'), k bool CHECK (k IS TRUE), m bool CHECK (m), w text CHECK (w = E'a\'b'));
+INSERT INTO y(ts) VALUES ('2024-01-01 00:00:01+00');
+INSERT INTO y(ts) VALUES ('2024-01-01 00:00:00+00');
+INSERT INTO y(u) VALUES ('A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11');
+INSERT INTO y(b) VALUES (true);
+INSERT INTO y(b) VALUES (false);
+INSERT INTO y(n) VALUES (5);
+INSERT INTO y(k) VALUES (true);
+INSERT INTO y(m) VALUES (true);
+INSERT INTO y(w) VALUES ('a''b');
+CREATE TABLE z1 (a int CHECK (a > 'abc'));
+CREATE TABLE z2 (a int, b text CHECK (b = a));
+CREATE TABLE z3 (a int, b int, CHECK (a / b > 1));
+CREATE TABLE z4 (price numeric(8,2), qty int, CHECK (price * qty < 100));
+INSERT INTO z4 VALUES (10.5, 9);
+INSERT INTO z4 VALUES (10.5, 10);
+CREATE TABLE z5 (a serial primary key CHECK (a < 3), b text CHECK ("b" NOT LIKE '%X%' AND b <> ''));
+INSERT INTO z5(b) VALUES ('x'), ('aXb');
+CREATE TABLE z6 (a text, b text GENERATED ALWAYS AS (a || '-' || upper(a)) STORED, c int GENERATED ALWAYS AS (char_length(a)) STORED, d text GENERATED ALWAYS AS (substring(a from 1 for 2)) STORED, e text GENERATED ALWAYS AS (coalesce(a, 'none')) STORED);
+INSERT INTO z6(a) VALUES ('abc'), (NULL);
+SELECT * FROM z6;
+CREATE TABLE z7 (a date, b date CHECK (b > a), c int CHECK (c % 2 = 0), d text CHECK (d IN ('a', 'b') OR d IS NULL), e int CHECK (e = ANY (ARRAY[1, 2])), f int CHECK (f IN (1, 2)));
+INSERT INTO z7 VALUES ('2024-01-01', '2024-01-02', 2, 'a', 2, 1);
+INSERT INTO z7(e) VALUES (3);
+CREATE TABLE z9 (a jsonb CHECK (a ->> 'k' = 'v'), b date CHECK (b <= current_date)); -- refused ->>
+CREATE TABLE za (a timestamp CHECK (a >= '2024-01-01'::timestamp), b varchar(5) CHECK ((b)::text <> ''::text), c numeric CHECK (c >= (0)::numeric));
+INSERT INTO za VALUES ('2024-01-01', 'x', 1);
+INSERT INTO za(a) VALUES ('2023-12-31');
+INSERT INTO za(b) VALUES ('');
+INSERT INTO za(c) VALUES (-1);
+CREATE TABLE zb (a boolean CHECK (a IN (true, false)), b smallint CHECK (b >= 0), c bool DEFAULT false CHECK (NOT c OR b > 1));
+INSERT INTO zb VALUES (true, 1, false);
+INSERT INTO zb VALUES (true, 1, true);

@@ -219,6 +219,40 @@ def test_a_default_is_what_an_insert_would_store_or_refused(head: str, declared:
     assert rewrite_definition(sql).text == head.format(declared, expected)
 
 
+EXPRESSIONS = [
+    ("a text, check (a like 'x%' -- c\n)", "a text, check (a GLOB 'x*' -- c\n)"),
+    ("a text check (a not like 'x_' and a <> '')", "a text check (a NOT GLOB 'x?' and a <> '')"),
+    ("a date constraint k check (a > '2024-1-5')", "a date constraint k check (a > '2024-01-05')"),
+    ("a uuid, b bool, check (a <> 'ABCDEF00-0000-0000-0000-000000000000' or b = 't')",
+     "a uuid, b bool, check (a <> 'abcdef00-0000-0000-0000-000000000000' or b = 1)"),
+    ("a text, b int generated always as (char_length(a)) stored", "a text, b int generated always as (length(a)) stored"),
+    ("a numeric, b int, check (a * b < 5 and b / b > 0)", "a numeric, b int, check (a * b < 5 and b / b > 0)"),
+    ("id serial primary key check (id < '9')", "id INTEGER PRIMARY KEY AUTOINCREMENT check (id < 9)"),
+    ("a text, check (a glob 'x' or a match 'y')", "a text, check (a glob 'x' or a match 'y')"),
+]  # fmt: skip
+UNSAID = [
+    ("a numeric, b numeric generated always as (a / 2) stored", "a division of numerics"),
+    ("a numeric, b numeric generated always as (a * 2) stored", "arithmetic of numerics"),
+    ("a numeric check (a / 2 > 1)", "a division of numerics"),
+    ("a date, b date, check (b - a > 1)", "arithmetic of dates"),
+    ("a text, b text, check (a like b)", "LIKE with a pattern that is no constant"),
+    ("a text check (a ~ 'x')", "a regular expression"),
+    ("a text check (cast(a as integer) > 1)", "what this expression computes"),
+]
+
+
+@pytest.mark.parametrize(("body", "text"), EXPRESSIONS)
+def test_an_expression_has_postgresqls_meaning_in_sqlites_words(body: str, text: str) -> None:
+    assert rewrite_definition(f"create table t({body})").text == f"create table t({text})"
+
+
+@pytest.mark.parametrize(("body", "subject"), UNSAID)
+def test_an_expression_without_such_words_is_refused(body: str, subject: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        rewrite_definition(f"create table t({body})")
+    assert (caught.value.sqlstate, caught.value.message) == ("0A000", f"{subject}, inside of a definition, is not supported")
+
+
 def test_sqlite_alone_reads_what_is_stored() -> None:
     connection = apsw.Connection(":memory:")
     connection.execute("create table other(a)")

@@ -11,7 +11,7 @@ from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
 from triplicate.sql.interface import StatementKind, Value
 from triplicate.sql.pg.ddl import rewrite_definition
-from triplicate.sql.writer import Request
+from triplicate.sql.writer import Request, TransactionLost
 
 
 @pytest.fixture
@@ -215,4 +215,22 @@ def test_a_default_that_does_not_fit_reaches_no_row(pair: Pair, words: str, colu
     assert pair.reader.execute("select * from t").fetchall() == [(1,)]
     send(pair, "alter table t add column b int default '7'", "alter table t add column c real default 1")
     assert pair.reader.execute("select * from t").fetchall() == [(1, 7, 1.0)]
+    same(pair)
+
+
+@pytest.mark.parametrize("words", [f"insert into counted values({2**63 - 1})", f"update counted set id = {2**63 - 1} where id = 1"])
+@pytest.mark.parametrize("is_one_transaction", [False, True])
+def test_a_counter_at_its_end_is_no_full_disk(pair: Pair, is_one_transaction: bool, words: str) -> None:
+    send(pair, "insert into counted values(1)")
+    last, following = (pair.gate.examine(sql) for sql in (words, "insert into counted default values"))
+    if is_one_transaction:
+        pair.writer.begin()
+        pair.writer.run(last, ())
+        with pytest.raises(TransactionLost) as lost:
+            pair.writer.run(following, ())
+        assert lost.value.error.sqlstate == "2200H"
+    else:
+        send(pair, last.sql)
+        assert refused(pair, following.sql).sqlstate == "2200H"
+    send(pair, "insert into counted values(5)")
     same(pair)

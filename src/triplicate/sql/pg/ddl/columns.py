@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from triplicate.errors import SqlError
 from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.defaults import stored_default
+from triplicate.sql.pg.ddl.expressions import Expressions, expression_of
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, past_words, refuse, type_end
 from triplicate.sql.pg.lexer import Token
 
@@ -220,8 +221,12 @@ def check_references(tokens: Tokens) -> None:
             _references_stop(tokens, index)
 
 
-def rewrite_column(column: ColumnParts, edits: Edits) -> None:
-    """Give a column that does not number itself SQLite's type, default and collation."""
+def rewrite_column(column: ColumnParts, edits: Edits, expressions: Expressions | None = None) -> None:
+    """Give a column that does not number itself SQLite's type, default and collation, and its expressions their meaning.
+
+    Args:
+        expressions: of the table; None where its columns are not known.
+    """
     if column.type_tokens:
         edits.replace_tokens(column.type_tokens, column.declared)
     for clause in column.clauses:
@@ -232,6 +237,8 @@ def rewrite_column(column: ColumnParts, edits: Edits) -> None:
             edits.replace_tokens(tokens[1:], stored_default(tokens[1:], column.declared, edits))
         elif clause.kind == "COLLATE" and len(tokens) > 1:
             edits.replace_tokens(tokens[1:], _collation(tokens[-1]))
+        elif clause.kind in ("CHECK", "AS") and expressions is not None:
+            expressions.rewrite(expression_of(tokens), edits, is_condition=clause.kind == "CHECK")
         elif clause.kind in ("CHECK", "AS"):
             constant_casts(tokens, edits)
 
@@ -243,7 +250,7 @@ def _collation(token: Token) -> str:
     return found
 
 
-def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits) -> str:
+def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits, expressions: Expressions) -> str:
     """A column that numbers itself, as SQLite writes it.
 
     Args:
@@ -258,8 +265,9 @@ def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits) -> st
     for clause in column.clauses:
         if clause.kind in ("DEFAULT", "AS", "COLLATE"):
             raise SqlError("42601", f'column "{column.name}" numbers itself and cannot have {clause.kind} as well')
+        if clause.kind == "CHECK":
+            expressions.rewrite(expression_of(clause.tokens), edits, is_condition=True)
         if clause.kind in ("CHECK", "REFERENCES"):
-            constant_casts(clause.tokens, edits)
             kept.append(edits.stretch(clause.tokens[0].start, clause.tokens[-1].end))
     name = f"CONSTRAINT {key_name} " if key_name else ""
     return " ".join([column.tokens[0].text, f"INTEGER {name}PRIMARY KEY AUTOINCREMENT", *kept])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.ddl.columns import ColumnParts, check_references, numbered_text, parse_column, refuse_key_options, rewrite_column
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split
+from triplicate.sql.pg.ddl.expressions import Expressions, expression_of
+from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, drop_schemas, past_words, refuse, split
 from triplicate.sql.pg.lexer import Token
 
 _KEY_HINT = "make it the only column of the primary key: id BIGSERIAL PRIMARY KEY"
@@ -99,21 +100,23 @@ class _Body:
         return item[0].upper in ("LIKE", "EXCLUDE") and at(item, 1).upper in ("TEXT", "INTEGER", "INT", "BOOLEAN")
 
     def rewrite(self) -> None:
+        columns = [(column.name, "BIGINT" if column.numbers_itself else column.declared) for column in self._columns]
+        expressions = Expressions(columns)
         for item in self._constraints:
-            self._check(item)
+            self._check(item, expressions)
         numbered = [column for column in self._columns if column.numbers_itself]
         key = self._table_key()
         if len(numbered) > 1:
             raise refuse(f'a second column that numbers itself ("{numbered[1].name}")', "number rows by one column only")
         for column in self._columns:
             if not column.numbers_itself:
-                rewrite_column(column, self._edits)
+                rewrite_column(column, self._edits, expressions)
         if numbered:
-            self._number(numbered[0], key)
+            self._number(numbered[0], key, expressions)
         else:
             self._forbid_nulls(key)
 
-    def _check(self, item: list[Token]) -> None:
+    def _check(self, item: list[Token], expressions: Expressions) -> None:
         body = item[2:] if item[0].upper == "CONSTRAINT" else item
         word = at(body, 0).upper
         if word in ("LIKE", "EXCLUDE"):
@@ -129,7 +132,7 @@ class _Body:
         if word == "CHECK":
             if [token.upper for token in body[-2:]] == ["NO", "INHERIT"]:
                 raise refuse("NO INHERIT", "leave it out: there are no inherited tables")
-            constant_casts(body, self._edits)
+            expressions.rewrite(expression_of(body), self._edits, is_condition=True)
 
     def _table_key(self) -> tuple[list[Token], str | None, list[str]] | None:
         """The table's own PRIMARY KEY: its tokens, the name of the constraint, and the names of its columns."""
@@ -141,7 +144,7 @@ class _Body:
                 return item, item[1].text if named else None, columns
         return None
 
-    def _number(self, column: ColumnParts, key: tuple[list[Token], str | None, list[str]] | None) -> None:
+    def _number(self, column: ColumnParts, key: tuple[list[Token], str | None, list[str]] | None, expressions: Expressions) -> None:
         own = column.clause("PRIMARY KEY")
         name: str | None = None
         if self._without_rowid:
@@ -153,7 +156,7 @@ class _Body:
             self._remove(key[0])
         else:
             raise refuse(f'column "{column.name}" numbers itself and is not the primary key, which', _KEY_HINT)
-        self._edits.replace_tokens(column.tokens, numbered_text(column, name, self._edits))
+        self._edits.replace_tokens(column.tokens, numbered_text(column, name, self._edits, expressions))
 
     def _remove(self, item: list[Token]) -> None:
         """Take a constraint out, with one of the commas beside it."""

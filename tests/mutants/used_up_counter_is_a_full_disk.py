@@ -1,0 +1,13 @@
+"""What SQLite says of a counter at its last number is taken for a full disk, and the leader gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.capture import Capture
+
+TESTS = ["tests/unit/sql/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(Capture, "used_up", lambda _self: False)
