@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from benchmarks.histories.clients import Shared
-from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
+from benchmarks.histories.cluster import LocalCluster, RunFailed, answers, wait_for
 
 CALM_S = 2.0
 """Between the end of one fault and the next."""
@@ -84,14 +84,17 @@ class Nemesis:
             self.strikes.append(self._strike(fault))
 
     def _await_calm(self) -> None:
-        """Everything runs, somebody leads, and writes go on."""
+        """Everything runs, somebody leads, writes go on, and every node has been up long enough to know the leader: one that starts while
+        the leader hangs has never had an answer from it.
+        """
         wait_for(lambda: self._running() and self._cluster.leader(self._database), "every process runs, and a node leads")
         time.sleep(CALM_S)
         now = time.monotonic()
         wait_for(lambda: self._shared.first_write_after(now), "writes are acknowledged")
 
     def _running(self) -> bool:
-        return set(self._cluster.processes()) >= {*self._cluster.bookies, *self._cluster.ports}
+        processes = {*self._cluster.bookies, *self._cluster.ports}
+        return set(self._cluster.processes()) >= processes and all(answers(port) for port in self._cluster.ports.values())
 
     def _strike(self, fault: Fault) -> Strike:
         leader = wait_for(lambda: self._cluster.leader(self._database), "a node leads")

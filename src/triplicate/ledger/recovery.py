@@ -280,6 +280,8 @@ class Recovery:
         return min([self._asked_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
 
     def _hedgeable(self) -> list[ReadPlan]:
+        if self.is_finished:
+            return []
         return [plan for plan in self._plans.values() if plan.entry_id not in self._found and not plan.is_absent and plan.has_unasked]
 
     def silent_bookies(self) -> list[str]:

@@ -1,0 +1,135 @@
+"""The taking down of a lost leader's sign: at most once, and not where the leader is heard of before it is down."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.log.fake import Stage, play
+from tests.unit.replica.test_peers import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
+from triplicate.metadata import Tree
+from triplicate.replica import Candidate, Loss, leader_of
+
+
+class SlowTree(DeafTree):
+    """A tree whose changes reach the store late."""
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__(tree)
+        self.is_changing = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        self.is_changing.set()
+        await self.goes_on.wait()
+        await self._tree.delete(path, version)
+
+    async def multi(self, operations: Any) -> None:
+        self.is_changing.set()
+        await self.goes_on.wait()
+        await self._tree.multi(operations)
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["silent", "ended"])
+def test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late(silent: bool) -> None:
+    """Both have seen the old sign, and each sign is at version 0."""
+
+    async def body(stage: Stage) -> None:
+        first, second, third = await trees_of(stage, 3)
+        old = election(stage.host, first, "m0")
+        await old.report(9)
+        assert await old.put_up_sign(9)
+
+        async def gone(address: str) -> Loss:
+            if address != "m0:1":
+                await never_gone(address)
+            return Loss(silent=silent)
+
+        slow = SlowTree(third)
+        late = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m2", gone=gone).elected(lambda: 10))
+        await asyncio.wait_for(slow.is_changing.wait(), 5)
+        await asyncio.wait_for(election(stage.host, second, "m1", gone=gone).elected(lambda: 10), 5)
+        slow.goes_on.set()
+        await asyncio.sleep(A_WHILE_S)
+        assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 10)
+        assert not late.done()
+        late.cancel()
+
+    play(body)
+
+
+def test_a_leader_that_has_reported_since_it_was_found_silent_stays() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        old = election(stage.host, first, "m0")
+        await old.report(9)
+        assert await old.put_up_sign(9)
+        retracted = asyncio.Event()
+
+        async def gone(address: str) -> Loss:
+            if retracted.is_set():
+                await never_gone(address)
+            return Loss(silent=True, retract=retracted.set)
+
+        slow = SlowTree(second)
+        waiting = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m1", gone=gone).elected(lambda: 10))
+        await asyncio.wait_for(slow.is_changing.wait(), 5)
+        await old.report(12)
+        slow.goes_on.set()
+        await asyncio.wait_for(retracted.wait(), 5)
+        assert await leader_of(second, PATH) == Candidate("m0", "m0:1", 9)
+        waiting.cancel()
+
+    play(body)
+
+
+def test_the_sign_of_a_process_that_has_ended_goes_though_its_last_report_comes_late() -> None:
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        old = election(stage.host, first, "m0")
+        await old.report(9)
+        assert await old.put_up_sign(9)
+        slow = SlowTree(second)
+        waiting = asyncio.get_running_loop().create_task(
+            election(stage.host, cast("Tree", slow), "m1", gone=gone_at_once).elected(lambda: 20)
+        )
+        await asyncio.wait_for(slow.is_changing.wait(), 5)
+        await old.report(12)
+        slow.goes_on.set()
+        await asyncio.wait_for(waiting, 5)
+        assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 20)
+
+    play(body)
+
+
+def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("triplicate.replica.election.SILENCE_HOLDS_S", 60.0)
+
+    async def body(stage: Stage) -> None:
+        first, second = await trees_of(stage, 2)
+        old = election(stage.host, first, "m0")
+        await old.report(9)
+        assert await old.put_up_sign(9)
+        retracted, speaks = asyncio.Event(), asyncio.Event()
+
+        async def spoken() -> None:
+            await speaks.wait()
+
+        async def gone(address: str) -> Loss:
+            if retracted.is_set():
+                await never_gone(address)
+            return Loss(silent=True, retract=retracted.set, spoken=spoken)
+
+        slow = SlowTree(second)
+        waiting = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m1", gone=gone).elected(lambda: 10))
+        await asyncio.wait_for(slow.is_changing.wait(), 5)
+        speaks.set()
+        await asyncio.wait_for(retracted.wait(), 5)
+        slow.goes_on.set()
+        await asyncio.sleep(A_WHILE_S)
+        assert await leader_of(second, PATH) == Candidate("m0", "m0:1", 9)
+        waiting.cancel()
+
+    play(body)
