@@ -12,7 +12,6 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.conftest import Bench, needs_limits
 from triplicate.client import Client
 from triplicate.log import Logs, LogSettings
-from triplicate.spark.versions import HAS_LIMITS
 
 
 @needs_limits
@@ -35,17 +34,17 @@ def test_a_stream_delivers_every_record_once_in_batches_of_the_size_asked_for(be
     assert json.loads(query.lastProgress["sources"][0]["endOffset"]) == {"ids": {log: log_id}, "logs": {log: 100}, "v": 2}
 
 
+@needs_limits
 def test_a_stream_copies_exactly_once_across_restarts(bench: Bench) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(50))
-    limits = {"maxOffsetsPerTrigger": "20"} if HAS_LIMITS else {}
-    bench.copy(source, target, "checkpoint", **limits).awaitTermination()
+    bench.copy(source, target, "checkpoint", maxOffsetsPerTrigger="20").awaitTermination()
     assert bench.values(target) == list(range(50))
     # As if the process had ended after the last batch was published and before Spark wrote that down.
     commits = sorted((bench.folder / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     _forget(commits[-1])
     bench.write(source, range(50, 60))
-    bench.copy(source, target, "checkpoint", **limits).awaitTermination()
+    bench.copy(source, target, "checkpoint", maxOffsetsPerTrigger="20").awaitTermination()
     assert bench.values(target) == list(range(60))
     assert bench.staging_ledgers(target) == []
 

@@ -147,7 +147,6 @@ def test_a_log_is_copied_with_keys_times_and_headers(shop: Shop) -> None:
         ("INSERT INTO strict (value) VALUES (1)", "Cannot safely cast `value`"),
         ("INSERT INTO strict (value, offset) VALUES (X'61', 7)", "'offset' is filled by the log"),
         ("INSERT INTO strict (value, topic) VALUES (X'61', 'x')", "`topic` cannot be resolved"),
-        ("CREATE TABLE alike LIKE strict", "does not support CREATE TABLE LIKE"),
     ],
 )
 def test_what_a_log_cannot_do_is_refused_and_changes_nothing(shop: Shop, statement: str, complaint: str) -> None:
