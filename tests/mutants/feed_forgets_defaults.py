@@ -14,4 +14,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(schema_changes, "_default", lambda _reader: None)
+    patch(schema_changes, "_converted", lambda _sql, _definition, _options: None)

@@ -218,6 +218,7 @@ class Stream:
         self.shop, self.table, self.given, self.schema = shop, table, given, schema
         self._checkpoint: dict[str, Any] | None = None
         self.planned: dict[str, Any] | None = None
+        self.last_start = 0
         self.reader: ChangesStreamReader | None = None
         self.ddl = ""
 
@@ -241,6 +242,7 @@ class Stream:
         parts = self.plan(most)
         rows = in_order([batch for part in parts for batch in self.reader.read(part)]) if self.reader is not None else []
         if self.planned is not None:
+            self.last_start = self._checkpoint["logs"]["shop-log"] if self._checkpoint else 0
             self.checkpoint = self.planned
         return rows
 

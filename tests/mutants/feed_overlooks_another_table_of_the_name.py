@@ -1,0 +1,15 @@
+"""A feed from a version on delivers a table's changes to a consumer whose rows are those of the table that had its name then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.spark.lineage import Ancestry
+
+TESTS = [
+    "tests/unit/spark/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(Ancestry, "name_had_another", False)

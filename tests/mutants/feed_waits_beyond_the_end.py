@@ -1,0 +1,19 @@
+"""A stream of changes whose checkpoint lies beyond the end of its log waits until the log has grown so far, and loses what comes before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.spark.access import LogAccess
+from triplicate.spark.changes import _Feed
+
+TESTS = [
+    "tests/unit/spark/test_feed.py::test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def end(self: _Feed, logs: LogAccess, _version: int) -> int:
+        return logs.bounds(self.log)[1]
+
+    patch(_Feed, "check_end", end)
