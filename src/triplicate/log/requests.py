@@ -17,6 +17,8 @@ from triplicate.runtime import fault_point, shielded, sleep, timeout_at
 
 LOOK_S = 1.0
 """A publisher looks after its request so often, beside being woken by changes."""
+REFUSALS_MAXIMUM = 10
+"""A publisher asks again after so many refusals whose cause it does not find itself: its writer may be of a later release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ class Petitioner:
         self._wait_s = wait_s
         self._deadline = store.host.clock.monotonic() + wait_s
         self._is_over = False
+        self._refusals = 0
         self.has_asked = False
         """Whether a writer may have listed the batch because of this."""
 
@@ -142,8 +145,13 @@ class Petitioner:
         is over. The request can be served no more then.
 
         Raises:
-            LogOwned: the time was over at the last call already, so nothing was published.
+            LogOwned: the time was over at the last call already, or the writer has refused too often, so nothing was published.
         """
+        if self._refusals >= REFUSALS_MAXIMUM:
+            raise LogOwned(
+                f"log {self._name!r} is written by {writer!r}, which took the batch {self._refusals} times for one that it cannot list: "
+                "nothing was published. Its trace log.request_refused says why"
+            )
         if self._is_over:
             raise LogOwned(
                 f"log {self._name!r} is written by {writer!r}, which did not list the batch within {self._wait_s:g} s: nothing was "
@@ -171,6 +179,7 @@ class Petitioner:
                 if path is None:
                     path = await self._place(request)
                 elif not await self._requests.is_there(path):
+                    self._refusals += 1  # Or it was served; then nobody asks again.
                     return
                 if path is None:
                     # There is no room. Each change would wake everyone who waits for some, to make a request and delete it again.

@@ -9,11 +9,13 @@ import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
-from triplicate.errors import ConnectionLost, TriplicateError
+from triplicate.errors import ConnectionLost, LogOwned, TriplicateError
 from triplicate.log import LogClientSettings, Logs, Published
 from triplicate.metadata import Fault
 
 STEPS_MOST = 100
+WAIT_S = 0.04
+"""How long the publisher waits that is struck by lateness."""
 PATIENT = LogClientSettings(publish_wait_s=5.0, repair_timeout_s=0.2)
 Strike = Callable[[Stage, int, asyncio.Future[Published]], Fault]
 
@@ -40,7 +42,15 @@ def interrupted(stage: Stage, session: int, publish: asyncio.Future[Published]) 
     return Fault()
 
 
-async def struck(stage: Stage, whose: str, step: int, strike: Strike) -> bool:
+def late(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
+    return Fault(delay_before_s=2 * WAIT_S)
+
+
+def answered_late(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
+    return Fault(delay_after_s=2 * WAIT_S)
+
+
+async def struck(stage: Stage, whose: str, step: int, strike: Strike, application: str | None) -> bool:
     """Play once, strike at one operation of the publisher or the writer; false if they made fewer."""
     clients: dict[str, Logs] = {name: stage.logs(PATIENT) for name in ("publisher", "writer")}
     session = stage.client_of(clients[whose]).metadata.tree.session_id
@@ -48,7 +58,9 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike) -> bool:
     writer = await clients["writer"].writer("l", owner="w")
     assert await writer.append(b"before") == 0
     parts = [await staged(clients["publisher"], [b"a", b"b"]), await staged(clients["publisher"], [b"c"])]
-    publish = asyncio.ensure_future(clients["publisher"].publish("l", parts, application="app", batch=1))
+    wait_s = WAIT_S if strike in (late, answered_late) else None
+    batch = None if application is None else 1
+    publish = asyncio.ensure_future(clients["publisher"].publish("l", parts, application=application, batch=batch, wait_s=wait_s))
     seen: list[str] = []
 
     def fault(of: int, operation: str, path: str) -> Fault | None:
@@ -60,8 +72,21 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike) -> bool:
     stage.store.fault = fault
     await asyncio.wait([publish])
     stage.store.fault = None
-    first = None if publish.cancelled() or publish.exception() is not None else publish.result()
-    await _finish(stage, writer_appends=asyncio.ensure_future(writer.append(b"after")), first=first)
+    others = stage.logs(PATIENT)
+    # A batch with a number is published again from other ledgers.
+    same = parts if application is None else [await staged(others, [b"a", b"b", b"c"])]
+    appending = asyncio.ensure_future(writer.append(b"after"))
+    await asyncio.wait([appending])
+    again = await others.publish("l", same, application=application, batch=batch)
+    _compare(again, publish)
+    async with await others.writer("l", owner="last") as last:
+        end = last.start_offset
+    values = await read_values(others, "l", 0, end)
+    assert values[again.first_offset : again.end_offset] == [b"a", b"b", b"c"]
+    assert sorted(value for value in values if value in (b"a", b"b", b"c")) == [b"a", b"b", b"c"]
+    assert values[0] == b"before"
+    assert appending.exception() is not None or values[appending.result()] == b"after"
+    assert not [path for path in stage.store.dump() if "/requests/" in path]
     try:
         await writer.close()
     except TriplicateError:
@@ -70,32 +95,37 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike) -> bool:
     return len(seen) >= step
 
 
-async def _finish(stage: Stage, *, writer_appends: asyncio.Future[int], first: Published | None) -> None:
-    """The batch is published again from other ledgers, whatever was said of it; then look what is there."""
-    others = stage.logs(PATIENT)
-    await asyncio.wait([writer_appends])
-    is_after = writer_appends.exception() is None
-    again = await others.publish("l", [await staged(others, [b"a", b"b", b"c"])], application="app", batch=1)
-    assert first is None or (again.already, again.first_offset, again.end_offset) == (True, first.first_offset, first.end_offset)
-    async with await others.writer("l", owner="last") as last:
-        end = last.start_offset
-    values = await read_values(others, "l", 0, end)
-    assert values[again.first_offset : again.end_offset] == [b"a", b"b", b"c"]
-    assert sorted(value for value in values if value in (b"a", b"b", b"c")) == [b"a", b"b", b"c"]
-    assert values[0] == b"before"
-    assert not is_after or values[writer_appends.result()] == b"after"
-    assert not [path for path in stage.store.dump() if "/requests/" in path]
+def _compare(again: Published, publish: asyncio.Future[Published]) -> None:
+    """What a repetition finds is what the first publish said, if it said anything."""
+    if publish.cancelled():
+        return
+    error = publish.exception()
+    if isinstance(error, LogOwned):
+        assert not again.already, "nothing was published, it was said"
+    elif error is None:
+        first = publish.result()
+        assert (again.already, again.first_offset, again.end_offset) == (True, first.first_offset, first.end_offset)
 
 
-@pytest.mark.parametrize("whose", ["publisher", "writer"])
-@pytest.mark.parametrize("strike", [killed, killed_after_it, answer_lost, not_sent, interrupted])
-def test_a_publish_that_is_struck_at_any_step_is_there_once(whose: str, strike: Strike) -> None:
+def strike_at_each_step(whose: str, strike: Strike, application: str | None) -> None:
     for step in range(1, STEPS_MOST):
 
         async def scene(stage: Stage, step: int = step) -> bool:
-            return await struck(stage, whose, step, strike)
+            return await struck(stage, whose, step, strike, application)
 
         if not play(scene):
             assert step > 5
             return
     raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("whose", ["publisher", "writer"])
+@pytest.mark.parametrize("strike", [killed, killed_after_it, answer_lost, not_sent, interrupted, late, answered_late])
+def test_a_publish_that_is_struck_at_any_step_is_there_once(whose: str, strike: Strike) -> None:
+    strike_at_each_step(whose, strike, "app")
+
+
+@pytest.mark.parametrize("whose", ["publisher", "writer"])
+@pytest.mark.parametrize("strike", [killed_after_it, answer_lost, late])
+def test_ledgers_whose_publish_is_struck_at_any_step_are_listed_once(whose: str, strike: Strike) -> None:
+    strike_at_each_step(whose, strike, None)
