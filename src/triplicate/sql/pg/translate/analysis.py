@@ -114,6 +114,7 @@ class Analysis(ExpressionTyping):
                 reach.relations.append(Relation("", None))
         for sort in query.order:
             self.expression(sort.expression, reach)
+            _check_place(sort.expression, query.body, inner, outputs)
         if query.limits is not None:
             for limit in (query.limits.limit, query.limits.offset):
                 if limit is not None:
@@ -305,6 +306,18 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
         if column.lower() in seen:
             raise SqlError(state, f'column "{column}" {what}')
         seen.add(column.lower())
+
+
+def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope | None, outputs: Outputs | None) -> None:
+    """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
+    if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
+        return
+    if inner is None or outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
+        return
+    scope = inner.parent
+    stored = scope is None or all(relation.is_table for relation in scope.relations)
+    if not stored and 1 <= int(sort.value) <= len(outputs) and outputs[int(sort.value) - 1][1] == types.NUMERIC:
+        raise SqlError("0A000", "ORDER BY the number of a numeric behind * is not available here", hint="Name the column in ORDER BY.")
 
 
 def _renamed(outputs: Outputs | None, names: list[str]) -> Outputs | None:
