@@ -233,8 +233,10 @@ def _numeric(operation: Callable[[Decimal, Decimal], Decimal], left: Value, righ
         raise SqlError("22003", "value overflows numeric format") from None
 
 
-def _numeric_order(left: Value, right: Value) -> Value:
+def _numeric_order(left: Any, right: Any) -> Value:
     """-1, 0 or 1: numbers as SQLite keeps them, or texts of more digits."""
+    if not isinstance(left, str) and not isinstance(right, str):
+        return int(left > right) - int(left < right)
     one, other = decimal_of(left), decimal_of(right)
     return (one > other) - (one < other)
 
