@@ -279,3 +279,10 @@ SELECT * FROM (SELECT r * 1.1 AS y, id FROM w) s ORDER BY y; -- documented numer
 SELECT * FROM (SELECT i / 3.0 AS y, id FROM w) s ORDER BY 1; -- refused ORDER BY
 SELECT * FROM w ORDER BY 3;
 SELECT DISTINCT r AS x FROM w ORDER BY x;
+
+== no number as a numeric
+SELECT 'NaN'::text::numeric > 1; -- refused NaN
+SELECT 'NaN'::numeric + 1 > 1; -- refused NaN
+SELECT greatest('NaN'::text::numeric, 1); -- refused NaN
+SELECT sum(x::numeric) FROM (VALUES ('NaN'), ('1')) v(x); -- refused NaN
+SELECT 1;
