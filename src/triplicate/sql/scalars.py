@@ -436,7 +436,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "json_text": (_json_text, (1,)),
     "quotient": (_quotient, (2,)),
     "remainder": (_whole_remainder, (2,)),
-    "numeric_abs": (lambda value: value_of_decimal(abs(decimal_of(value))), (1,)),
+    "numeric_abs": (lambda value: value_of_decimal(decimal_of(value).copy_abs()), (1,)),
     "step": (_step, (1,)),
     "numeric_add": (partial(_numeric, _DECIMALS.add), (2,)),
     "numeric_subtract": (partial(_numeric, _DECIMALS.subtract), (2,)),

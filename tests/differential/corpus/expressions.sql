@@ -286,3 +286,8 @@ SELECT 'NaN'::numeric + 1 > 1; -- refused NaN
 SELECT greatest('NaN'::text::numeric, 1); -- refused NaN
 SELECT sum(x::numeric) FROM (VALUES ('NaN'), ('1')) v(x); -- refused NaN
 SELECT 1;
+
+== numerics of more than 28 digits
+SELECT -1234567890123456789012345678901234.5 < -1234567890123456789012345678901234.4, abs(-1234567890123456789012345678901234.5::numeric)::text;
+SELECT -1234567890123456789012345678901234.5, 123456789.123456789 * 987654321.987654321;
+SELECT $1::numeric; -- with numeric 1.0000000000000000000000000000000001 / documented numeric-digits

@@ -311,8 +311,8 @@ def _decode_numeric(data: bytes) -> Decimal:
         return Decimal("Infinity") if sign == 0xD000 else Decimal("-Infinity")
     number = Decimal(0)
     for index, digit in enumerate(struct.unpack_from(f">{count}h", data, 8)):
-        number += Decimal(digit).scaleb(4 * (weight - index))
-    return -number if sign == 0x4000 else number
+        number = _EXACT.add(number, Decimal(digit).scaleb(4 * (weight - index)))
+    return number.copy_negate() if sign == 0x4000 else number
 
 
 # Results: SQLite's values, as the described type and format want them.
@@ -446,7 +446,7 @@ def _encode_numeric(number: Decimal | None) -> bytes:
         return struct.pack(">hhHh", 0, 0, sign, 0)
     exponent = number.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    whole, _, fraction = f"{abs(number):f}".partition(".")
+    whole, _, fraction = f"{number.copy_abs():f}".partition(".")
     whole = whole.zfill(-(-len(whole) // 4) * 4)
     fraction = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
     digits = [int(text[i : i + 4]) for text in (whole, fraction) for i in range(0, len(text), 4)]
