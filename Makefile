@@ -78,6 +78,7 @@ spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten
 check-deep: histories ## Run the checks that take too long for every run of the tests (half an hour)
 	@$(BIN)/python scripts/run_tests.py spark-deep
 	@$(BIN)/python scripts/spark_versions.py
+	DRAWN=20000 DRAWN_FROM=1000 $(BIN)/python -m pytest -q tests/differential/test_drawn.py
 
 times: $(READY) ## Show the ten slowest tests of each part of the last `make test`
 	@$(BIN)/python scripts/times.py

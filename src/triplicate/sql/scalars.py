@@ -233,8 +233,10 @@ def _numeric(operation: Callable[[Decimal, Decimal], Decimal], left: Value, righ
         raise SqlError("22003", "value overflows numeric format") from None
 
 
-def _numeric_order(left: Value, right: Value) -> Value:
+def _numeric_order(left: Any, right: Any) -> Value:
     """-1, 0 or 1: numbers as SQLite keeps them, or texts of more digits."""
+    if not isinstance(left, str) and not isinstance(right, str):
+        return int(left > right) - int(left < right)
     one, other = decimal_of(left), decimal_of(right)
     return (one > other) - (one < other)
 
@@ -434,7 +436,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "json_text": (_json_text, (1,)),
     "quotient": (_quotient, (2,)),
     "remainder": (_whole_remainder, (2,)),
-    "numeric_abs": (lambda value: value_of_decimal(abs(decimal_of(value))), (1,)),
+    "numeric_abs": (lambda value: value_of_decimal(decimal_of(value).copy_abs()), (1,)),
     "step": (_step, (1,)),
     "numeric_add": (partial(_numeric, _DECIMALS.add), (2,)),
     "numeric_subtract": (partial(_numeric, _DECIMALS.subtract), (2,)),

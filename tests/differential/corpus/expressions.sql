@@ -266,3 +266,28 @@ SELECT exp('-Infinity'::float8), power(0::float8, 2), power(2::float8, -3);
 SELECT 1e3::text, .5::text, 5.::text, 007::text, 1.5e-3::text, 1.50e2::text || 'x', concat(1e3, .50), 12345678901234567890.50::text;
 SELECT extract(hour FROM time '24:00'), extract(epoch FROM time '24:00'), extract(minute FROM time '24:00'), date_part('hour', time '24:00');
 SELECT $1 ^ 2, 2 ^ $2, '2' ^ 3; -- with ? "1.5", ? "0.5"
+
+== rows, compounds and stars of numerics of many digits
+CREATE TABLE w (id int PRIMARY KEY, i int, r numeric(10,2));
+INSERT INTO w VALUES (1, 1, 2.5), (2, 3, 10), (3, 2, 7);
+SELECT (1 / 3.0, 1) < (0.5, 2), (1 / 3.0, 1) > (0.5, 2), (i / 3.0, id) <= (2 / 3.0, 2) FROM w ORDER BY id;
+SELECT r FROM w UNION ALL SELECT 0.50 ORDER BY r;
+SELECT r AS x FROM w ORDER BY x DESC;
+SELECT round(y, 3) FROM (SELECT i / 3.0 AS y FROM w UNION ALL SELECT 0.5 ORDER BY y) s ORDER BY 1;
+SELECT x FROM (SELECT i / 3.0 AS y, id AS x FROM w UNION ALL SELECT 0.5, 9 ORDER BY y LIMIT 2) s ORDER BY x;
+SELECT * FROM (SELECT r * 1.1 AS y, id FROM w) s ORDER BY y; -- documented numeric-scale
+SELECT * FROM (SELECT i / 3.0 AS y, id FROM w) s ORDER BY 1; -- refused ORDER BY
+SELECT * FROM w ORDER BY 3;
+SELECT DISTINCT r AS x FROM w ORDER BY x;
+
+== no number as a numeric
+SELECT 'NaN'::text::numeric > 1; -- refused NaN
+SELECT 'NaN'::numeric + 1 > 1; -- refused NaN
+SELECT greatest('NaN'::text::numeric, 1); -- refused NaN
+SELECT sum(x::numeric) FROM (VALUES ('NaN'), ('1')) v(x); -- refused NaN
+SELECT 1;
+
+== numerics of more than 28 digits
+SELECT -1234567890123456789012345678901234.5 < -1234567890123456789012345678901234.4, abs(-1234567890123456789012345678901234.5::numeric)::text;
+SELECT -1234567890123456789012345678901234.5, 123456789.123456789 * 987654321.987654321;
+SELECT $1::numeric; -- with numeric 1.0000000000000000000000000000000001 / documented numeric-digits

@@ -69,6 +69,10 @@ def database() -> TranslatedDatabase:
         ("octet_length(substr(x'', 1, 1))", 0),
         ("'{\"$\":1}'::json ->> '$'", "1"), ("'[1,2]'::json -> 1", "2"), ("'[\"a\",2]'::json ->> 0", "a"),
         ("upper('aä')", "Aä"), ("nullif(a, 20)", None), ("a between 1 and 20", 1), ("'b' between 'a' and 'c'", 1),
+        ("a / 3.0 > 7", 0), ("a / 3.0 between 6 and 7", 1), ("greatest(a / 3.0, 7)", 7), ("case when a < 0 then c else a end / 8", 2.5),
+        ("avg(a + 0.5) over ()", 20.5), ("n::text", "2.25"), ("(n * 2)::text", "4.50"), ("c / (c - 1)", 3.0),
+        ("b || ts", "abc2024-01-05 10:00:00"),
+        ("nullif('1', '01')::int", 1), ("a << -62", 80), ("format('%s%%|%3s|', f, 'x')", "t%|  x|"),
     ],
 )  # fmt: skip
 def test_an_expression_has_postgresql_s_value(database: TranslatedDatabase, expression: str, expected: Value) -> None:
@@ -92,6 +96,9 @@ def test_an_expression_has_postgresql_s_value(database: TranslatedDatabase, expr
         ("extract(hour from d)", "0A000"),
         ("(a + 1) / (a - 20)", "22012"), ("(a + 1) % (a - 20)", "22012"), ("(select id from o)", "21000"), ("-d", "42883"),
         ("sum(d) over ()", "42883"), ("format('%I', b)", "0A000"), ("(select id from o limit -1)", "2201W"),
+        ("a + 9223372036854775807 - 9223372036854775807", "22003"), ("(a + 9223372036854775807)::text", "22003"),
+        ("c * 1e308::float8 * 10", "22003"), ("c / 1e-308::float8 / 1e-308::float8", "22003"), ("sum(b)", "42883"), ("d::time", "42846"),
+        ("log10(-1)", "2201E"), ("substring(b from '1')", "0A000"), ("1.5 & 1", "42883"),
     ],
 )  # fmt: skip
 def test_an_expression_fails_with_postgresql_s_error(database: TranslatedDatabase, expression: str, state: str) -> None:

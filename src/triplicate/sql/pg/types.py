@@ -449,7 +449,7 @@ def _encode_numeric(number: Decimal | None) -> bytes:
         return struct.pack(">hhHh", 0, 0, sign, 0)
     exponent = number.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    whole, _, fraction = f"{abs(number):f}".partition(".")
+    whole, _, fraction = f"{number.copy_abs():f}".partition(".")
     whole = whole.zfill(-(-len(whole) // 4) * 4)
     fraction = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
     digits = [int(text[i : i + 4]) for text in (whole, fraction) for i in range(0, len(text), 4)]

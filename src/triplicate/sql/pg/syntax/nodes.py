@@ -365,6 +365,8 @@ class Sort(Node):
     """``FIRST``, ``LAST`` or empty."""
     by: Expression | None = field(default=None, init=False)
     """The item of the select list that a name or a number stands for."""
+    is_result: bool = field(default=False, init=False)
+    """It names a column of the result, which is sorted as it is."""
 
     def children(self) -> Iterator[Node]:
         yield self.expression

@@ -68,6 +68,7 @@ class Analysis(SourceTyping):
         for sort in query.order:
             if inner is not None:
                 self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
+                _check_place(sort.expression, query.body, inner.plain, outputs)
             else:
                 self._order_of_rows(sort.expression, query.body, outputs, scope)
         if isinstance(query.body, nodes.Select) and inner is not None:
@@ -352,6 +353,17 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
         if column.lower() in seen:
             raise SqlError(state, f'column "{column}" {what}')
         seen.add(column.lower())
+
+
+def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
+    """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
+    if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
+        return
+    if outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
+        return
+    stored = all(relation.is_table for relation in inner.relations)
+    if not stored and 1 <= int(sort.value) <= len(outputs) and outputs[int(sort.value) - 1][1] == types.NUMERIC:
+        raise SqlError("0A000", "ORDER BY the number of a numeric behind * is not available here", hint="Name the column in ORDER BY.")
 
 
 def _star(star: nodes.Star, scope: Scope) -> Outputs | None:

@@ -219,9 +219,11 @@ def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
 
 
 def value_of_decimal(number: Decimal) -> Value:
-    """An integer where it is one, a float where that prints the same, else text."""
+    """An integer where it is one, a float where that prints the same, else text. Raises SqlError 0A000 for NaN."""
+    if number.is_nan():
+        raise SqlError("0A000", "the result is NaN, which is not available as a numeric", hint="NULL stands for no number.")
     if not number.is_finite():
-        return "NaN" if number.is_nan() else float(number)
+        return float(number)
     if number == number.to_integral_value() and -(2**63) <= number < 2**63:
         return int(number)
     as_float = float(number)
@@ -234,6 +236,8 @@ def value_of_decimal(number: Decimal) -> Value:
 
 def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
     number = decimal_of(value, target)
+    if number.is_nan():
+        raise SqlError("0A000", "NaN is not available as a numeric", hint="NULL stands for no number.")
     if source == types.FLOAT8 and isinstance(value, float) and math.isfinite(value):
         number = Decimal(f"{value:.15g}")
     elif source == types.FLOAT4 and isinstance(value, float) and math.isfinite(value):

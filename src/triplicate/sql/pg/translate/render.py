@@ -290,7 +290,7 @@ class Renderer:
             # Folded, so that the least integer is one.
             text = node.operand.value.replace("_", "")
             if not text.lower().startswith("0x"):
-                self.add(literal_text(value_of_decimal(-decimal_of(text))), node)
+                self.add(literal_text(value_of_decimal(decimal_of(text).copy_negate())), node)
                 return
         if node.operator == "-" and node.oid == types.NUMERIC:
             self.call(OURS + "numeric_subtract", node, "0", node.operand)

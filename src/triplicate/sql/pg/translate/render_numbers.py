@@ -25,6 +25,8 @@ class NumberRenderer(Renderer):
         operator = node.operator
         if operator in COMPARISONS and (may_be_long(node.left) or may_be_long(node.right)):
             self._long_comparison(node)
+        elif operator in COMPARISONS and isinstance(node.left, nodes.Row) and isinstance(node.right, nodes.Row):
+            self._row_comparison(node, node.left, node.right)
         elif operator in ("<<", ">>"):
             self._shift(node)
         else:
@@ -39,6 +41,17 @@ class NumberRenderer(Renderer):
         self.ordered(node.left)
         self.add(f" {node.operator} ", node)
         self.ordered(node.right)
+
+    def _row_comparison(self, node: nodes.Binary, left: nodes.Row, right: nodes.Row) -> None:
+        if not any(map(may_be_long, (*left.items, *right.items))):
+            self.verbatim(node)
+            return
+        for row in (left, right):
+            self.add(f" {node.operator} (" if row is right else "(", node)
+            for index, item in enumerate(row.items):
+                self.add(", " if index else "", node)
+                self.ordered(item)
+            self.add(")", node)
 
     def ordered(self, node: Expression) -> None:
         """The value among others that are compared or sorted: a text of digits becomes the nearest number."""

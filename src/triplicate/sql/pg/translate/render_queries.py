@@ -21,7 +21,7 @@ class StatementRenderer(CallRenderer):
     def _sort(self, node: nodes.Sort) -> None:
         """PostgreSQL sorts NULL behind everything, SQLite before: what is not said is said."""
         by = node.by if node.by is not None else node.expression
-        if may_be_long(by):
+        if may_be_long(by) and not node.is_result:
             self.ordered(by)
             self.add((" DESC" if node.descending else "") + (f" NULLS {node.nulls}" if node.nulls else ""), node)
         else:
@@ -391,16 +391,19 @@ def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:
 def _find_sorted(query: nodes.Query) -> None:
     """Items that ORDER BY names: a numeric that may be a text is sorted as a number."""
     selects = _own_selects(query)
+    is_plain = isinstance(query.body, nodes.Select) and not query.body.is_distinct
     for sort in query.order:
+        # A compound query can be sorted by the columns of its result only.
+        sort.is_result = not isinstance(query.body, nodes.Select)
         for select in selects:
-            item = _sorted_item(sort.expression, selects[0], select)
-            if item is None or not may_be_long(item.expression):
+            item = _sorted_item(sort.expression, selects[-1], select)
+            if item is None:
                 continue
-            if isinstance(query.body, nodes.Select) and not select.is_distinct:
+            if is_plain and may_be_long(item.expression):
                 sort.by = item.expression
             else:
-                # Here only a column of the result can be sorted by.
-                item.expression.is_ordered = True
+                sort.is_result = True
+                item.expression.is_ordered = may_be_long(item.expression)
 
 
 def _sorted_item(expression: nodes.Expression, first: nodes.Select, select: nodes.Select) -> nodes.Item | None:
@@ -411,9 +414,15 @@ def _sorted_item(expression: nodes.Expression, first: nodes.Select, select: node
     if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
         place = int(expression.value)
     elif isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
-        names = [item.alias.last.lower() if item.alias is not None else "" for item in first.items]
+        names = [_shown(item) for item in first.items]
         place = names.index(expression.name.last.lower()) + 1 if expression.name.last.lower() in names else 0
     return select.items[place - 1] if 1 <= place <= len(select.items) else None
+
+
+def _shown(item: nodes.Item) -> str:
+    if item.alias is not None:
+        return item.alias.last.lower()
+    return item.expression.name.last.lower() if isinstance(item.expression, nodes.ColumnRef) else ""
 
 
 def _is_single(query: nodes.Query) -> bool:

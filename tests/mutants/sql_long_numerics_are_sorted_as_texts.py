@@ -1,0 +1,13 @@
+"""A numeric of many digits is compared as the text that it is kept as, which SQLite finds larger than every number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.translate import render_numbers
+
+TESTS = ["tests/unit/sql/test_scalars.py::test_an_expression_has_postgresql_s_value[a / 3.0 > 7-0]"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(render_numbers, "may_be_long", lambda node: False)
