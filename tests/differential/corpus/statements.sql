@@ -159,3 +159,13 @@ INSERT INTO t SELECT 1, i, i FROM generate_series(7, 9) i ON CONFLICT (id) DO UP
 INSERT INTO t VALUES (3, 3, 1), (3, 4, 2) ON CONFLICT (id) DO NOTHING;
 INSERT INTO t VALUES (1, 1, 5), (2, 2, 6), (5, 5, 5) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v RETURNING id, v;
 SELECT * FROM t ORDER BY id;
+
+== types of united columns
+CREATE TABLE t (i int, n numeric(10, 2), v varchar(5), b bool);
+INSERT INTO t VALUES (1, 2.50, 'abc', true);
+SELECT i FROM t UNION SELECT 2.5 ORDER BY 1;
+SELECT * FROM (SELECT i FROM t UNION ALL SELECT 2.5) q ORDER BY 1;
+SELECT i FROM t UNION ALL SELECT 2.5::float8 ORDER BY 1;
+SELECT n FROM t UNION ALL SELECT n FROM t;
+SELECT v FROM t UNION ALL SELECT 'longer than that' ORDER BY 1;
+SELECT * FROM t;

@@ -120,10 +120,14 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
     columns, outputs = prepared.columns, translation.outputs
     if outputs is None or len(outputs) != len(columns):
         outputs = ()
-    oids = [
-        types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
-        for index, column in enumerate(columns)
-    ]
+    oids: list[int | None] = []
+    typmods: list[int] = []
+    for index, column in enumerate(columns):
+        told = outputs[index][1] if outputs else None
+        declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
+        # Of united queries SQLite tells what the first one declares.
+        oids.append(told if told is not None else declared)
+        typmods.append(types.typmod_of_declared(column.declared_type) if told is None or told == declared else -1)
     return Statement(
         command,
         prepared,
@@ -131,7 +135,7 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         tuple(oids),
         tuple(name for name, _ in outputs),
         translation.moments,
-        tuple(types.typmod_of_declared(column.declared_type) for column in columns),
+        tuple(typmods),
         translation.lock,
     )
 
