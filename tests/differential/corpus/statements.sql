@@ -169,3 +169,18 @@ SELECT i FROM t UNION ALL SELECT 2.5::float8 ORDER BY 1;
 SELECT n FROM t UNION ALL SELECT n FROM t;
 SELECT v FROM t UNION ALL SELECT 'longer than that' ORDER BY 1;
 SELECT * FROM t;
+
+== string_agg of different values
+CREATE TABLE t (i int, s text, f float8);
+INSERT INTO t VALUES (1, 'b', 1.5), (1, 'a', 2), (1, 'b', 1.5), (2, NULL, NULL), (2, 'é', 3), (2, 'Z', 4);
+SELECT string_agg(DISTINCT s, ',') FROM t;
+SELECT string_agg(DISTINCT s, ', ' ORDER BY s DESC) FROM t;
+SELECT i, string_agg(DISTINCT s, '-') FROM t GROUP BY i ORDER BY i;
+SELECT string_agg(DISTINCT s, ',') FILTER (WHERE i = 1), count(*) FROM t;
+SELECT string_agg(DISTINCT f::text, ';') FROM t;
+SELECT string_agg(DISTINCT s, s) FROM t;
+SELECT string_agg(DISTINCT s, NULL) FROM t;
+SELECT string_agg(DISTINCT s, ',') FROM t WHERE false;
+SELECT string_agg(DISTINCT s, ',' ORDER BY i) FROM t;
+SELECT id FROM t FOR UPDATE LOCKED;
+INSERT INTO t (i, g) VALUES (1, DEFAULT);
