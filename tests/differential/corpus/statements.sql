@@ -184,3 +184,10 @@ SELECT string_agg(DISTINCT s, ',') FROM t WHERE false;
 SELECT string_agg(DISTINCT s, ',' ORDER BY i) FROM t;
 SELECT id FROM t FOR UPDATE LOCKED;
 INSERT INTO t (i, g) VALUES (1, DEFAULT);
+
+== a view of the changed table in RETURNING
+CREATE TABLE a (id int PRIMARY KEY, y int);
+INSERT INTO a VALUES (1, NULL), (2, 5);
+CREATE VIEW va AS SELECT id, y FROM a;
+UPDATE a SET y = (SELECT max(y) FROM va) WHERE id = 1 RETURNING y;
+UPDATE a SET y = 7 RETURNING (SELECT sum(y) FROM va); -- documented queries-in-returning
