@@ -411,6 +411,25 @@ class _NumericAverage(_NumericSum):
         return None if self._sum is None else value_of_decimal(_divide(self._sum, Decimal(self._count)))
 
 
+class _DistinctJoin:
+    """string_agg() of different values, in their order, as PostgreSQL sorts them to find equal ones."""
+
+    def __init__(self) -> None:
+        self._found: set[tuple[str, str]] = set()
+        self._is_descending = False
+
+    def step(self, value: Value, separator: Value, is_descending: Value) -> None:
+        self._is_descending = bool(is_descending)
+        if value is not None:
+            self._found.add((str(value), "" if separator is None else str(separator)))
+
+    def final(self) -> Value:
+        if not self._found:
+            return None
+        (first, _), *others = sorted(self._found, reverse=self._is_descending)
+        return first + "".join(separator + value for value, separator in others)
+
+
 def _to_timestamp(seconds: Any) -> Value:
     return shifted(float(seconds))
 
@@ -489,6 +508,8 @@ def register_scalars(connection: apsw.Connection) -> None:
     connection.create_aggregate_function("triplicate_numeric_sum", make_sum, 1, flags=apsw.SQLITE_DIRECTONLY)
     make_average: Any = _NumericAverage
     connection.create_aggregate_function("triplicate_numeric_avg", make_average, 1, flags=apsw.SQLITE_DIRECTONLY)
+    make_join: Any = _DistinctJoin
+    connection.create_aggregate_function("triplicate_join_distinct", make_join, 3, flags=apsw.SQLITE_DIRECTONLY)
     add("divisor", _divisor, 2)
     add("limit", _limit, 2)
     add("single", _single, 2)

@@ -11,7 +11,7 @@ SELECT sum(i) FROM a WHERE i IS NULL;
 SELECT sum(DISTINCT i), avg(DISTINCT i) FROM a; -- documented aggregates-of-integers
 SELECT string_agg(t, ',' ORDER BY t) FROM a;
 SELECT string_agg(t, ',' ORDER BY id DESC) FROM a;
-SELECT string_agg(DISTINCT g, ',') FROM a; -- documented distinct-string-agg
+SELECT string_agg(DISTINCT g, ',') FROM a;
 SELECT string_agg(t, NULL) FROM a;
 SELECT array_agg(i ORDER BY i) FROM a; -- refused array_agg
 SELECT g, count(*) FROM a GROUP BY g ORDER BY g;

@@ -159,3 +159,35 @@ INSERT INTO t SELECT 1, i, i FROM generate_series(7, 9) i ON CONFLICT (id) DO UP
 INSERT INTO t VALUES (3, 3, 1), (3, 4, 2) ON CONFLICT (id) DO NOTHING;
 INSERT INTO t VALUES (1, 1, 5), (2, 2, 6), (5, 5, 5) ON CONFLICT (id) DO UPDATE SET v = t.v + excluded.v RETURNING id, v;
 SELECT * FROM t ORDER BY id;
+
+== types of united columns
+CREATE TABLE t (i int, n numeric(10, 2), v varchar(5), b bool);
+INSERT INTO t VALUES (1, 2.50, 'abc', true);
+SELECT i FROM t UNION SELECT 2.5 ORDER BY 1;
+SELECT * FROM (SELECT i FROM t UNION ALL SELECT 2.5) q ORDER BY 1;
+SELECT i FROM t UNION ALL SELECT 2.5::float8 ORDER BY 1;
+SELECT n FROM t UNION ALL SELECT n FROM t;
+SELECT v FROM t UNION ALL SELECT 'longer than that' ORDER BY 1;
+SELECT * FROM t;
+
+== string_agg of different values
+CREATE TABLE t (i int, s text, f float8);
+INSERT INTO t VALUES (1, 'b', 1.5), (1, 'a', 2), (1, 'b', 1.5), (2, NULL, NULL), (2, 'é', 3), (2, 'Z', 4);
+SELECT string_agg(DISTINCT s, ',') FROM t;
+SELECT string_agg(DISTINCT s, ', ' ORDER BY s DESC) FROM t;
+SELECT i, string_agg(DISTINCT s, '-') FROM t GROUP BY i ORDER BY i;
+SELECT string_agg(DISTINCT s, ',') FILTER (WHERE i = 1), count(*) FROM t;
+SELECT string_agg(DISTINCT f::text, ';') FROM t;
+SELECT string_agg(DISTINCT s, s) FROM t;
+SELECT string_agg(DISTINCT s, NULL) FROM t;
+SELECT string_agg(DISTINCT s, ',') FROM t WHERE false;
+SELECT string_agg(DISTINCT s, ',' ORDER BY i) FROM t;
+SELECT id FROM t FOR UPDATE LOCKED;
+INSERT INTO t (i, g) VALUES (1, DEFAULT);
+
+== a view of the changed table in RETURNING
+CREATE TABLE a (id int PRIMARY KEY, y int);
+INSERT INTO a VALUES (1, NULL), (2, 5);
+CREATE VIEW va AS SELECT id, y FROM a;
+UPDATE a SET y = (SELECT max(y) FROM va) WHERE id = 1 RETURNING y;
+UPDATE a SET y = 7 RETURNING (SELECT sum(y) FROM va); -- documented queries-in-returning

@@ -110,3 +110,11 @@ INSERT INTO t VALUES (now(), current_timestamp);
 SELECT count(DISTINCT a), count(DISTINCT b) FROM t;
 SELECT a = b FROM t;
 COMMIT;
+
+== savepoints need a transaction block
+CREATE TABLE t (i int);
+INSERT INTO t VALUES (1); SAVEPOINT s; INSERT INTO t VALUES (2);
+SELECT count(*) FROM t;
+BEGIN; INSERT INTO t VALUES (3); SAVEPOINT s; INSERT INTO t VALUES (4); ROLLBACK TO s; COMMIT;
+SELECT i FROM t ORDER BY i;
+SELECT "abc;

@@ -215,6 +215,8 @@ class Conversation:
         if prepared.kind in (StatementKind.BEGIN, StatementKind.BEGIN_IMMEDIATE) and self._session.status is TransactionStatus.ACTIVE:
             self._stream.write(wire.notice_response("25001", "there is already a transaction in progress"))
             return True
+        if prepared.kind in _SAVEPOINTS and self._is_implicit:
+            raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
         if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK) and self._session.status is TransactionStatus.IDLE:
             self._stream.write(wire.notice_response("25P01", "there is no transaction in progress"))
             return True

@@ -199,11 +199,14 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
     columns, outputs = prepared.columns, translation.outputs
     if outputs is None or len(outputs) != len(columns):
         outputs = ()
-    oids = [
-        types.oid_of_declared(column.declared_type) if column.declared_type else outputs[index][1] if outputs else None
-        for index, column in enumerate(columns)
-    ]
-    typmods = tuple(types.typmod_of_declared(column.declared_type) for column in columns)
+    oids: list[int | None] = []
+    typmods: list[int] = []
+    for index, column in enumerate(columns):
+        told = outputs[index][1] if outputs else None
+        declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
+        # Of united queries SQLite tells what the first one declares.
+        oids.append(told if told is not None else declared)
+        typmods.append(types.typmod_of_declared(column.declared_type) if told is None or told == declared else -1)
     scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
     shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
     return Statement(
@@ -213,7 +216,7 @@ def _translated(command: Command, prepared: Prepared, translation: Translation) 
         tuple(oids),
         tuple(name for name, _ in outputs),
         translation.moments,
-        typmods,
+        tuple(typmods),
         tuple(shown),
         translation.lock,
     )

@@ -245,15 +245,15 @@ class StatementParser(ExpressionParser):
     def _locking(self) -> tuple[tuple[int, int] | None, str]:
         if self.token.upper != "FOR":
             return None, ""
-        start = self.token.start
-        words = []
-        while self.token.kind in ("word", "quoted") or self.token.upper in (",", "."):
-            if self.token.upper in ("LIMIT", "OFFSET", "FETCH"):
-                break
-            words.append(self.advance().upper)
-        if words[1:2] not in (["UPDATE"], ["SHARE"], ["NO"], ["KEY"]):
-            raise self.not_understood()
-        return (start, self.last_end), " ".join(words)
+        start, begin = self.token.start, self._at
+        while self.accept("FOR"):
+            if not (self.accept("UPDATE") or self.accept("SHARE") or self.accept("NO", "KEY", "UPDATE") or self.accept("KEY", "SHARE")):
+                raise self._syntax_error()
+            if self.accept("OF"):
+                self.listed(self.dotted)
+            if not self.accept("NOWAIT"):
+                self.accept("SKIP", "LOCKED")
+        return (start, self.last_end), " ".join(token.upper for token in self._tokens[begin : self._at])
 
     # FROM.
 

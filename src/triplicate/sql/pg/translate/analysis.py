@@ -236,6 +236,9 @@ class Analysis(SourceTyping):
         _check_once([column.last for column in insert.columns], "42701", "specified more than once")
         table = Relation((insert.alias or insert.table).last, self.table_columns(insert.table), True, self.modifiers(insert.table))
         targets: list[tuple[str, int | None]] | None = None
+        missing = next((column for column in insert.columns if table.columns is not None and not table.oid(column.last)[0]), None)
+        if missing is not None:
+            raise SqlError("42703", f'column "{missing.last}" of relation "{insert.table.last}" does not exist', position=missing.start + 1)
         if insert.columns:
             targets = [(column.last, table.oid(column.last)[1]) for column in insert.columns]
         elif table.columns is not None:

@@ -81,7 +81,7 @@ class _Check:
 
     def columns(self, node: nodes.Node, *, is_nested: bool = False) -> None:
         """Look at every column outside of the query's own aggregates; a query inside must not use others of its rows either."""
-        if any(_same(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
+        if any(same_expression(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
             return
         if isinstance(node, nodes.ColumnRef) and not node.session_name:
             relation = node.relation
@@ -100,7 +100,7 @@ def _check_distinct(select: nodes.Select, order: Sequence[nodes.Sort], relations
     stars = [item.expression for item in select.items if isinstance(item.expression, nodes.Star)]
     for sort in order:
         expression = sort.expression
-        if isinstance(expression, nodes.Literal) or any(_same(expression, item.expression) for item in select.items):
+        if isinstance(expression, nodes.Literal) or any(same_expression(expression, item.expression) for item in select.items):
             continue
         if isinstance(expression, nodes.ColumnRef):
             relation = expression.relation
@@ -128,7 +128,7 @@ def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[st
     return bool(key) and all(column.lower() in names for column in key)
 
 
-def _same(left: nodes.Node, right: nodes.Node) -> bool:
+def same_expression(left: nodes.Node, right: nodes.Node) -> bool:
     """Whether two expressions are written alike."""
     if type(left) is not type(right):
         return False
@@ -141,7 +141,7 @@ def _same(left: nodes.Node, right: nodes.Node) -> bool:
     if facts[0] != facts[1] or _last_name(left) != _last_name(right):
         return False
     ours, theirs = list(left.children()), list(right.children())
-    return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    return len(ours) == len(theirs) and all(map(same_expression, ours, theirs))
 
 
 def _last_name(node: nodes.Node) -> str:

@@ -7,6 +7,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.calls import DATE_PARTS, FUNCTIONS
 from triplicate.sql.pg.translate.conversions import INTEGERS, WRITTEN_OTHERWISE
+from triplicate.sql.pg.translate.grouping import same_expression
 from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render import OURS
 from triplicate.sql.pg.translate.render_numbers import NumberRenderer
@@ -59,6 +60,8 @@ class CallRenderer(NumberRenderer):
             self._substring(node)
         elif name in ("random", "gen_random_uuid", "uuid_generate_v4"):
             self.add(_RANDOM if name == "random" else _UUID, node)
+        elif name == "string_agg" and node.is_distinct and len(arguments) == 2:
+            self._distinct_join(node)
         elif name == "coalesce" and len(arguments) == 1:
             self.add("(", node)
             self.write(arguments[0])
@@ -81,6 +84,26 @@ class CallRenderer(NumberRenderer):
         """``trim(both 'x' from text)``: the characters come first, SQLite has them last."""
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.words[0], "trim")
         self.call(name, node, *reversed(node.arguments))
+
+    def _distinct_join(self, node: nodes.Call) -> None:
+        """SQLite has DISTINCT for aggregates of one argument only."""
+        if node.is_window:
+            raise SqlError("0A000", "DISTINCT is not implemented for window functions", position=node.start + 1)
+        for sort in node.order:
+            if not any(same_expression(sort.expression, argument) for argument in node.arguments):
+                raise SqlError(
+                    "42P10",
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                    position=sort.expression.start + 1,
+                )
+        if len(node.order) > 1 or any(not same_expression(sort.expression, node.arguments[0]) for sort in node.order):
+            raise SqlError("0A000", "string_agg(DISTINCT …) can be ordered by its first argument only")
+        is_descending = any(sort.descending for sort in node.order)
+        self.call(OURS + "join_distinct", node, *node.arguments, "1" if is_descending else "0")
+        if node.filter is not None:
+            self.add(" FILTER (WHERE ", node)
+            self.write(node.filter)
+            self.add(")", node)
 
     def _substring(self, node: nodes.Call) -> None:
         arguments: list[Expression | str] = list(node.arguments)

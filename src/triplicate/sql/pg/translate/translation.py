@@ -142,6 +142,8 @@ def _prefix(tokens: Sequence[Token]) -> int:
 
 def _check_tokens(tokens: list[Token]) -> None:
     for token in tokens:
+        if token.kind == "quoted" and token.text[0] == '"' and token.text.count('"') % 2:
+            raise SqlError("42601", f"unterminated quoted identifier at or near {token.text[:20]}", position=token.start + 1)
         if token.kind == "parameter" and not (token.text[1:].isascii() and (token.text[1:].isdigit() or token.text == "?")):
             raise SqlError(
                 "42601",
