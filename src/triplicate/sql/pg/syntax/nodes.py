@@ -56,6 +56,8 @@ class Expression(Node):
     """That type's length, or precision and scale."""
     is_stored: bool = field(default=False, init=False)
     """It is assigned to a column."""
+    is_trimmed: bool = field(default=False, init=False)
+    """It is assigned to a char(n), without the blanks at its end."""
     enclosed: bool = field(default=False, init=False)
     """It stands in brackets of its own."""
 

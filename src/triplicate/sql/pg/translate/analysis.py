@@ -14,7 +14,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, type_of_name
 from triplicate.sql.pg.translate.expressions import ExpressionTyping
 from triplicate.sql.pg.translate.grouping import check_grouped
-from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
+from triplicate.sql.pg.translate.scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables, column_modifiers, column_oid
 
 
 class Analysis(ExpressionTyping):
@@ -236,6 +236,8 @@ class Analysis(ExpressionTyping):
 
     def _assign(self, expression: nodes.Expression, oid: int | None, column: str, table: Relation | None) -> None:
         modifiers = table.modifiers.get(column.lower(), ()) if table is not None else ()
+        if modifiers == BLANKS_GO:
+            modifiers, expression.is_trimmed = (), not (isinstance(expression, nodes.Literal) and expression.kind in ("default", "null"))
         self.typing.assign(expression, oid, column, modifiers)
 
     def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> None:
