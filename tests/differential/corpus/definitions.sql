@@ -304,3 +304,40 @@ INSERT INTO za(c) VALUES (-1);
 CREATE TABLE zb (a boolean CHECK (a IN (true, false)), b smallint CHECK (b >= 0), c bool DEFAULT false CHECK (NOT c OR b > 1));
 INSERT INTO zb VALUES (true, 1, false);
 INSERT INTO zb VALUES (true, 1, true);
+
+== expressions of indexes and of checks that are added
+CREATE TABLE t (id int, s text, n numeric(8,2), d date, j jsonb, "Mixed" text);
+INSERT INTO t VALUES (1, 'Abc', 5, '2024-01-05', '{}', 'x');
+ALTER TABLE t ADD CONSTRAINT k1 CHECK (s LIKE 'A%');
+ALTER TABLE t ADD CHECK (d >= '2024-1-5');
+ALTER TABLE t ADD CHECK (s LIKE 'a%');
+ALTER TABLE t ADD CHECK (n * 2 < 100 AND n > '1');
+INSERT INTO t (s) VALUES ('abc');
+INSERT INTO t (d) VALUES ('2024-01-04');
+INSERT INTO t (n) VALUES (50);
+ALTER TABLE t ADD CONSTRAINT k2 CHECK (n / 2 > 1); -- refused a division of numerics
+ALTER TABLE t ADD CONSTRAINT k3 CHECK (id > 'abc');
+ALTER TABLE t ADD CONSTRAINT k3 CHECK (s > 5);
+CREATE UNIQUE INDEX i1 ON t (id) WHERE d > '2024-1-5';
+INSERT INTO t (id, d) VALUES (1, '2024-01-06');
+INSERT INTO t (id, d) VALUES (1, '2024-01-07');
+INSERT INTO t (id, d) VALUES (1, '2024-01-05');
+CREATE UNIQUE INDEX i2 ON t (lower(s) DESC, (id + 1)) WHERE s LIKE 'AB%';
+INSERT INTO t (id, s) VALUES (4, 'ABc'), (4, 'ABC');
+INSERT INTO t (id, s) VALUES (4, 'Abc'), (4, 'AbC');
+CREATE UNIQUE INDEX i3 ON t ((n / 2)); -- refused a division of numerics
+CREATE INDEX i4 ON t ((n / 2), s COLLATE "C" DESC) WHERE n / 2 > 1;
+CREATE INDEX i5 ON t ((j ->> 'a'));
+CREATE INDEX i6 ON t ("Mixed" DESC, upper("Mixed"));
+CREATE INDEX i7 ON t (nosuch);
+CREATE INDEX i7 ON t (lower(nosuch));
+SELECT count(*) FROM t WHERE lower(s) = 'abc' AND n / 2 = 2.5;
+CREATE TABLE u (a int, b numeric(8,2));
+INSERT INTO u VALUES (1, 5);
+ALTER TABLE u ADD COLUMN c text CHECK (c LIKE 'A%' AND a < '9') DEFAULT 'Ax';
+ALTER TABLE u ADD e date CONSTRAINT ce CHECK (e > '2024-1-5');
+INSERT INTO u (c) VALUES ('ax');
+INSERT INTO u (e) VALUES ('2024-01-05');
+INSERT INTO u (c, e) VALUES ('AX', '2024-01-06');
+ALTER TABLE u ADD COLUMN f text CHECK (f ~ 'x'); -- refused a regular expression
+SELECT a, b, c, e FROM u ORDER BY c;

@@ -420,3 +420,26 @@ SELECT 'b' = ANY($1); -- with textarray "{a,b}"
 SELECT id FROM (VALUES (1), (2), (3)) v(id) WHERE id = ANY($1) ORDER BY id; -- with int4array "{1,3}"
 SELECT id FROM (VALUES (1), (2), (3)) v(id) WHERE id <> ALL($1) ORDER BY id; -- with int8array "{1,3}"
 SELECT id FROM (VALUES ('a'), ('b,"c'), ('NULL')) v(id) WHERE id = ANY($1) ORDER BY id; -- with textarray "{\"b,\\\"c\",\"NULL\",NULL}"
+
+== blanks at the end of char(n)
+CREATE TABLE t (id int, a char(3) UNIQUE, b character(2), c bpchar);
+INSERT INTO t VALUES (1, 'a  ', 'x ', 'y');
+INSERT INTO t (a) VALUES ('a');
+INSERT INTO t (a) VALUES ($1); -- with text "a "
+INSERT INTO t (a) VALUES ('abc   ');
+INSERT INTO t (a) VALUES ('abcd');
+SELECT count(*) FROM t WHERE a = 'a' AND b = 'x';
+SELECT id, length(a), length(b) FROM t WHERE a IS NOT NULL ORDER BY a;
+INSERT INTO t (a) SELECT 'a' || '  ';
+INSERT INTO t (a) SELECT 'b' || ' ' RETURNING length(a);
+UPDATE t SET b = 'z ', a = 'q ' || ' ' WHERE id = 1 RETURNING length(a), length(b);
+INSERT INTO t (a) VALUES ('q') ON CONFLICT (a) DO UPDATE SET b = 'w ', a = excluded.a RETURNING length(b);
+INSERT INTO t (a) VALUES (NULL), (7), (true);
+SELECT count(*) FROM t WHERE b = 'w' AND a = 'q';
+
+== numbers as json
+CREATE TABLE t (a jsonb, b json);
+INSERT INTO t VALUES ('7', '-0.25'), ('{"a": 12345678901234567890}', '[1.50]');
+INSERT INTO t VALUES ('12345678901234567890', NULL); -- documented json-in-its-own-form
+INSERT INTO t (b) VALUES ('0.12345678901234567890'); -- documented json-in-its-own-form
+SELECT a, b FROM t WHERE a = '7';

@@ -230,6 +230,15 @@ EXPRESSIONS = [
     ("id serial primary key check (id < '9')", "id INTEGER PRIMARY KEY AUTOINCREMENT check (id < 9)"),
     ("a text, check (a glob 'x' or a match 'y')", "a text, check (a glob 'x' or a match 'y')"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["name", "oid", "jsonpath", "xid"])
+def test_types_of_postgresql_that_sqlite_would_take_for_numbers_are_refused(kind: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        rewrite_definition(f"create table t(name text, a {kind})")
+    assert (caught.value.sqlstate, caught.value.message) == ("0A000", f"type {kind} is not supported")
+
+
 UNSAID = [
     ("a numeric, b numeric generated always as (a / 2) stored", "a division of numerics"),
     ("a numeric, b numeric generated always as (a * 2) stored", "arithmetic of numerics"),

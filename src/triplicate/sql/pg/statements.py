@@ -14,6 +14,7 @@ from triplicate.sql.pg.bulk_values import unnest_as_values
 from triplicate.sql.pg.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.catalogue_types import column_oid
 from triplicate.sql.pg.commands import Command, Sql, classify
+from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.numbering import number_above_maximum
 from triplicate.sql.pg.reserved import quote_reserved
 from triplicate.sql.pg.session_calls import SessionCalls
@@ -155,6 +156,7 @@ async def _prepare(session: Session, sql: str, given_oids: Sequence[int]) -> Sta
         statement = await _prepare_table_query(session, command, filled, given_oids)
         if statement is not None:
             return statement
+    command = await _with_meaning(session, command)
     tables = await _tables(session, names)
     keys = await _keys(session, command.text, tables)
     translation = await aside_if_long(session, sql, translate, command.text, tables, tuple(given_oids), keys)
@@ -167,6 +169,13 @@ async def _prepare(session: Session, sql: str, given_oids: Sequence[int]) -> Sta
     if prepared.kind is StatementKind.EMPTY:
         return Statement(command, None)
     return _translated(command, prepared, translation)
+
+
+async def _with_meaning(session: Session, command: Sql) -> Sql:
+    """A definition on a table that is there, with the meaning that its expressions have in PostgreSQL."""
+    found = spans_of(command.text) if command.text[:6].upper() in ("ALTER ", "CREATE") else None
+    columns = await session.table_columns(found.table) if found is not None and found.spans else None
+    return command if found is None or columns is None else Sql(found.rewrite(command.text, columns))
 
 
 async def _prepare_table_query(session: Session, command: Sql, filled: TableQuery, given_oids: Sequence[int]) -> Statement | None:

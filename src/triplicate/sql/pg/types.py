@@ -197,11 +197,26 @@ def value_of_text(text: str, oid: int) -> Value:
             return _bytea_of_text(text)
         case 2950:
             return str(uuid.UUID(_plain(text)))
-        case 114 | 3802 if not is_json(text):
-            raise ValueError("not JSON")
+        case 114 | 3802:
+            _check_json(text)
     if "\0" in text:
         raise SqlError("22021", "text cannot hold the character of code zero")
     return text
+
+
+def _check_json(text: str) -> None:
+    """Raises ValueError for what is no JSON, and as `check_json_number`."""
+    if not is_json(text):
+        raise ValueError("not JSON")
+    if text.strip()[0] in "-0123456789":
+        check_json_number(Decimal(text.strip()))
+
+
+def check_json_number(number: Decimal) -> None:
+    """Raises SqlError 22003 for JSON that is a bare number which SQLite, as it keeps that as a number, would change."""
+    is_integer = number == number.to_integral_value() and -(2**63) <= number < 2**63
+    if not is_integer and number != Decimal(repr(float(number))):
+        raise SqlError("22003", f"the json number {str(number)[:40]} has more digits than can be stored exactly")
 
 
 def _plain(text: str) -> str:

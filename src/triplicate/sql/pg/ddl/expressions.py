@@ -1,4 +1,4 @@
-"""Expressions of CHECK constraints and generated columns: PostgreSQL's meaning, in words that plain SQLite has. Pure.
+"""Expressions of CHECK constraints, generated columns and indexes: PostgreSQL's meaning, in words that plain SQLite has. Pure.
 
 A schema is read by tools that know no function of ours. So an expression is stored as the translation of queries writes it where that
 needs none of them, which is nearly always, and is refused where SQLite alone would compute something else.
@@ -53,21 +53,23 @@ class Expressions:
         Raises:
             SqlError: what the translation finds wrong; 0A000 for what SQLite alone would compute otherwise.
         """
-        start, end = tokens[0].end, tokens[-1].start
+        if not self.rewrite_span(tokens[0].end, tokens[-1].start, edits, is_condition=is_condition):
+            constant_casts(tokens, edits)
+
+    def rewrite_span(self, start: int, end: int, edits: Edits, *, is_condition: bool) -> bool:
+        """Put the translation of an expression in its place; False where it stays as it is written. As `rewrite`."""
         # The line's end closes a comment of the expression.
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
         found = translate(f"{head}{edits.sql[start:end]}{tail}", self._tables)
         if not found.is_understood or found.parameter_oids or found.moments or not found.sql.endswith(tail):
-            constant_casts(tokens, edits)
-            return
+            return False
         needed = set(_OURS.findall(found.sql))
         if needed - (_NEAR if is_condition else frozenset()):
             subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "what this expression computes")
             raise refuse(f"{subject}, inside of a definition,", _HINT)
-        if needed:
-            constant_casts(tokens, edits)
-            return
-        edits.replace(start, end, found.sql[len(head) : -len(tail)])
+        if not needed:
+            edits.replace(start, end, found.sql[len(head) : -len(tail)])
+        return not needed
 
 
 def expression_of(tokens: Tokens) -> Tokens:

@@ -60,6 +60,8 @@ class Expression(Node):
     """ORDER BY names this item of a select list."""
     is_checked: bool = field(default=False, init=False)
     """It is arithmetic of integers whose overflow is looked for."""
+    is_trimmed: bool = field(default=False, init=False)
+    """It is assigned to a char(n), without the blanks at its end."""
     enclosed: bool = field(default=False, init=False)
     """It stands in brackets of its own."""
 

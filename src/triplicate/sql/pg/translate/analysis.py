@@ -15,7 +15,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, SHOWN, type_of_name
 from triplicate.sql.pg.translate.grouping import check_grouped
 from triplicate.sql.pg.translate.scales import common_scale
-from triplicate.sql.pg.translate.scope import Outputs, Parameters, Relation, Scope, Tables
+from triplicate.sql.pg.translate.scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables
 from triplicate.sql.pg.translate.sources import SourceTyping, expanded, renamed
 from triplicate.sql.pg.translate.typing import cannot_unite, common_type
 
@@ -259,6 +259,8 @@ class Analysis(SourceTyping):
 
     def _assign(self, expression: nodes.Expression, oid: int | None, column: str, table: Relation | None) -> None:
         modifiers = table.modifiers.get(column.lower(), ()) if table is not None else ()
+        if modifiers == BLANKS_GO:
+            modifiers, expression.is_trimmed = (), not (isinstance(expression, nodes.Literal) and expression.kind in ("default", "null"))
         self.typing.assign(expression, oid, column, modifiers)
 
     def _inserted(self, query: nodes.Query, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> int:

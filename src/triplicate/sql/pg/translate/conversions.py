@@ -352,6 +352,8 @@ def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[i
         tree = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise SqlError("22P02", f'invalid input syntax for type json: "{_shown(value)}"') from None
+    if isinstance(tree, Decimal):
+        types.check_json_number(tree)
     return value if target == types.JSON else _normal_json(tree)
 
 

@@ -130,6 +130,13 @@ class Renderer:
 
     def write(self, node: Node) -> None:
         """The node in SQLite's words, with what its context makes of it."""
+        if isinstance(node, Expression) and node.is_trimmed:
+            node.is_trimmed = False
+            if isinstance(node, nodes.Literal) and node.kind == "string":
+                self.add(quote_string(node.value.rstrip(" ")), node)
+            else:
+                self.call("rtrim", node, node, "' '")
+            return
         if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
             self.converted(node, node.as_oid, node.as_modifiers)
             return

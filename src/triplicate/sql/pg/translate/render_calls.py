@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triplicate.errors import SqlError
 from triplicate.sql.pg import types
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression

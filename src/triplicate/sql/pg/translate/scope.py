@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,8 +27,15 @@ def column_oid(declared: str) -> int | None:
     return oid
 
 
+BLANKS_GO = (0,)
+"""The modifiers of a column of type char(n): blanks at the end of a text are not stored."""
+_CHAR = re.compile(r"(NATIONAL )?(N?CHAR|CHARACTER|BPCHAR) ?\(", re.IGNORECASE)
+
+
 def column_modifiers(declared: str) -> tuple[int, ...]:
-    """Precision and scale of a column to which numbers are rounded when they are stored; empty for all others."""
+    """Precision and scale of a column to which numbers are rounded when they are stored, or `BLANKS_GO`; empty for all others."""
+    if _CHAR.match(declared):
+        return BLANKS_GO
     found = parse_declared(declared)
     return (found.precision, found.scale) if found.kind is Kind.NUMERIC and found.precision is not None else ()
 

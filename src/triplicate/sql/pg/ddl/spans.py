@@ -1,0 +1,74 @@
+"""The expressions of definitions on a table that is there, whose columns tell what they mean. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.ddl.columns import parse_column
+from triplicate.sql.pg.ddl.expressions import Expressions, expression_of
+from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
+from triplicate.sql.pg.lexer import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The expressions of a statement on a table that is there: where each begins and ends, and whether it is a condition of CHECK."""
+
+    table: str
+    spans: tuple[tuple[int, int, bool], ...]
+    is_binding: bool = True
+    """They decide what can be stored; the others only which index serves a query."""
+    added: tuple[tuple[str, str], ...] = ()
+    """The column that the statement adds."""
+
+    def rewrite(self, sql: str, columns: Sequence[tuple[str, str]]) -> str:
+        """The statement with their translations; raises as `Expressions.rewrite`."""
+        edits, expressions = Edits(sql), Expressions([*columns, *self.added])
+        for start, end, is_condition in self.spans:
+            try:
+                expressions.rewrite_span(start, end, edits, is_condition=is_condition)
+            except SqlError as error:
+                if self.is_binding or error.sqlstate != "0A000":
+                    raise
+        return edits.text()
+
+
+def spans_of(sql: str) -> Spans | None:
+    """The expressions of ALTER TABLE … ADD and CREATE INDEX; None for any other statement."""
+    tokens = tokenize(sql)
+    words = [token.upper for token in tokens]
+    if words[:2] == ["ALTER", "TABLE"] and words[3:4] == ["ADD"]:
+        at_check = 6 if words[4:5] == ["CONSTRAINT"] else 4
+        if at(tokens, at_check).upper != "CHECK":
+            return _added(tokens)
+        inner = expression_of(tokens[at_check:])
+        return Spans(tokens[2].name or "", ((inner[0].end, inner[-1].start, True),))
+    if words[:1] != ["CREATE"] or "INDEX" not in words[1:3] or "ON" not in words:
+        return None
+    on = words.index("ON")
+    if at(tokens, on + 2).text != "(":
+        return None
+    end = closing(tokens, on + 2)
+    spans = [(part[0].start, part[-1].end, False) for part in map(_without_order, split(tokens[on + 3 : end])) if len(part) > 1]
+    if at(tokens, end + 1).upper == "WHERE" and end + 2 < len(tokens):
+        spans.append((tokens[end + 2].start, tokens[-1].end, False))
+    return Spans(tokens[on + 1].name or "", tuple(spans), words[1] == "UNIQUE")
+
+
+def _added(tokens: Tokens) -> Spans | None:
+    start = past_words(tokens, past_words(tokens, 4, "COLUMN"), "IF", "NOT", "EXISTS")
+    if at(tokens, start).upper in ("CONSTRAINT", "UNIQUE", "FOREIGN", "PRIMARY"):
+        return None
+    column = parse_column(tokens[start:])
+    found = [(expression_of(clause.tokens), clause.kind == "CHECK") for clause in column.clauses if clause.kind in ("CHECK", "AS")]
+    spans = tuple((inner[0].end, inner[-1].start, is_condition) for inner, is_condition in found)
+    return Spans(tokens[2].name or "", spans, added=((column.name, column.declared),))
+
+
+def _without_order(part: Tokens) -> Tokens:
+    """An element of an index without its order and collation."""
+    while len(part) > 1 and (part[-1].upper in ("ASC", "DESC") or part[-2].upper == "COLLATE"):
+        part = part[:-1] if part[-1].upper in ("ASC", "DESC") else part[:-2]
+    return part

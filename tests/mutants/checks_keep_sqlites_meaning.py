@@ -1,0 +1,19 @@
+"""CHECK and generated columns are stored as they are written: LIKE does not mind the case, and numerics are divided as integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.sql.pg.ddl.expressions import Expressions
+
+TESTS = [
+    "tests/unit/pg/test_ddl.py::test_an_expression_has_postgresqls_meaning_in_sqlites_words",
+    "tests/unit/pg/test_ddl.py::test_an_expression_without_such_words_is_refused",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    def as_written(_self: Expressions, _start: int, _end: int, _edits: object, *, is_condition: bool) -> bool:
+        return is_condition
+
+    patch(Expressions, "rewrite_span", as_written)
