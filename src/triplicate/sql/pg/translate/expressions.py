@@ -13,7 +13,7 @@ from triplicate.sql.pg.translate.arrays import ARRAY_OF, ELEMENT_OF
 from triplicate.sql.pg.translate.calls import call_type
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, INTEGERS, MOMENTS, NUMBERS, SHOWN, TEXTS, type_of_name
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Scope
-from triplicate.sql.pg.translate.typing import Typing, clash, common_type, is_known, no_operator
+from triplicate.sql.pg.translate.typing import Typing, are_unlike, clash, common_type, is_known, no_operator
 
 _COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "^")
@@ -240,7 +240,7 @@ class ExpressionTyping:
         for part in (node.operand, node.low, node.high):
             self.expression(part, scope)
         for limit in (node.low, node.high):
-            if clash(node.operand.oid, limit.oid):
+            if are_unlike(node.operand, limit):
                 raise no_operator(node.operand.oid, "BETWEEN", limit.oid)
         if self.typing.unify([node.operand, node.low, node.high]) == types.UNKNOWN:
             for part in (node.operand, node.low, node.high):
@@ -279,7 +279,7 @@ class ExpressionTyping:
             self.expression(item, scope)
             if isinstance(item, nodes.Row) or isinstance(node.operand, nodes.Row):
                 self.typing.compare(node.operand, "=", item)
-            elif clash(node.operand.oid, item.oid):
+            elif are_unlike(node.operand, item):
                 raise no_operator(node.operand.oid, "=", item.oid)
         if not isinstance(node.operand, nodes.Row) and self.typing.unify([node.operand, *node.items]) == types.UNKNOWN:
             for item in (node.operand, *node.items):
@@ -322,7 +322,7 @@ class ExpressionTyping:
                 for item in (left, *array.items):
                     self.typing.resolve_as_text(item)
             for item in array.items:
-                if clash(left.oid, item.oid):
+                if are_unlike(left, item):
                     raise no_operator(left.oid, "=", item.oid)
             return
         oid = self.expression(array, scope)
