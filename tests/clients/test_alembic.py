@@ -20,7 +20,7 @@ from alembic import context
 metadata = sa.MetaData()
 sa.Table("al_first", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("x", sa.String(20), index=True),
          sa.Column("added", sa.Integer, server_default="7"))
-sa.Table("al_second", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("n", sa.String(20), nullable=False),
+sa.Table("al_second", metadata, sa.Column("id", sa.BigInteger, primary_key=True), sa.Column("n", sa.String(20), nullable=False),
          sa.Column("first_id", sa.Integer, sa.ForeignKey("al_first.id")))
 
 def mine(name, kind, parents):

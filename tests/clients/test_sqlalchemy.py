@@ -205,3 +205,13 @@ def test_reflected_tables_can_be_used(tables: Engine) -> None:
         return connection.scalar(joined), [column.name for column in user.primary_key]
 
     assert tables.run(look) == (2, ["id"])
+
+
+def test_a_row_of_a_reflected_table_gets_its_number(tables: Engine) -> None:
+    def add(connection: sa.Connection) -> Any:
+        user = sa.Table("sa_user", sa.MetaData(), autoload_with=connection)
+        assert user.autoincrement_column is user.c.id
+        key = connection.execute(user.insert().values(name="reflected", active=True)).inserted_primary_key
+        return key is not None and key[0] > 0
+
+    assert tables.run(add)

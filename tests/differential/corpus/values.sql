@@ -236,6 +236,11 @@ SELECT id FROM m WHERE t IN (9, 10);
 SELECT id FROM m WHERE i BETWEEN '9' AND '10' ORDER BY id;
 SELECT * FROM m ORDER BY t;
 SELECT * FROM m ORDER BY i;
+SELECT id FROM m WHERE d = '2020-1-9'::text;
+SELECT id FROM m WHERE d > $1; -- with varchar "2020-1-9"
+SELECT id FROM m WHERE $1 >= z; -- with text "2020-01-09"
+SELECT id FROM m WHERE u IN ($1); -- with text "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+SELECT id FROM m WHERE s BETWEEN $1 AND $2; -- with varchar "2020-1-1", varchar "2020-02-01"
 
 == values into columns
 CREATE TABLE v (id int PRIMARY KEY, i int, s smallint, b bigint, r real, f double precision, n numeric(6,2), t text, v varchar(3));

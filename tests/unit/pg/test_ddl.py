@@ -13,7 +13,7 @@ from triplicate.sql.pg.ddl import rewrite_definition
 from triplicate.sql.pg.lexer import tokenize
 
 REWRITTEN = [
-    ("create table t(id bigserial primary key, x int)", "create table t(id INTEGER PRIMARY KEY AUTOINCREMENT, x int)"),
+    ("create table t(id bigserial primary key, x int)", "create table t(id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, x int)"),
     (
         "CREATE TABLE t (id SERIAL NOT NULL, name VARCHAR(40), PRIMARY KEY (id))",
         "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(40))",
@@ -37,7 +37,7 @@ REWRITTEN = [
             "CREATE TABLE t (id bigint NOT NULL PRIMARY KEY GENERATED ALWAYS AS IDENTITY (START WITH 1 INCREMENT BY 1 NO "
             "MINVALUE NO MAXVALUE CACHE 1), a int)"
         ),
-        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a int)",
+        "CREATE TABLE t (id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, a int)",
     ),
     ("create table t(a text primary key, b int)", "create table t(a text NOT NULL primary key, b int)"),
     ("create table t(a int, b text, primary key(a, b))", "create table t(a int NOT NULL, b text NOT NULL, primary key(a, b))"),

@@ -225,3 +225,9 @@ def test_what_is_no_json_is_named_so_in_binary_too(oid: int, data: bytes) -> Non
     with pytest.raises(SqlError, match="'nojson'") as refused:
         types.decode_parameter(data, oid, is_binary=True)
     assert refused.value.sqlstate == "22P02"
+
+
+@pytest.mark.parametrize(("value", "sent"), [("", b"\0"), ("s", b"s")])
+def test_the_catalogues_char_is_one_byte_in_binary(value: str, sent: bytes) -> None:
+    assert types.encode_value(value, 18, is_binary=True) == sent
+    assert types.encode_value(value, 18, is_binary=False) == value.encode()

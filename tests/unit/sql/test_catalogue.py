@@ -253,3 +253,15 @@ def test_a_generated_column_tells_its_expression(connection: apsw.Connection) ->
         "select column_default, generation_expression from \"information_schema.columns\" where table_name = 'g' order by ordinal_position",
     )
     assert found == [(None, None), (None, "a + (1)"), (None, "upper('as (x)')")]
+
+
+def test_a_key_that_numbers_itself_tells_the_type_it_was_declared_with(connection: apsw.Connection) -> None:
+    connection.execute("create table wide(id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, x INTEGER /* bigint */)")
+    connection.execute("create table narrow(id INTEGER /* smallint */ CONSTRAINT k PRIMARY KEY AUTOINCREMENT)")
+    connection.execute("alter table wide rename to wider")
+    found = ask(
+        connection,
+        "select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid in (to_regclass('wider'), to_regclass('narrow'))"
+        " order by attrelid = to_regclass('narrow'), attnum",
+    )
+    assert found == [("id", "bigint"), ("x", "integer"), ("id", "smallint")]

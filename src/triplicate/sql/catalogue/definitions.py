@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..core import scan
 from ..core.scan import Token
 
+_WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
+"""Behind the INTEGER of a column that numbers itself; see `pg.ddl.columns.numbered_text`."""
 _KINDS = {"PRIMARY": "p", "UNIQUE": "u", "FOREIGN": "f", "REFERENCES": "f", "CHECK": "c"}
 
 
@@ -27,6 +30,8 @@ class Definition:
     checks: list[Check] = field(default_factory=list)
     deferred: set[tuple[str, ...]] = field(default_factory=set)
     """Columns of foreign keys that are INITIALLY DEFERRED."""
+    widths: dict[str, str] = field(default_factory=dict)
+    """Name of a column that numbers itself, in lower case, to the type it was declared with, where that is not integer."""
     generated: dict[str, str] = field(default_factory=dict)
     """Name of a generated column, in lower case, to its expression."""
 
@@ -102,6 +107,9 @@ def _read_item(found: Definition, item: list[Token], sql: str) -> None:
         return
     first = _upper(item[0])
     column = None if first == "CONSTRAINT" or first in _KINDS else scan.identifier(item[0])
+    width = _WIDTH.fullmatch(sql[item[1].end : item[2].start]) if column is not None and len(item) > 2 else None
+    if column is not None and width is not None:
+        found.widths[column.lower()] = width[1]
     name: str | None = None
     last_foreign: tuple[str, ...] | None = None
     index = 0 if column is None else 1

@@ -213,9 +213,12 @@ class _Builder:
         )  # fmt: skip
 
     def _add_column(self, relation: RelationFacts, oid: int, column: ColumnFacts) -> None:
-        type_oid, modifier = declared_type(column.declared)
+        is_key = column.name == relation.rowid_column
+        type_oid, modifier = declared_type(
+            relation.definition.widths.get(column.name.lower(), column.declared) if is_key else column.declared
+        )
         type_facts = TYPES[type_oid]
-        identity = "d" if column.name == relation.rowid_column else ""
+        identity = "d" if is_key else ""
         expression = self._default(relation, column)
         has_default = expression is not None or column.generated != ""
         self._rows["pg_attribute"].append(

@@ -479,6 +479,7 @@ def _encode_numeric(number: Decimal | None) -> bytes:
 
 
 _BINARY: dict[int, Callable[[Value], bytes]] = {
+    18: lambda value: _encode_text(value, TEXT)[:1] or b"\0",  # "char" is one byte; SQLAlchemy knows by it which columns are not generated.
     BOOL: lambda value: b"\1" if _as_integer(value) else b"\0",
     BYTEA: _as_bytes,
     FLOAT4: lambda value: _FLOAT4.pack(_as_float(value)),

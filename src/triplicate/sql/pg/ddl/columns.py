@@ -270,4 +270,11 @@ def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits, expre
         if clause.kind in ("CHECK", "REFERENCES"):
             kept.append(edits.stretch(clause.tokens[0].start, clause.tokens[-1].end))
     name = f"CONSTRAINT {key_name} " if key_name else ""
-    return " ".join([column.tokens[0].text, f"INTEGER {name}PRIMARY KEY AUTOINCREMENT", *kept])
+    # SQLite numbers only what is declared INTEGER. The comment keeps for the catalogue what was declared.
+    kind = _WIDTHS.get(column.type_tokens[0].upper if column.type_tokens else "", "")
+    return " ".join([column.tokens[0].text, f"INTEGER {kind}{name}PRIMARY KEY AUTOINCREMENT", *kept])
+
+
+_WIDTHS = dict.fromkeys(("BIGSERIAL", "SERIAL8", "BIGINT", "INT8"), "/* bigint */ ") | dict.fromkeys(
+    ("SMALLSERIAL", "SERIAL2", "SMALLINT", "INT2"), "/* smallint */ "
+)

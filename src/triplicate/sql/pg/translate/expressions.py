@@ -23,7 +23,7 @@ from triplicate.sql.pg.translate.conversions import (
     type_of_name,
 )
 from triplicate.sql.pg.translate.scope import Outputs, Parameters, Scope
-from triplicate.sql.pg.translate.typing import Typing, clash, common_type, is_known, no_operator
+from triplicate.sql.pg.translate.typing import Typing, are_unlike, clash, common_type, is_known, no_operator
 
 _COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "^")
@@ -266,7 +266,7 @@ class ExpressionTyping:
         for part in (node.operand, node.low, node.high):
             self.expression(part, scope)
         for limit in (node.low, node.high):
-            if clash(node.operand.oid, limit.oid):
+            if are_unlike(node.operand, limit):
                 raise no_operator(node.operand.oid, "BETWEEN", limit.oid)
         if self.typing.unify([node.operand, node.low, node.high]) == types.UNKNOWN:
             for part in (node.operand, node.low, node.high):
@@ -305,7 +305,7 @@ class ExpressionTyping:
             self.expression(item, scope)
             if isinstance(item, nodes.Row) or isinstance(node.operand, nodes.Row):
                 self.typing.compare(node.operand, "=", item)
-            elif clash(node.operand.oid, item.oid):
+            elif are_unlike(node.operand, item):
                 raise no_operator(node.operand.oid, "=", item.oid)
         if not isinstance(node.operand, nodes.Row) and self.typing.unify([node.operand, *node.items]) == types.UNKNOWN:
             for item in (node.operand, *node.items):
@@ -348,7 +348,7 @@ class ExpressionTyping:
                 for item in (left, *array.items):
                     self.typing.resolve_as_text(item)
             for item in array.items:
-                if clash(left.oid, item.oid):
+                if are_unlike(left, item):
                     raise no_operator(left.oid, "=", item.oid)
             return
         oid = self.expression(array, scope)

@@ -61,6 +61,17 @@ def cannot_unite(left: int | None, right: int | None) -> bool:
     return bool(inside[0]) and bool(inside[1]) and not inside[0] & inside[1]
 
 
+def _is_text_beside_a_moment(one: Expression, other: Expression) -> bool:
+    """Whether a value that was said to be text meets a moment or a UUID: only the form that is stored would be found."""
+    is_said = isinstance(one, nodes.Parameter | nodes.Cast) and one.oid in TEXTS
+    return is_said and (other.oid in MOMENTS or other.oid == types.UUID)
+
+
+def are_unlike(left: Expression, right: Expression) -> bool:
+    """Whether PostgreSQL has no comparison for the two."""
+    return clash(left.oid, right.oid) or _is_text_beside_a_moment(left, right) or _is_text_beside_a_moment(right, left)
+
+
 def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
     shown = f"{SHOWN.get(left or 0, 'unknown')} {operator} {SHOWN.get(right or 0, 'unknown')}"
     return SqlError("42883", f"operator does not exist: {shown}", hint="Cast one side to the type of the other: value::type.")
@@ -136,7 +147,7 @@ class Typing:
             for one, other in zip(left.items, right.items, strict=True):
                 self.compare(one, operator, other)
             return
-        if clash(left.oid, right.oid):
+        if are_unlike(left, right):
             raise no_operator(left.oid, operator, right.oid)
         if self.unify([left, right]) == types.UNKNOWN:
             self.resolve_as_text(left)
