@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from triplicate.errors import SqlError
 from triplicate.sql.core.scan import quote
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, closing, constant_casts, refuse
-from triplicate.sql.pg.translate import translate
+from triplicate.sql.pg.translate import Place, translate
 
 _TABLE = "t"
 _OURS = re.compile(r"\btriplicate_(\w+)")
-_NEAR = frozenset(("divisor", "numeric_add", "numeric_subtract", "numeric_multiply"))
-"""What a condition may compute as SQLite does: division by zero gives NULL, and sums and products are floats' then."""
 _SHOWN = {
     "numeric_divide": "a division of numerics",
     "numeric_multiply": "arithmetic of numerics",
     "numeric_add": "arithmetic of numerics",
     "numeric_subtract": "arithmetic of numerics",
     "numeric_remainder": "arithmetic of numerics",
+    "numeric_order": "arithmetic of numerics",
     "divisor": "a division by what may be zero",
+    "quotient": "a division by what may be zero",
+    "remainder": "a division by what may be zero",
     "glob": "LIKE with a pattern that is no constant",
     "matches": "a regular expression",
     "json_text": "->>",
@@ -60,16 +61,16 @@ class Expressions:
         """Put the translation of an expression in its place; False where it stays as it is written. As `rewrite`."""
         # The line's end closes a comment of the expression.
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
-        found = translate(f"{head}{edits.sql[start:end]}{tail}", self._tables)
+        place = Place.CONDITION if is_condition else Place.STORED
+        found = translate(f"{head}{edits.sql[start:end]}{tail}", self._tables, place=place)
         if not found.is_understood or found.parameter_oids or found.moments or not found.sql.endswith(tail):
             return False
         needed = set(_OURS.findall(found.sql))
-        if needed - (_NEAR if is_condition else frozenset()):
+        if needed:
             subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "what this expression computes")
             raise refuse(f"{subject}, inside of a definition,", _HINT)
-        if not needed:
-            edits.replace(start, end, found.sql[len(head) : -len(tail)])
-        return not needed
+        edits.replace(start, end, found.sql[len(head) : -len(tail)])
+        return True
 
 
 def expression_of(tokens: Tokens) -> Tokens:

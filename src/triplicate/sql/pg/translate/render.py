@@ -7,6 +7,7 @@ of them. Where the two databases group operators differently, brackets are added
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from triplicate.errors import SqlError
@@ -80,6 +81,14 @@ def literal_text(value: Value) -> str:
             return f"x'{value.hex()}'"
 
 
+class Place(Enum):
+    """Where the text will stand. A definition is read by plain SQLite, so arithmetic goes without checks of ours there."""
+
+    STATEMENT = "statement"
+    STORED = "a definition of values that are stored: generated columns, unique indexes"
+    CONDITION = "a definition whose values are not stored: numerics are computed in floats, and a division by zero is NULL"
+
+
 class Renderer:
     """Writes one statement.
 
@@ -88,8 +97,9 @@ class Renderer:
         first_hidden: the number of the first parameter of our own.
     """
 
-    def __init__(self, source: str, first_hidden: int) -> None:
+    def __init__(self, source: str, first_hidden: int, place: Place = Place.STATEMENT) -> None:
         self.pieces = Pieces(source)
+        self.place = place
         self.moments: dict[tuple[str, int, int | None], int] = {}
         """Parameters of our own: (which moment, or the user, type, digits of the second) to number."""
         self.lock = ""

@@ -10,7 +10,7 @@ from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.conversions import INTEGERS, NUMBERS
 from triplicate.sql.pg.translate.ranges import COMPARISONS, may_be_long
-from triplicate.sql.pg.translate.render import OURS, Renderer, sqlite_strength
+from triplicate.sql.pg.translate.render import OURS, Place, Renderer, sqlite_strength
 
 _SUM_STRENGTH = 7
 _FLOATS = (types.FLOAT4, types.FLOAT8)
@@ -23,7 +23,9 @@ class NumberRenderer(Renderer):
 
     def _binary(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if operator in COMPARISONS and (may_be_long(node.left) or may_be_long(node.right)):
+        if self.place is Place.CONDITION and operator in COMPARISONS:
+            super()._binary(node)
+        elif operator in COMPARISONS and (may_be_long(node.left) or may_be_long(node.right)):
             self._long_comparison(node)
         elif operator in COMPARISONS and isinstance(node.left, nodes.Row) and isinstance(node.right, nodes.Row):
             self._row_comparison(node, node.left, node.right)
@@ -63,7 +65,8 @@ class NumberRenderer(Renderer):
         self.add(" + 0)", node)
 
     def _between(self, node: nodes.Between) -> None:
-        if node.symmetric or not any(map(may_be_long, (node.operand, node.low, node.high))):
+        is_plain = self.place is Place.CONDITION or node.symmetric
+        if is_plain or not any(map(may_be_long, (node.operand, node.low, node.high))):
             super()._between(node)
             return
         self.ordered(node.operand)
@@ -85,7 +88,9 @@ class NumberRenderer(Renderer):
 
     def _arithmetic(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if operator == "^":
+        if self.place is Place.CONDITION and (operator in ("+", "-", "*") or (operator in ("/", "%") and node.oid in INTEGERS)):
+            self.verbatim(node)
+        elif operator == "^":
             self.call(OURS + "power", node, node.left, node.right)
         elif node.oid == types.NUMERIC or (operator == "%" and node.oid not in INTEGERS and node.oid is not None):
             self.call(f"{OURS}numeric_{_NAMES[operator]}", node, node.left, node.right)
@@ -111,7 +116,7 @@ class NumberRenderer(Renderer):
 
     def _float_arithmetic(self, node: nodes.Binary) -> None:
         """A result that is no finite number, or 0 of numbers that are not, is looked at by a function of ours."""
-        if _cannot_overflow(node):
+        if self.place is not Place.STATEMENT or _cannot_overflow(node):
             self._plain(node)
             return
         function = f"{OURS}float_{_NAMES[node.operator]}"

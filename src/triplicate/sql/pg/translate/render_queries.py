@@ -7,14 +7,15 @@ from triplicate.sql.core.scan import quote
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.grouping import has_aggregate
 from triplicate.sql.pg.translate.ranges import may_be_long
+from triplicate.sql.pg.translate.render import Place
 from triplicate.sql.pg.translate.render_calls import CallRenderer
 
 
 class StatementRenderer(CallRenderer):
     """Writes whole statements."""
 
-    def __init__(self, source: str, first_hidden: int) -> None:
-        super().__init__(source, first_hidden)
+    def __init__(self, source: str, first_hidden: int, place: Place = Place.STATEMENT) -> None:
+        super().__init__(source, first_hidden, place)
         self._shortened: set[int] = set()
         """Rows of VALUES that lost items, so that their text is written new."""
 

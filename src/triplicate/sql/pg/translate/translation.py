@@ -12,6 +12,7 @@ from triplicate.sql.pg.lexer import Pieces, Token, adjacent, nested_comments, qu
 from triplicate.sql.pg.syntax import nodes, parse
 from triplicate.sql.pg.translate.analysis import Analysis
 from triplicate.sql.pg.translate.ranges import mark_arithmetic
+from triplicate.sql.pg.translate.render import Place
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.translate.scope import Outputs, Parameters
 
@@ -83,24 +84,27 @@ def _named_tables(sql: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def translate(sql: str, tables: TableColumns = (), given: Sequence[int] = (), keys: TableKeys | None = None) -> Translation:
+def translate(
+    sql: str, tables: TableColumns = (), given: Sequence[int] = (), keys: TableKeys | None = None, place: Place = Place.STATEMENT
+) -> Translation:
     """The statement for SQLite.
 
     Args:
         tables: the columns of those of `named_tables` that exist.
         keys: their primary keys; None: columns beside GROUP BY are not checked.
         given: the parameters' types as far as the client says them; 0 for one that it leaves open.
+        place: where the text will stand.
 
     Raises:
         SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
     """
     if len(sql) <= _REMEMBERED_CHARACTERS:
-        return _translate(sql, tables, tuple(given), keys)
-    return _translate.__wrapped__(sql, tables, tuple(given), keys)
+        return _translate(sql, tables, tuple(given), keys, place)
+    return _translate.__wrapped__(sql, tables, tuple(given), keys, place)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: TableKeys | None = None) -> Translation:
+def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: TableKeys | None, place: Place) -> Translation:
     for start, end in nested_comments(sql):
         sql = sql[:start] + " " * (end - start) + sql[end:]
     tokens = tokenize(sql)
@@ -112,10 +116,11 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     parameters = Parameters(given)
     analysis = Analysis(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
-    mark_arithmetic(statement)
+    if place is Place.STATEMENT:
+        mark_arithmetic(statement)
     oids = parameters.all()
     _check_count(len(oids))
-    renderer = StatementRenderer(sql, len(oids) + 1)
+    renderer = StatementRenderer(sql, len(oids) + 1, place)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
