@@ -1,7 +1,7 @@
 """What differs between the releases of PySpark that the sources run on, 4.1 and later.
 
 Limits on a micro-batch came with 4.2. With 4.1 streams work without: Spark asks for the latest offset and says neither where the
-stream stands nor how much it wants, and pins the end of a ``Trigger.AvailableNow`` by itself. An option that sets a limit is refused.
+stream stands nor how much it wants, and runs one batch for a ``Trigger.AvailableNow``. An option that sets a limit is refused.
 """
 
 from __future__ import annotations
