@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triplicate.sql.pg.syntax.changes import Statement
 
 
 @dataclass(slots=True, eq=False)
@@ -511,98 +515,3 @@ class Query(Node):
 
 
 Body = Select | Values | Compound | Query
-
-
-@dataclass(slots=True, eq=False)
-class Assignment(Node):
-    """``column = value`` or ``(a, b) = row`` in SET."""
-
-    columns: tuple[Name, ...]
-    value: Expression
-
-    def children(self) -> Iterator[Node]:
-        yield self.value
-
-
-@dataclass(slots=True, eq=False)
-class Conflict(Node):
-    """ON CONFLICT; `target` are its expressions, `constraint` the name after ON CONSTRAINT."""
-
-    target: list[Sort]
-    target_where: Expression | None
-    constraint: Name | None
-    assignments: list[Assignment]
-    where: Expression | None
-    does_nothing: bool
-
-    def children(self) -> Iterator[Node]:
-        yield from self.target
-        if self.target_where is not None:
-            yield self.target_where
-        yield from self.assignments
-        if self.where is not None:
-            yield self.where
-
-
-@dataclass(slots=True, eq=False)
-class Insert(Node):
-    common: list[With]
-    table: Name
-    alias: Name | None
-    columns: tuple[Name, ...]
-    query: Query | None
-    """None for DEFAULT VALUES."""
-    conflicts: list[Conflict]
-    returning: list[Item]
-    overriding: tuple[int, int] | None = None
-    """Where OVERRIDING … VALUE is."""
-    first_columns: tuple[str, ...] = field(default=(), init=False)
-    """The columns that get values, where none are named and the last ones get none."""
-
-    def children(self) -> Iterator[Node]:
-        yield from self.common
-        if self.query is not None:
-            yield self.query
-        yield from self.conflicts
-        yield from self.returning
-
-
-@dataclass(slots=True, eq=False)
-class Update(Node):
-    common: list[With]
-    table: Name
-    alias: Name | None
-    assignments: list[Assignment]
-    source: Source | None
-    where: Expression | None
-    returning: list[Item]
-
-    def children(self) -> Iterator[Node]:
-        yield from self.common
-        yield from self.assignments
-        if self.source is not None:
-            yield self.source
-        if self.where is not None:
-            yield self.where
-        yield from self.returning
-
-
-@dataclass(slots=True, eq=False)
-class Delete(Node):
-    common: list[With]
-    table: Name
-    alias: Name | None
-    using: Source | None
-    where: Expression | None
-    returning: list[Item]
-
-    def children(self) -> Iterator[Node]:
-        yield from self.common
-        if self.using is not None:
-            yield self.using
-        if self.where is not None:
-            yield self.where
-        yield from self.returning
-
-
-Statement = Query | Insert | Update | Delete

@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg.lexer import Token
-from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax import changes, nodes
+from triplicate.sql.pg.syntax.changes import Statement
 from triplicate.sql.pg.syntax.cursor import NotUnderstood
 from triplicate.sql.pg.syntax.expressions import ExpressionParser
-from triplicate.sql.pg.syntax.nodes import Expression, Item, Name, Query, Select, Source, Statement, With
+from triplicate.sql.pg.syntax.nodes import Expression, Item, Name, Query, Select, Source, With
 
 _Part = TypeVar("_Part")
 
@@ -356,7 +357,7 @@ class StatementParser(ExpressionParser):
         self.accept("*")
         return name
 
-    def _insert(self, start: int, common: list[With]) -> nodes.Insert:
+    def _insert(self, start: int, common: list[With]) -> changes.Insert:
         self.advance()
         if self.token.upper == "OR":
             self._at += 2
@@ -375,9 +376,9 @@ class StatementParser(ExpressionParser):
         while self.token.upper == "ON" and self.ahead().upper == "CONFLICT":
             conflicts.append(self._conflict())
         returning = self._returning()
-        return nodes.Insert(start, self.last_end, common, table, alias, columns, query, conflicts, returning, overriding)
+        return changes.Insert(start, self.last_end, common, table, alias, columns, query, conflicts, returning, overriding)
 
-    def _conflict(self) -> nodes.Conflict:
+    def _conflict(self) -> changes.Conflict:
         start = self.token.start
         self._at += 2
         target: list[nodes.Sort] = []
@@ -390,26 +391,26 @@ class StatementParser(ExpressionParser):
             constraint = self.name()
         self.expect("DO")
         if self.accept("NOTHING"):
-            return nodes.Conflict(start, self.last_end, target, target_where, constraint, [], None, True)
+            return changes.Conflict(start, self.last_end, target, target_where, constraint, [], None, True)
         self.expect("UPDATE")
         self.expect("SET")
         assignments = self.listed(self._assignment)
         where = self.expression() if self.accept("WHERE") else None
-        return nodes.Conflict(start, self.last_end, target, target_where, constraint, assignments, where, False)
+        return changes.Conflict(start, self.last_end, target, target_where, constraint, assignments, where, False)
 
-    def _assignment(self) -> nodes.Assignment:
+    def _assignment(self) -> changes.Assignment:
         start = self.token.start
         columns = self._column_names() if self.token.upper == "(" else (self.name(),)
         if self.accept("."):
             columns = (self.name(),)
         self.expect("=")
         value = self.expression()
-        return nodes.Assignment(start, self.last_end, columns, value)
+        return changes.Assignment(start, self.last_end, columns, value)
 
     def _returning(self) -> list[Item]:
         return self.listed(self.item) if self.accept("RETURNING") else []
 
-    def _update(self, start: int, common: list[With]) -> nodes.Update:
+    def _update(self, start: int, common: list[With]) -> changes.Update:
         self.advance()
         if self.token.upper == "OR":
             self._at += 2
@@ -422,9 +423,9 @@ class StatementParser(ExpressionParser):
         returning = self._returning()
         if self.token.upper in ("ORDER", "LIMIT"):
             raise self.not_understood()
-        return nodes.Update(start, self.last_end, common, table, alias, assignments, source, where, returning)
+        return changes.Update(start, self.last_end, common, table, alias, assignments, source, where, returning)
 
-    def _delete(self, start: int, common: list[With]) -> nodes.Delete:
+    def _delete(self, start: int, common: list[With]) -> changes.Delete:
         self.advance()
         self.expect("FROM")
         table = self._table()
@@ -432,7 +433,7 @@ class StatementParser(ExpressionParser):
         using = self._sources() if self.accept("USING") else None
         where = self.expression() if self.accept("WHERE") else None
         returning = self._returning()
-        return nodes.Delete(start, self.last_end, common, table, alias, using, where, returning)
+        return changes.Delete(start, self.last_end, common, table, alias, using, where, returning)
 
 
 def parse(tokens: Sequence[Token], size: int) -> Statement | None:

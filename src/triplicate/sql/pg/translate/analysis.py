@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
-from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax import changes, nodes
 from triplicate.sql.pg.translate.conversions import CAST_NAMES, SHOWN, type_of_name
 from triplicate.sql.pg.translate.grouping import check_grouped
 from triplicate.sql.pg.translate.scales import common_scale
@@ -40,19 +40,19 @@ class Analysis(SourceTyping):
         super().__init__(tables, parameters)
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
 
-    def statement(self, statement: nodes.Statement, parent: Scope | None = None) -> Outputs | None:
+    def statement(self, statement: changes.Statement, parent: Scope | None = None) -> Outputs | None:
         """The columns that a statement gives; None where they are not known."""
         match statement:
             case nodes.Query():
                 return self.query(statement, parent)
-            case nodes.Insert():
+            case changes.Insert():
                 return self._insert(statement, parent)
-            case nodes.Update():
+            case changes.Update():
                 return self._update(statement, parent)
-            case nodes.Delete():
+            case changes.Delete():
                 return self._delete(statement, parent)
 
-    def scales(self, statement: nodes.Statement, width: int) -> tuple[int | None, ...]:
+    def scales(self, statement: changes.Statement, width: int) -> tuple[int | None, ...]:
         """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
         rows = _rows(statement.body) if isinstance(statement, nodes.Query) else [[item.expression for item in statement.returning]]
         if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
@@ -231,7 +231,7 @@ class Analysis(SourceTyping):
         scope.relations.append(relation)
         return relation
 
-    def _insert(self, insert: nodes.Insert, parent: Scope | None) -> Outputs | None:
+    def _insert(self, insert: changes.Insert, parent: Scope | None) -> Outputs | None:
         scope = self._common(insert.common, parent)
         _check_once([column.last for column in insert.columns], "42701", "specified more than once")
         table = Relation((insert.alias or insert.table).last, self.table_columns(insert.table), True, self.modifiers(insert.table))
@@ -277,7 +277,7 @@ class Analysis(SourceTyping):
                     self._assign(item.expression, oid, name, table)
         return len(outputs or ())
 
-    def _conflict(self, conflict: nodes.Conflict, scope: Scope, table: Relation, inner: Scope) -> None:
+    def _conflict(self, conflict: changes.Conflict, scope: Scope, table: Relation, inner: Scope) -> None:
         for sort in conflict.target:
             self.expression(sort.expression, inner)
         if conflict.target_where is not None:
@@ -287,7 +287,7 @@ class Analysis(SourceTyping):
         if conflict.where is not None:
             self.condition(conflict.where, scope, "WHERE")
 
-    def _assignments(self, assignments: list[nodes.Assignment], scope: Scope, table: Relation) -> None:
+    def _assignments(self, assignments: list[changes.Assignment], scope: Scope, table: Relation) -> None:
         _check_once([column.last for one in assignments for column in one.columns], "42601", "assigned more than once")
         for assignment in assignments:
             self.expression(assignment.value, scope)
@@ -302,7 +302,7 @@ class Analysis(SourceTyping):
             for column, value in zip(assignment.columns, values, strict=False):
                 self._assign(value, table.oid(column.last)[1], column.last, table)
 
-    def _update(self, update: nodes.Update, parent: Scope | None) -> Outputs | None:
+    def _update(self, update: changes.Update, parent: Scope | None) -> Outputs | None:
         scope = self._common(update.common, parent)
         inner = Scope(parent=scope)
         table = self._changed(update.table, update.alias, inner)
@@ -314,7 +314,7 @@ class Analysis(SourceTyping):
         refuse_own_reads(update.returning, update.table, "RETURNING")
         return self.items(update.returning, inner)
 
-    def _delete(self, delete: nodes.Delete, parent: Scope | None) -> Outputs | None:
+    def _delete(self, delete: changes.Delete, parent: Scope | None) -> Outputs | None:
         scope = self._common(delete.common, parent)
         inner = Scope(parent=scope)
         self._changed(delete.table, delete.alias, inner)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.pg import types
-from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax import changes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, Node
 from triplicate.sql.pg.translate.conversions import INTEGERS, convert, decimal_of, type_of_name, value_of_decimal
 
@@ -18,7 +18,7 @@ _PASSING = ("coalesce", "nullif", "ifnull")
 _SHORTENING = ("round", "trunc", "abs", "sign", "ceil", "ceiling", "floor", "lag", "lead", "first_value", "last_value", "nth_value")
 
 
-def mark_arithmetic(statement: nodes.Statement) -> None:
+def mark_arithmetic(statement: changes.Statement) -> None:
     """Mark integer arithmetic whose result another expression goes on with: it is checked there.
 
     What leaves the statement is checked where it leaves, and a float compares as the number that it stands for.

@@ -14,7 +14,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.interface import Value
 from triplicate.sql.pg import types
 from triplicate.sql.pg.lexer import Pieces, quote_string
-from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax import changes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, Node
 from triplicate.sql.pg.translate.arrays import ELEMENT_OF, read_array
 from triplicate.sql.pg.translate.conversions import (
@@ -130,10 +130,10 @@ class Renderer:
             nodes.Subquery: self._subquery,
             nodes.Limits: self._limits,
             nodes.Item: self._item,
-            nodes.Insert: self._insert,
-            nodes.Update: self._update,
-            nodes.Delete: self._delete,
-            nodes.Conflict: self._conflict,
+            changes.Insert: self._insert,
+            changes.Update: self._update,
+            changes.Delete: self._delete,
+            changes.Conflict: self._conflict,
         }
 
     # Writing.
@@ -563,14 +563,14 @@ class Renderer:
     def _item(self, node: nodes.Item) -> None:
         raise NotImplementedError
 
-    def _insert(self, node: nodes.Insert) -> None:
+    def _insert(self, node: changes.Insert) -> None:
         raise NotImplementedError
 
-    def _update(self, node: nodes.Update) -> None:
+    def _update(self, node: changes.Update) -> None:
         raise NotImplementedError
 
-    def _delete(self, node: nodes.Delete) -> None:
+    def _delete(self, node: changes.Delete) -> None:
         raise NotImplementedError
 
-    def _conflict(self, node: nodes.Conflict) -> None:
+    def _conflict(self, node: changes.Conflict) -> None:
         raise NotImplementedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.scan import quote
-from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax import changes, nodes
 from triplicate.sql.pg.translate.grouping import has_aggregate
 from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render import Place
@@ -215,7 +215,7 @@ class StatementRenderer(CallRenderer):
                 node.qualifier = None
             waiting.extend(node.children())
 
-    def _insert(self, node: nodes.Insert) -> None:
+    def _insert(self, node: changes.Insert) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         if node.overriding is not None:
             text = self.pieces.source[slice(*node.overriding)].upper()
@@ -236,7 +236,7 @@ class StatementRenderer(CallRenderer):
         self._unqualify(node.returning, (node.alias or node.table).last)
         self.replaced(node, cuts)
 
-    def _default_values(self, node: nodes.Insert, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
+    def _default_values(self, node: changes.Insert, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
         """A DEFAULT in the list of values stands for leaving the column out, which SQLite can do for all rows together only."""
         places = {
             index
@@ -278,7 +278,7 @@ class StatementRenderer(CallRenderer):
             return
         self.call("", node, *node.items)
 
-    def _conflict(self, node: nodes.Conflict) -> None:
+    def _conflict(self, node: changes.Conflict) -> None:
         if node.constraint is not None:
             raise SqlError(
                 "0A000", "ON CONFLICT ON CONSTRAINT is not available", hint="Name the constraint's columns: ON CONFLICT (a, b) DO …."
@@ -293,7 +293,7 @@ class StatementRenderer(CallRenderer):
             at = child.end
         self.pieces.copy(at, node.end)
 
-    def _update(self, node: nodes.Update) -> None:
+    def _update(self, node: changes.Update) -> None:
         if node.source is not None and any(isinstance(item.expression, nodes.Star) for item in node.returning):
             raise SqlError("0A000", "RETURNING * of UPDATE … FROM is not available", hint="Name the changed table's columns.")
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
@@ -305,7 +305,7 @@ class StatementRenderer(CallRenderer):
             cuts.append((at, at, " FROM (SELECT 1) AS triplicate_once"))
         self.replaced(node, cuts)
 
-    def _delete(self, node: nodes.Delete) -> None:
+    def _delete(self, node: changes.Delete) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         cuts += self._alias_cut(node.table, node.alias)
         self._unqualify(node.returning, (node.alias or node.table).last)
