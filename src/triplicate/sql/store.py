@@ -86,6 +86,8 @@ def open_writer(path: str, setup: ConnectionSetup | None = None) -> apsw.Connect
     connection = _open(path, setup)
     connection.execute("pragma foreign_keys = on")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # An index on a "name" that is none would be one on a text, and damaged as soon as a column has the name. Stored schemas keep theirs.
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     return connection
 
 

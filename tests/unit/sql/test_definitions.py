@@ -234,3 +234,21 @@ def test_a_counter_at_its_end_is_no_full_disk(pair: Pair, is_one_transaction: bo
         assert refused(pair, following.sql).sqlstate == "2200H"
     send(pair, "insert into counted values(5)")
     same(pair)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'create index i on t("nosuch")',
+        'create table u(a text check (a <> "nosuch"))',
+        'create table u(a text, b text as (a || "nosuch"))',
+    ],
+)
+def test_a_quoted_name_in_a_definition_is_never_a_text(pair: Pair, sql: str) -> None:
+    """SQLite took it for a text. A column of that name that was added later made the index wrong, and then the file."""
+    pair.script("create table t(id integer primary key)")
+    answer = pair.writer.run_batch([Request(pair.gate.examine(sql), ())]).answers[0]
+    assert answer.error is not None
+    pair.writer.rollback()
+    assert answer.error.sqlstate == "42703", str(answer.error)
+    same(pair)
