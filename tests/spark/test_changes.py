@@ -119,6 +119,19 @@ def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
     assert [change for batch in seen for change in batch] == [("delete", 3)]
 
 
+def test_changes_have_moments_where_a_session_takes_timestamps_without_zone(shop: Shop) -> None:
+    """The feed could not be read there: its column was asked for as one without a time zone."""
+    kind = shop.bench.spark.conf.get("spark.sql.timestampType")
+    shop.bench.spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        shop.execute("INSERT INTO orders VALUES (1, 'a', 1.5, TRUE)")
+        frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options()).load()
+        assert dict(frame.dtypes)["_commit_timestamp"] == "timestamp"
+        assert [row["id"] for row in frame.collect()] == [1]
+    finally:
+        shop.bench.spark.conf.set("spark.sql.timestampType", str(kind))
+
+
 def test_an_unknown_table_or_database_is_named(shop: Shop) -> None:
     source = shop.bench.spark.read.format("triplicate-changes")
     with pytest.raises(PySparkException, match="has no table 'invoices'"):

@@ -27,7 +27,7 @@ LEDGER_COLUMNS: tuple[Column, ...] = (
     ("value", "BINARY", True),
     ("length", "LONG", False),
 )
-CHANGE_COLUMNS = "_change_type STRING NOT NULL, _commit_version LONG NOT NULL, _commit_timestamp TIMESTAMP, _seq INT NOT NULL"
+CHANGE_COLUMNS = "_change_type STRING NOT NULL, _commit_version LONG NOT NULL, _commit_timestamp TIMESTAMP_LTZ, _seq INT NOT NULL"
 VERSIONED = "_commit_version LONG NOT NULL"
 VERSION_COMMENT = "columns as of schema version "
 ROWID_COLUMN = "_rowid LONG"

@@ -51,7 +51,7 @@ _TYPES: dict[str, type[DataType]] = {
     "DOUBLE": DoubleType,
     "BOOLEAN": BooleanType,
     "BINARY": BinaryType,
-    "TIMESTAMP": TimestampType,
+    "TIMESTAMP_LTZ": TimestampType,
     "INT": IntegerType,
 }
 _COLUMN = re.compile(r"(?:`((?:[^`]|``)*)`|(\w+)) (\w+)( NOT NULL)?(?: COMMENT '([^']*)')?(?:, |$)")

@@ -222,8 +222,6 @@ class Conversation:
             return True
         if prepared.kind in _ENDS:
             self._is_implicit = False
-        if prepared.kind in _SAVEPOINTS and self._is_implicit:
-            raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
         return False
 
     # Simple queries.
