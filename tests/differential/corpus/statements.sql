@@ -191,3 +191,16 @@ INSERT INTO a VALUES (1, NULL), (2, 5);
 CREATE VIEW va AS SELECT id, y FROM a;
 UPDATE a SET y = (SELECT max(y) FROM va) WHERE id = 1 RETURNING y;
 UPDATE a SET y = 7 RETURNING (SELECT sum(y) FROM va); -- documented queries-in-returning
+
+== numerics of many digits in results that are sorted as a whole
+CREATE TABLE n (id int, a numeric);
+INSERT INTO n VALUES (1, 2.5), (2, 0.3), (3, 40);
+SELECT round(x, 3) FROM (SELECT DISTINCT x FROM (VALUES (1 / 3.0), (2), (0.1)) v(x) ORDER BY x LIMIT 2) q;
+SELECT round(x, 3) FROM (SELECT DISTINCT a / 3 AS x FROM n ORDER BY x DESC LIMIT 2) q;
+SELECT round(x, 3) FROM (SELECT 2 AS x UNION ALL SELECT a / 3 FROM n ORDER BY x LIMIT 3) q;
+SELECT round(x, 3) FROM (SELECT 2 AS x UNION ALL VALUES (1 / 3.0), (7) ORDER BY 1 LIMIT 1) q;
+SELECT round(column1, 3) FROM (VALUES (1 / 3.0), (2), (0.1) ORDER BY 1 DESC LIMIT 2) q;
+SELECT round(x, 3) FROM ((SELECT a / 3 AS x FROM n) UNION ALL SELECT 5 ORDER BY x LIMIT 2) q;
+SELECT id, a FROM (SELECT * FROM n UNION ALL SELECT 9, 1.5 ORDER BY a) q;
+SELECT * FROM (SELECT a / 3 AS x FROM n) q UNION ALL SELECT 2 ORDER BY x; -- refused ORDER BY
+SELECT *, a / 3 AS x FROM n UNION ALL SELECT 1, 2, 3 ORDER BY x; -- refused ORDER BY

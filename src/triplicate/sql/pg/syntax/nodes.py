@@ -373,6 +373,8 @@ class Sort(Node):
     """The item of the select list that a name or a number stands for."""
     is_result: bool = field(default=False, init=False)
     """It names a column of the result, which is sorted as it is."""
+    place: int = field(default=0, init=False)
+    """That column's number, from 1, where only the number means it."""
 
     def children(self) -> Iterator[Node]:
         yield self.expression

@@ -54,7 +54,7 @@ class Analysis(SourceTyping):
 
     def scales(self, statement: changes.Statement, width: int) -> tuple[int | None, ...]:
         """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
-        rows = _rows(statement.body) if isinstance(statement, nodes.Query) else [[item.expression for item in statement.returning]]
+        rows = rows_of(statement.body) if isinstance(statement, nodes.Query) else [[item.expression for item in statement.returning]]
         if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
             return ()
         return tuple([common_scale(column) for column in zip(*rows, strict=True)])
@@ -70,7 +70,7 @@ class Analysis(SourceTyping):
                 self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
                 _check_place(sort.expression, query.body, inner.plain, outputs)
             else:
-                self._order_of_rows(sort.expression, query.body, outputs, scope)
+                self._order_ofrows_of(sort.expression, query.body, outputs, scope)
         if isinstance(query.body, nodes.Select) and inner is not None:
             check_grouped(query.body, query.order, inner.plain.relations, self._keys)
         if query.limits is not None:
@@ -80,7 +80,7 @@ class Analysis(SourceTyping):
                     self.typing.resolve(limit, types.INT8)
         return outputs
 
-    def _order_of_rows(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
+    def _order_ofrows_of(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
         """ORDER BY of VALUES or of united queries, which knows the result's columns only."""
         reach = Scope(parent=scope, aliases={name.lower(): oid for name, oid in outputs or ()})
         if outputs is None:
@@ -97,6 +97,36 @@ class Analysis(SourceTyping):
             if name.lower() not in reach.aliases:
                 raise SqlError("42703", f'column "{name}" does not exist', position=expression.start + 1)
         self.expression(expression, reach)
+        if outputs is not None and isinstance(body, nodes.Compound):
+            self._check_sortable(expression, body, outputs, scope)
+
+    def _check_sortable(self, sort: nodes.Expression, body: nodes.Compound, outputs: Outputs, scope: Scope) -> None:
+        """Refuse a numeric of united queries behind a star that may hold numerics of many digits: SQLite would sort them as texts."""
+        names = [name.lower() for name, _ in outputs]
+        if isinstance(sort, nodes.Literal):
+            place = int(sort.value) if sort.value.isdigit() else 0
+        else:
+            place = names.index(sort.name.last.lower()) + 1 if isinstance(sort, nodes.ColumnRef) else 0
+        if not 1 <= place <= len(outputs) or outputs[place - 1][1] not in (types.NUMERIC, None):
+            return
+        for select in _united(body):
+            starred = [item for item in select.items if isinstance(item.expression, nodes.Star)]
+            if starred and (len(starred) < len(select.items) or not self._is_stored(select.source, scope)):
+                raise SqlError(
+                    "0A000",
+                    "ORDER BY a numeric of united queries behind * is not available here",
+                    hint="Name the columns in each part.",
+                    position=sort.start + 1,
+                )
+
+    def _is_stored(self, source: nodes.Source | None, scope: Scope) -> bool:
+        """Whether all of FROM are tables, whose numerics have few digits."""
+        if source is None:
+            return True
+        if source.joined:
+            return all(self._is_stored(joined, scope) for joined in source.joined)
+        name = source.table.last.lower() if source.table is not None else ""
+        return name in self._tables and not scope.common_named(name)[0]
 
     def _common(self, common: list[nodes.With], parent: Scope | None) -> Scope:
         names = [table.name.last.lower() for table in common]
@@ -153,7 +183,7 @@ class Analysis(SourceTyping):
             return left
         if len(left) != len(right):
             raise SqlError("42601", f"each {compound.operator.split()[0]} query must have the same number of columns")
-        rows = _rows(compound)
+        rows = rows_of(compound)
         outputs: Outputs = []
         for index, ((name, oid), (_, other)) in enumerate(zip(left, right, strict=True)):
             if all(len(row) == len(left) for row in rows):
@@ -360,6 +390,18 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
         seen.add(column.lower())
 
 
+def _united(body: nodes.Body) -> list[nodes.Select]:
+    """The SELECTs of united queries."""
+    match body:
+        case nodes.Select():
+            return [body]
+        case nodes.Compound():
+            return [*_united(body.left), *_united(body.right)]
+        case nodes.Query():
+            return _united(body.body)
+    return []
+
+
 def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
     """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
     if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
@@ -426,7 +468,7 @@ def _selects(query: nodes.Query) -> list[nodes.Select]:
     return found
 
 
-def _rows(body: nodes.Body) -> list[list[nodes.Expression]]:
+def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
     """The lists of expressions that the parts of a query give."""
     match body:
         case nodes.Select():
@@ -434,9 +476,9 @@ def _rows(body: nodes.Body) -> list[list[nodes.Expression]]:
         case nodes.Values():
             return [row.items for row in body.rows]
         case nodes.Compound():
-            return [*_rows(body.left), *_rows(body.right)]
+            return [*rows_of(body.left), *rows_of(body.right)]
         case nodes.Query():
-            return _rows(body.body)
+            return rows_of(body.body)
 
 
 def result_name(expression: nodes.Expression) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.core.scan import quote
 from triplicate.sql.pg.syntax import changes, nodes
+from triplicate.sql.pg.translate.analysis import rows_of
 from triplicate.sql.pg.translate.grouping import has_aggregate
 from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render import Place
@@ -22,8 +23,13 @@ class StatementRenderer(CallRenderer):
     def _sort(self, node: nodes.Sort) -> None:
         """PostgreSQL sorts NULL behind everything, SQLite before: what is not said is said."""
         by = node.by if node.by is not None else node.expression
-        if may_be_long(by) and not node.is_result:
-            self.ordered(by)
+        if node.is_result and not node.place:
+            self.verbatim(node)
+        elif node.place or may_be_long(by):
+            if node.place:
+                self.add(str(node.place), node)
+            else:
+                self.ordered(by)
             self.add((" DESC" if node.descending else "") + (f" NULLS {node.nulls}" if node.nulls else ""), node)
         else:
             self.verbatim(node)
@@ -31,7 +37,11 @@ class StatementRenderer(CallRenderer):
             self.pieces.add(" NULLS FIRST" if node.descending else " NULLS LAST", node.end)
 
     def _item(self, node: nodes.Item) -> None:
+        name = _shown(node) if node.alias is None and node.expression.is_ordered else ""
         self.verbatim(node)
+        if name:
+            # What is computed of a column has not its name any more.
+            self.pieces.add(f" AS {quote(name)}", node.end)
 
     def _query(self, node: nodes.Query) -> None:
         for select in _own_selects(node):
@@ -390,34 +400,48 @@ def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:
 
 
 def _find_sorted(query: nodes.Query) -> None:
-    """Items that ORDER BY names: a numeric that may be a text is sorted as a number."""
-    selects = _own_selects(query)
+    """Columns of the result that ORDER BY names: a numeric that may be a text is sorted as a number."""
+    rows = rows_of(query.body)
+    names = [_shown(item) for item in _first_items(query.body)]
     is_plain = isinstance(query.body, nodes.Select) and not query.body.is_distinct
     for sort in query.order:
         # A compound query can be sorted by the columns of its result only.
         sort.is_result = not isinstance(query.body, nodes.Select)
-        for select in selects:
-            item = _sorted_item(sort.expression, selects[-1], select)
-            if item is None:
-                continue
-            if is_plain and may_be_long(item.expression):
-                sort.by = item.expression
-            else:
-                sort.is_result = True
-                item.expression.is_ordered = may_be_long(item.expression)
+        place = _place_of(sort.expression, names)
+        if not place or any(len(row) < place or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+            continue
+        column = [row[place - 1] for row in rows]
+        if is_plain and may_be_long(column[0]):
+            sort.by = column[0]
+            continue
+        sort.is_result = True
+        if any(map(may_be_long, column)):
+            # Its name may mean a column of a table, which is a text.
+            sort.place = place
+        for expression in column:
+            expression.is_ordered = may_be_long(expression)
 
 
-def _sorted_item(expression: nodes.Expression, first: nodes.Select, select: nodes.Select) -> nodes.Item | None:
-    """The item of `select` that an expression of ORDER BY names; names are those of the first part of a compound."""
-    if any(isinstance(item.expression, nodes.Star) for item in select.items) or len(first.items) != len(select.items):
-        return None
-    place = 0
+def _first_items(body: nodes.Body) -> list[nodes.Item]:
+    """The select list that names the columns of the result."""
+    match body:
+        case nodes.Select():
+            return body.items
+        case nodes.Compound():
+            return _first_items(body.left)
+        case nodes.Query():
+            return _first_items(body.body)
+    return []
+
+
+def _place_of(expression: nodes.Expression, names: list[str]) -> int:
+    """The number of the result's column that an expression of ORDER BY names, from 1; 0 where it names none."""
     if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
-        place = int(expression.value)
-    elif isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
-        names = [_shown(item) for item in first.items]
-        place = names.index(expression.name.last.lower()) + 1 if expression.name.last.lower() in names else 0
-    return select.items[place - 1] if 1 <= place <= len(select.items) else None
+        return int(expression.value)
+    if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
+        name = expression.name.last.lower()
+        return names.index(name) + 1 if name in names else 0
+    return 0
 
 
 def _shown(item: nodes.Item) -> str:
