@@ -16,9 +16,9 @@ from triplicate.metadata import JoinedWatch, Watch, own
 from triplicate.runtime import fault_point, shielded, sleep, timeout_at
 
 LOOK_S = 1.0
-"""A publisher looks after its request so often, beside being woken by changes."""
+"""The interval at which a publisher looks at its request, in addition to each change that wakes it."""
 REFUSALS_MAXIMUM = 10
-"""A publisher asks again after so many refusals whose cause it does not find itself: its writer may be of a later release."""
+"""The number of refusals without a known cause after which a publisher gives up: its writer may be of a later release."""
 
 
 @dataclass(frozen=True, slots=True)

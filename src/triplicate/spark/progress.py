@@ -125,7 +125,7 @@ def batch_begins(start: Positions, end: Positions, states: Mapping[str, LogState
     """
     begins: dict[str, int] = {}
     losses: list[Loss] = []
-    # An end that is the start as well tells of the batch before.
+    # An end that equals the start describes the batch before.
     begun = end.begun if start != end else {}
     for log, stop in end.logs.items():
         state, known = states.get(log), start.get(log)

@@ -1,6 +1,6 @@
 """PostgreSQL's lexical rules, and beside them the names and parameters that only SQLite writes. Pure.
 
-Tokens are told apart here, so that quotes, comments and parameters are never confused; what a statement means is decided elsewhere.
+This module separates tokens, so that quotes, comments and parameters are never confused. Other modules decide what a statement means.
 Source: PostgreSQL 15 documentation, "Lexical Structure"; SQLite's tokenizer for ``x''``, ``[name]``, ``?1``.
 """
 

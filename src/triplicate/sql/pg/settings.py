@@ -101,7 +101,7 @@ class Settings:
         self._initial = dict(self._values)
 
     def _start_with(self, name: str, value: str) -> None:
-        # Libraries send the machine's time zone unasked. They are told that the session's is UTC, with the other reported parameters.
+        # Libraries send the machine's time zone unasked. The reported parameters say that the session's is UTC.
         if name.lower() != TIME_ZONE.lower():
             self.set(name, value)
 

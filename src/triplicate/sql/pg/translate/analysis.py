@@ -109,7 +109,7 @@ class Analysis(SourceTyping):
             place = names.index(sort.name.last.lower()) + 1 if isinstance(sort, nodes.ColumnRef) else 0
         if not 1 <= place <= len(outputs) or outputs[place - 1][1] not in (types.NUMERIC, None):
             return
-        for select in _united(body):
+        for select in selects_of(body):
             starred = [item for item in select.items if isinstance(item.expression, nodes.Star)]
             if starred and (len(starred) < len(select.items) or not self._is_stored(select.source, scope)):
                 raise SqlError(
@@ -301,7 +301,7 @@ class Analysis(SourceTyping):
                 self.expression(sort.expression, scope)
             return len(outputs or ())
         outputs = self.query(query, scope)
-        for select in _selects(query):
+        for select in selects_of(query):
             if not any(isinstance(item.expression, nodes.Star) for item in select.items):
                 for item, (name, oid) in zip(select.items, targets, strict=False):
                     self._assign(item.expression, oid, name, table)
@@ -390,18 +390,6 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
         seen.add(column.lower())
 
 
-def _united(body: nodes.Body) -> list[nodes.Select]:
-    """The SELECTs of united queries."""
-    match body:
-        case nodes.Select():
-            return [body]
-        case nodes.Compound():
-            return [*_united(body.left), *_united(body.right)]
-        case nodes.Query():
-            return _united(body.body)
-    return []
-
-
 def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
     """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
     if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
@@ -453,19 +441,16 @@ def _check_places(expressions: Sequence[nodes.Node], outputs: Outputs | None, wo
             raise SqlError("42P10", f"{word} BY position {place} is not in select list", position=expression.start + 1)
 
 
-def _selects(query: nodes.Query) -> list[nodes.Select]:
-    """The SELECTs whose rows the query gives."""
-    found: list[nodes.Select] = []
-    waiting: list[nodes.Body] = [query.body]
-    while waiting:
-        match waiting.pop():
-            case nodes.Select() as select:
-                found.append(select)
-            case nodes.Query(body=body):
-                waiting.append(body)
-            case nodes.Compound(left=left, right=right):
-                waiting += [left, right]
-    return found
+def selects_of(body: nodes.Body) -> list[nodes.Select]:
+    """The SELECTs whose rows a query gives, in the order of the text."""
+    match body:
+        case nodes.Select():
+            return [body]
+        case nodes.Query(body=inner):
+            return selects_of(inner)
+        case nodes.Compound(left=left, right=right):
+            return [*selects_of(left), *selects_of(right)]
+    return []
 
 
 def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
@@ -514,7 +499,7 @@ def _named(expression: nodes.Expression) -> tuple[str, bool]:
         case nodes.Row(is_explicit=True):
             return "row", True
         case nodes.Subquery():
-            selects = _selects(expression.query)
+            selects = selects_of(expression.query)
             items = selects[-1].items if selects else []
             if len(items) == 1:
                 return (items[0].alias.last, True) if items[0].alias is not None else _named(items[0].expression)

@@ -71,7 +71,7 @@ _UUID = re.compile(r"\{?[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}\}?")
 
 
 def type_of_name(name: TypeName) -> tuple[int, tuple[int, ...]]:
-    """The type that a cast names, and its modifiers. Arrays are told apart by the caller.
+    """The type that a cast names, and its modifiers. The caller handles arrays.
 
     Raises:
         SqlError: 0A000 for a type of PostgreSQL that is not here, 42704 for one that is no type, 22023 for modifiers that it has not.
@@ -101,7 +101,7 @@ _CASTS = {
     types.TIMESTAMP: (types.DATE, types.TIME, types.TIMESTAMPTZ),
     types.TIMESTAMPTZ: (types.DATE, types.TIME, types.TIMESTAMP),
     types.BOOL: INTEGERS,
-    # A part of jsonb is told as json, so what one casts to, the other does.
+    # A part of jsonb has the type json here, so both cast to the same types.
     types.JSON: (types.JSONB, types.BOOL, *NUMBERS),
     types.JSONB: (types.JSON, types.BOOL, *NUMBERS),
 }

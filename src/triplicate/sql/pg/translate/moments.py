@@ -31,7 +31,7 @@ def shown(stored: str, oid: int) -> str:
 
 
 def round_moment(stored: str, oid: int, digits: int) -> str:
-    """A stored time or timestamp, rounded to so many digits of a second."""
+    """A stored time or timestamp, rounded to `digits` digits of a second."""
     step = 10 ** (6 - min(max(digits, 0), 6))
     if oid == types.DATE:
         return stored

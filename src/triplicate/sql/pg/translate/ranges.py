@@ -13,7 +13,7 @@ from triplicate.sql.pg.translate.conversions import INTEGERS, convert, decimal_o
 
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=")
 _EXACT_DIGITS = 15
-"""A float keeps every number of so many digits."""
+"""A float keeps every number with at most this number of digits."""
 _PASSING = ("coalesce", "nullif", "ifnull")
 _SHORTENING = ("round", "trunc", "abs", "sign", "ceil", "ceiling", "floor", "lag", "lead", "first_value", "last_value", "nth_value")
 

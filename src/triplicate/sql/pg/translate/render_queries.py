@@ -5,7 +5,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 from triplicate.sql.core.scan import quote
 from triplicate.sql.pg.syntax import changes, nodes
-from triplicate.sql.pg.translate.analysis import rows_of
+from triplicate.sql.pg.translate.analysis import rows_of, selects_of
 from triplicate.sql.pg.translate.grouping import has_aggregate
 from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render import Place
@@ -44,7 +44,7 @@ class StatementRenderer(CallRenderer):
             self.pieces.add(f" AS {quote(name)}", node.end)
 
     def _query(self, node: nodes.Query) -> None:
-        for select in _own_selects(node):
+        for select in selects_of(node):
             _check(select)
         _find_sorted(node)
         cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.Query) else []
@@ -461,16 +461,3 @@ def _is_single(query: nodes.Query) -> bool:
     if not isinstance(body, nodes.Select) or body.group:
         return False
     return body.source is None or any(has_aggregate(item.expression) for item in body.items)
-
-
-def _own_selects(query: nodes.Query) -> list[nodes.Select]:
-    """The SELECTs of the query itself, not those of queries inside of it."""
-    found: list[nodes.Select] = []
-    waiting: list[nodes.Body] = [query.body]
-    while waiting:
-        match waiting.pop():
-            case nodes.Select() as select:
-                found.append(select)
-            case nodes.Compound(left=left, right=right):
-                waiting += [left, right]
-    return found
