@@ -242,7 +242,7 @@ def _numeric_order(left: Any, right: Any) -> Value:
 
 
 def _numeric_text(value: Value, scale: Any) -> Value:
-    """A numeric with zeros up to so many digits behind its point."""
+    """A numeric, filled with zeros up to `scale` digits behind its point."""
     number = decimal_of(value)
     return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{int(scale)}f}"
 

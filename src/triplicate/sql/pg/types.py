@@ -78,7 +78,7 @@ def typmod_of_declared(declared: str | None) -> int:
 
 
 def typmod_of_scale(scale: int) -> int:
-    """The type modifier of a numeric with so many digits behind the point, and as many as there may be in all."""
+    """The type modifier of a numeric with `scale` digits behind the point and the largest precision."""
     return (_PRECISION_MAX << 16 | scale & 0x7FF) + _TYPMOD_HEADER
 
 

@@ -55,7 +55,7 @@ class Translation:
     is_understood: bool = False
     """The statement is read as PostgreSQL's, not left to SQLite as it is written."""
     is_united: bool = False
-    """It holds UNION or the like, of whose parts SQLite tells the first one's types only."""
+    """It holds UNION, INTERSECT or EXCEPT. SQLite reports the column types of the first part only."""
 
     def origin(self, position: int) -> int:
         """Where in the client's text the character at `position` (both from 1) of ours comes from."""
