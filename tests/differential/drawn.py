@@ -202,7 +202,7 @@ class ExpressionGrammar:
             lambda: f"{self._one(('abs', 'ceil', 'floor', 'round', 'trunc', 'sign', '-'))}({one})",
             lambda: f"{self._one(('ceil', 'floor', 'round', 'sign'))}({self._draw('int', depth)})",
             lambda: f"date_part('{self._one(_DAY_FIELDS + _CLOCK_FIELDS)}', {self._draw(self._one(('moment', 'zoned')), depth)})",
-            lambda: f"sqrt(abs({one}))",
+            lambda: f"sqrt(abs({one})::float8)",
             lambda: f"power({self._leaf('float')}, 2)",
         )
 

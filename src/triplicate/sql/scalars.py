@@ -152,6 +152,16 @@ def _split_part(value: Any, delimiter: Any, place: Any) -> Value:
     return parts[index] if 0 <= index < len(parts) else ""
 
 
+def _replace(value: Any, wanted: Any, given: Any) -> Value:
+    text, old, new = str(value), str(wanted), str(given)
+    if not old:
+        return text
+    size = len(text) + text.count(old) * (len(new) - len(old))
+    if size > _TEXT_MAX:
+        raise SqlError("54000", f"a function may make {_TEXT_MAX} characters, this would be {size}")
+    return text.replace(old, new)
+
+
 def _translate(value: Any, wanted: Any, given: Any) -> Value:
     table: dict[int, str | None] = {}
     for index, character in enumerate(str(wanted)):
@@ -443,6 +453,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
     "repeat": (_repeat, (2,)),
     "reverse": (lambda value: str(value)[::-1], (1,)),
     "split_part": (_split_part, (3,)),
+    "replace": (_replace, (3,)),
     "translate": (_translate, (3,)),
     "initcap": (_initcap, (1,)),
     "chr": (_chr, (1,)),

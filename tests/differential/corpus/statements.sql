@@ -204,3 +204,10 @@ SELECT round(x, 3) FROM ((SELECT a / 3 AS x FROM n) UNION ALL SELECT 5 ORDER BY 
 SELECT id, a FROM (SELECT * FROM n UNION ALL SELECT 9, 1.5 ORDER BY a) q;
 SELECT * FROM (SELECT a / 3 AS x FROM n) q UNION ALL SELECT 2 ORDER BY x; -- refused ORDER BY
 SELECT *, a / 3 AS x FROM n UNION ALL SELECT 1, 2, 3 ORDER BY x; -- refused ORDER BY
+
+== replacing
+CREATE TABLE r (id int, t text, n text);
+INSERT INTO r VALUES (1, 'abc', NULL), (2, '', 'x'), (3, NULL, '');
+SELECT id, replace(t, n, 'y'), replace(t, '', n), replace(t, 'b', n), replace(t, 'b', ''), replace('aXa', t, 'z') FROM r ORDER BY id;
+SELECT replace('abc', $1, $2); -- with ? "", ? "x"
+SELECT replace('abcabc', $1, $2); -- with ? "bc", ? "é"

@@ -40,6 +40,9 @@ class CallRenderer(NumberRenderer):
         sqlite = function.sqlite if function is not None else ""
         if name in ("sum", "avg") and node.oid == types.NUMERIC == node.arguments[0].oid and not node.is_window:
             sqlite = f"{OURS}numeric_{name}"
+        elif name == "replace" and len(node.arguments) == 3 and not _is_text(node.arguments[1]):
+            # Of an empty text SQLite replaces nothing, even by NULL.
+            sqlite = OURS + name
         if sqlite or len(node.name.parts) > 1:
             self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
         else:
@@ -166,3 +169,8 @@ class CallRenderer(NumberRenderer):
         else:
             return False
         return True
+
+
+def _is_text(node: Expression) -> bool:
+    """Whether it is a constant that is not empty."""
+    return isinstance(node, nodes.Literal) and node.kind == "string" and node.value != ""
