@@ -151,7 +151,7 @@ class SqliteStore:
             try:
                 return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_made_again())
             except _MadeAgain:
-                pass
+                pass  # Nothing was changed; the change is made below, and synced.
             finally:
                 self._guarded(lambda: self._execute("PRAGMA synchronous = FULL"))
         return self._write(function)
