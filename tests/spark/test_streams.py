@@ -159,13 +159,15 @@ def test_a_stream_from_the_latest_offset_begins_with_an_empty_batch(bench: Bench
     assert bench.values(target) == list(range(10, 15))
 
 
-def test_a_running_stream_follows_its_log(bench: Bench) -> None:
+@pytest.mark.parametrize("pause", ["0 seconds", "200 milliseconds"])
+def test_a_running_stream_follows_its_log(bench: Bench, pause: str) -> None:
+    """The batch that makes `processAllAvailable` return must have looked after the call: with no pause, it looks again at once."""
     source, target = bench.new_log(), bench.new_log()
     frame = bench.stream(source).select("value")
-    writer = frame.writeStream.format("triplicate").options(**bench.named(target)).trigger(processingTime="200 milliseconds")
+    writer = frame.writeStream.format("triplicate").options(**bench.named(target)).trigger(processingTime=pause)
     query = writer.option("checkpointLocation", str(bench.folder / "checkpoint")).option("txnAppId", "copy").start()
     try:
-        for first in (0, 5):
+        for first in (0, 5, 10):
             bench.write(source, range(first, first + 5))
             query.processAllAvailable()
             assert bench.values(target) == list(range(first + 5))

@@ -354,10 +354,10 @@ def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Itera
 
 
 class Seen:
-    """How far each of some logs may be read, asked at most once in an interval.
+    """How far each of some logs may be read, looked up at most once in an interval.
 
     Args:
-        interval_s: answers may be so old.
+        interval_s: the least time from one look to the next.
     """
 
     def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float) -> None:
@@ -365,25 +365,25 @@ class Seen:
         self._ledger_password = ledger_password
         self._names = tuple(names)
         self._interval_s = interval_s
-        self._asked_at = 0.0
+        self._looked_at = 0.0
         self._states: dict[str, LogState] | None = None
 
-    def ends(self, *, fresh: bool = False) -> dict[str, int]:
-        """The offset after each log's last readable record. As `states`."""
-        return {name: state.end for name, state in self.states(fresh=fresh).items()}
+    def states(self) -> dict[str, LogState]:
+        """Each log as it is, with everything that was published before this call.
 
-    def states(self, *, fresh: bool = False) -> dict[str, LogState]:
-        """Each log as it is, or was less than an interval ago.
-
-        Args:
-            fresh: ask now, however new the last answer is, and see everything that was published before.
+        A call within an interval of the last look waits for the rest of it. The last answer would not do: a query that finds no further
+        records tells `processAllAvailable` that it has read all.
         """
-        now = time.monotonic()
-        if self._states is None or fresh or now - self._asked_at >= self._interval_s:
-            with logs(self._metadata_uri, self._ledger_password) as access:
-                self._states = {name: access.state(name, synced=fresh) for name in self._names}
-            self._asked_at = now
+        if self._states is not None:
+            time.sleep(max(0.0, self._looked_at + self._interval_s - time.monotonic()))
+        self._looked_at = time.monotonic()
+        with logs(self._metadata_uri, self._ledger_password) as access:
+            self._states = {name: access.state(name, synced=True) for name in self._names}
         return dict(self._states)
+
+    def last_states(self) -> dict[str, LogState]:
+        """What the last look found, however old; a look, if there was none."""
+        return self.states() if self._states is None else dict(self._states)
 
 
 def _entries_of(loop: BackgroundLoop, reader: RangeReader) -> Iterator[EntryRange]:

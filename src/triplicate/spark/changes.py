@@ -313,15 +313,18 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_seen": None}
 
-    def _latest(self, *, fresh: bool = False) -> int:
+    def _latest(self) -> int:
         if self._frozen is not None:
             return self._frozen
         if time.monotonic() - self._kept_at >= DROPPED_INTERVAL_S:
             catalogue.check_kept(self._feed.options.metadata_uri, self._feed.options.database, self._feed.log)
             self._kept_at = time.monotonic()
+        return self._look().states()[self._feed.log].end
+
+    def _look(self) -> access.Seen:
         if self._seen is None:
             self._seen = self._feed.seen()
-        return self._seen.ends(fresh=fresh)[self._feed.log]
+        return self._seen
 
     def _offset(self, version: int) -> dict[str, Any]:
         """An end: what is delivered up to it has the columns of this query."""
@@ -379,10 +382,10 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(end) if end > begin else dict(start)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return self._offset(self._latest())
+        return self._offset(self._look().last_states()[self._feed.log].end if self._frozen is None else self._frozen)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._frozen = self._latest(fresh=True)
+        self._frozen = self._latest()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)

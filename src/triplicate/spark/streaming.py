@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOK_INTERVAL_S = 0.1
-"""Spark asks for the latest offset about a hundred times a second when there is nothing to do; the metadata are asked less often."""
+"""Spark asks for the latest offset about a hundred times a second when there is nothing to do. An answer takes at least this long then."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -68,12 +68,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(self._read.metadata_uri, self._read.ledger_password)
 
-    def _latest(self, *, fresh: bool = False) -> dict[str, LogState]:
-        if self._frozen is not None:
-            return dict(self._frozen)
+    def _look(self) -> access.Seen:
         if self._seen is None:
             self._seen = access.Seen(self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S)
-        return self._seen.states(fresh=fresh)
+        return self._seen
+
+    def _latest(self) -> dict[str, LogState]:
+        return self._look().states() if self._frozen is None else dict(self._frozen)
 
     def initialOffset(self) -> dict[str, Any]:
         # Spark asks again after a restart before the first batch was committed, and the start of that batch is not logged.
@@ -86,7 +87,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _find_beginning(self, point: StartingPoint) -> Positions:
         with self._logs() as logs:
-            found = self._latest(fresh=True)
+            found = self._latest()
             starts, losses, states = logs.believed(found, lambda states: starting_positions(self._read, point, states))
         report(losses, self._read.fail_on_data_loss)
         return Positions({log: Position(starts[log], states[log].log_id) for log in starts})
@@ -123,11 +124,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_positions(self._told)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        states = self._latest()
+        states = self._look().last_states() if self._frozen is None else self._frozen
         return encode_positions(Positions({log: Position(state.end, state.log_id) for log, state in states.items()}))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._frozen = self._latest(fresh=True)
+        self._frozen = self._latest()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         stands, stops = decode_positions(start), decode_positions(end)

@@ -338,7 +338,11 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
         )
 
     monkeypatch.setattr(access, "logs", logs)
-    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(ends=lambda fresh=False: {"shop-log": made.bounds("")[1]}))
+
+    def states() -> dict[str, LogState]:
+        return {"shop-log": LogState("id", *made.bounds(""))}
+
+    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(states=states, last_states=states))
     monkeypatch.setattr(catalogue, "database_log", lambda *_: "shop-log")
     monkeypatch.setattr(catalogue, "table_columns", lambda _uri, _database, table: made.columns(table))
     monkeypatch.setattr("triplicate.spark.changes.RECORDS_PER_PARTITION", 3)

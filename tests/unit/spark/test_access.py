@@ -381,12 +381,36 @@ def test_a_planned_batch_of_a_log_that_is_not_named_any_more_is_refused_or_read_
     assert ranges(stream(failondataloss="false").partitions(start, end)) == [(1, 4)]
 
 
-def test_ends_are_asked_once_in_an_interval(cluster: Stand) -> None:
+class PassingTime:
+    """A clock that nothing but a pause moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is_seen(
+    cluster: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of a moment ago would let `processAllAvailable` return before the last records were read."""
+    clock = PassingTime()
+    monkeypatch.setattr(access, "time", clock)
     seen = access.Seen("memory:", "", [LOG], 3600)
-    assert seen.ends() == {LOG: 0}
+    assert seen.states()[LOG].end == 0
+    assert clock.now == 100
     cluster.write(b"a")
-    assert seen.ends() == {LOG: 0}
-    assert seen.ends(fresh=True) == {LOG: 1}
+    assert seen.last_states()[LOG].end == 0
+    assert seen.states()[LOG].end == 1
+    assert clock.now == 100 + 3600
+    clock.sleep(4000)
+    cluster.write(b"b")
+    assert seen.states()[LOG].end == 2
+    assert clock.now == 100 + 3600 + 4000
 
 
 def test_an_available_now_stream_ends_although_its_first_look_was_behind(cluster: Stand) -> None:
@@ -413,7 +437,7 @@ def test_an_available_now_stream_from_the_latest_offset_begins_where_it_ends(clu
     assert latest(reader, initial)["logs"] == latest(reader, latest(reader, initial))["logs"] == {LOG: 1}
 
 
-@pytest.mark.parametrize("how", ["batch", "available now", "beginning"])
+@pytest.mark.parametrize("how", ["batch", "available now", "beginning", "further"])
 def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str, cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process has published; the metadata server of this one has not heard of it yet, and hears with the next sync."""
     cluster.write(b"a")
@@ -431,6 +455,8 @@ def test_what_was_acknowledged_before_is_read_though_a_server_is_behind(how: str
         assert batch() == [(0, 2)]
     elif how == "beginning":
         assert stream().initialOffset()["logs"] == {LOG: 2}
+    elif how == "further":
+        assert latest(stream(), offset(1))["logs"] == {LOG: 2}
     else:
         reader = stream()
         reader.prepareForTriggerAvailableNow()
