@@ -37,6 +37,9 @@ RECONNECT_FIRST_S = 0.05
 RECONNECT_LONGEST_S = 1.0
 """kazoo's own default waits up to an hour between attempts."""
 
+ANSWER_SHARE = 1 / 16
+"""A server has twice this part of the session timeout to answer a first new connection; twice as long the next."""
+
 STOP_ERRORS = (exceptions.KazooException, OSError)
 
 _LOGGER = logging.getLogger("triplicate.metadata.zookeeper")
@@ -45,18 +48,45 @@ _LOGGER.addHandler(logging.NullHandler())
 
 
 class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
-    """Makes no connection once the session is over.
+    """Makes no connection once the session is over, and gives up a connection that a server accepts and does not serve.
 
     kazoo would open another session by itself and send on it what was meant for the old one; whoever wants another session opens
     another tree.
+
+    kazoo also waits for the answer to its first request as long as the session lasts. A server that starts accepts connections before it
+    serves them, and a server that hangs accepts them for ever: the session would be over before the next attempt.
+
+    Args:
+        first_limit_s: the longest wait for a connection and for each read of its first answer. It doubles with each attempt that fails, so
+            that a slow server is waited for.
     """
 
     over = False
 
-    def create_connection(self, *args: Any, **options: Any) -> Any:
+    def __init__(self, first_limit_s: float) -> None:
+        super().__init__()
+        self._first_limit_s = first_limit_s
+        self._limit_s = first_limit_s
+        self._connected = False
+
+    def changed(self, state: str) -> None:
+        """Called on the thread that connects, before it does anything else."""
+        self._connected = state == KazooState.CONNECTED
+        if self._connected:
+            self._limit_s = self._first_limit_s
+        elif state == KazooState.LOST:
+            self.over = True
+
+    def create_connection(self, *args: Any, timeout: float, **options: Any) -> Any:
         if self.over:
             raise ConnectionAbortedError("the session is over")
-        return super().create_connection(*args, **options)
+        if not self._connected:
+            self._limit_s = min(timeout, 2 * self._limit_s)
+        return super().create_connection(*args, timeout=min(timeout, self._limit_s), **options)
+
+    def select(self, *args: Any) -> Any:
+        *sockets, timeout = args
+        return super().select(*sockets, timeout if self._connected else min(timeout, self._limit_s))
 
 
 class Session:
@@ -72,7 +102,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._on_state = on_state
         self._on_event = on_event
-        self._handler = _OneSession()
+        self._handler = _OneSession(timeout_s * ANSWER_SHARE)
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
         self._client = KazooClient(hosts=servers, timeout=timeout_s, handler=self._handler, connection_retry=retry, logger=_LOGGER)
         self._client.add_listener(self._state_changed)
@@ -119,9 +149,7 @@ class Session:
             self._tell(self._on_event, event.path)
 
     def _state_changed(self, state: str) -> None:
-        if state == KazooState.LOST:
-            # At once, on the thread that would connect again.
-            self._handler.over = True
+        self._handler.changed(state)
         known = self._client.client_id if state == KazooState.CONNECTED else None
         self._tell(self._on_state, _STATES[state], known[0] if known else 0)
 

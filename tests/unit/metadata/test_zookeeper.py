@@ -287,6 +287,60 @@ def test_a_restart_of_zookeeper_keeps_sessions_nodes_and_watches(server: ZooKeep
     run(body(), limit_s=2 * LONG_S)
 
 
+class Gate:
+    """A way to a server that forwards the connections it is told to, and accepts the others without a word."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
+        self._server = host, int(port)
+        self._writers: list[asyncio.StreamWriter] = []
+        self.silent = 0
+        """Further connections that are accepted and not served."""
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        if self.silent > 0:
+            self.silent -= 1
+            await reader.read()
+            writer.close()
+            return
+        back, forth = await asyncio.open_connection(*self._server)
+        self._writers.append(forth)
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(self._forward(reader, forth), self._forward(back, writer))
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+
+def test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session() -> None:
+    """As one does that starts or hangs. kazoo alone waits for its answer until the session is over."""
+
+    async def body() -> None:
+        gate = Gate(shared_server().address)
+        listening = await asyncio.start_server(gate.serve, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        tree = await session(f"127.0.0.1:{port}", 16.0)
+        first = tree.session_id
+        gate.silent = 1
+        gate.cut()
+        assert (await patiently(lambda: tree.get("/")))[1].version == 0
+        assert gate.silent == 0
+        assert tree.session_id == first
+        await tree.close()
+        gate.cut()
+        listening.close()
+
+    run(body(), limit_s=LONG_S)
+
+
 def test_a_store_that_comes_back_as_another_cluster_is_refused(server: ZooKeeperServer, tmp_path: Path) -> None:
     """Its disk was lost, and somebody made a new cluster: a bookie that went on there would collect all its ledgers as garbage."""
 

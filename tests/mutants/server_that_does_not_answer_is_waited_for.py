@@ -1,0 +1,11 @@
+"""A server that accepts a connection and does not answer is waited for until the session is over."""
+
+from collections.abc import Callable
+
+from triplicate.metadata import zookeeper_session
+
+TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    patch(zookeeper_session, "ANSWER_SHARE", 1.0)
