@@ -37,7 +37,7 @@ from benchmarks.node_load import (
     with_client,
 )
 from triplicate.cli import LocalCluster, local_cluster
-from triplicate.cli.cluster_folder import ClusterFolder
+from triplicate.cli.supervision.cluster_folder import ClusterFolder
 from triplicate.client import Client
 from triplicate.log import Logs, LogSettings, Snapshot
 from triplicate.sql import create_database, database_file, database_info

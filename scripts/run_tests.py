@@ -29,7 +29,7 @@ INTEROP_LIMIT_S = 16 * 60.0
 INTEROP_FULL_LIMIT_S = 40 * 60.0
 INTEROP_TABLE = "build/interop/table.md"
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
-CODE_FOLDERS = ("src", "tests", "scripts", "benchmarks")
+CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
 
 @dataclass(frozen=True)

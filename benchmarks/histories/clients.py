@@ -21,7 +21,7 @@ import psycopg
 
 from benchmarks.histories.cluster import POLL_S, answers
 from benchmarks.histories.judge import Seen, Statement, Transfer
-from triplicate.sim.checkers.linearizable import Operation
+from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 ACCOUNTS = {f"account{number}": 100 for number in range(8)}
 KEYS_AT_A_TIME = 4
@@ -172,7 +172,7 @@ class Client(threading.Thread):
 
     def _note(self, key: str, kind: str, arguments: tuple[int | None, ...], began: float, result: Any, *, known: bool) -> None:
         ended = time.monotonic() if known else None
-        operation = Operation(kind, arguments, began, ended, result, self.name)
+        operation = RegisterOperation(kind, arguments, began, ended, result, self.name)
         with self._shared.lock:
             self._shared.seen.operations.setdefault(key, []).append(operation)
             self._count(known=known)

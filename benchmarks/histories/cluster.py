@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from triplicate.replica.peers import QUESTION
+from triplicate.replica.failure_detector import QUESTION
 
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 60.0

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from triplicate.sim.checkers.linearizable import Decision, Operation, decide
+from triplicate_simulator.checkers.linearizability import Decision, RegisterOperation, decide
 
 STEPS_MAX = 500_000
 """Of the search for one key."""
@@ -63,7 +63,7 @@ class Noted:
 class Seen:
     """What clients saw, in no particular order."""
 
-    operations: dict[str, list[Operation]] = field(default_factory=dict)
+    operations: dict[str, list[RegisterOperation]] = field(default_factory=dict)
     """On registers and lists, by key; refused ones left out."""
     transfers: list[Transfer] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Report:
         return not self.violations and not self.undecided
 
 
-def judge_keys(operations: Mapping[str, Sequence[Operation]], initial: Mapping[str, tuple[()] | None], report: Report) -> None:
+def judge_keys(operations: Mapping[str, Sequence[RegisterOperation]], initial: Mapping[str, tuple[()] | None], report: Report) -> None:
     """Each register and each list behaves as if its operations were done one at a time, each between its beginning and its end.
 
     Args:
@@ -105,7 +105,7 @@ def judge_keys(operations: Mapping[str, Sequence[Operation]], initial: Mapping[s
             )
 
 
-def judge_lists(operations: Mapping[str, Sequence[Operation]], final: Mapping[str, tuple[int, ...]], report: Report) -> None:
+def judge_lists(operations: Mapping[str, Sequence[RegisterOperation]], final: Mapping[str, tuple[int, ...]], report: Report) -> None:
     """Each acknowledged item is in its list once at the end, each unknown one at most once, and nothing else is."""
     for key, of_key in sorted(operations.items()):
         appends = [operation for operation in of_key if operation.kind == "append"]

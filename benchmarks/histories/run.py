@@ -29,7 +29,7 @@ from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
 from benchmarks.histories.judge import Noted, Report, judge_copies, judge_keys, judge_lists, judge_transfers
 from benchmarks.histories.nemesis import FAULTS, Fault, Nemesis, Strike
 from benchmarks.ledger.processes import BUILD
-from triplicate.sim.checkers.linearizable import Operation
+from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 DATABASE = "books"
 CLIENTS = 11
@@ -116,7 +116,7 @@ def judge(cluster: LocalCluster, shared: Shared) -> Report:
     lists = {name: items_of(items) for name, items in rows["lists"]}
     final = {**dict(rows["registers"]), **lists}
     for key, operations in seen.operations.items():
-        operations.append(Operation("read", (), now, now, final.get(key, () if key.startswith("list") else None), "judge"))
+        operations.append(RegisterOperation("read", (), now, now, final.get(key, () if key.startswith("list") else None), "judge"))
     judge_keys(seen.operations, {"register": None, "list": ()}, report)
     judge_lists(seen.operations, lists, report)
     noted = [Noted(*row[1:]) for row in sorted(rows["transfers"])]

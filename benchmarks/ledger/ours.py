@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.processes import ROOT, START_LIMIT_S, CaseFailed, Process, Side
-from triplicate.bookie import memory_bounds
+from triplicate.bookie import memory_limits
 from triplicate.config import BookieSettings, ClientSettings
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ WINDOW: dict[str, object] = {"window_entries": 200_000, "window_bytes": 1 << 30}
 
 def bounds_mib() -> float:
     """The sum of a bookie's bounds, as docs/operations.md shows them for the defaults."""
-    return sum(bound.bytes for bound in memory_bounds(BookieSettings())) / MIB
+    return sum(bound.bytes for bound in memory_limits(BookieSettings())) / MIB
 
 
 def program(*arguments: str) -> list[str]:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from triplicate.cli.cluster_folder import free_ports
+from triplicate.cli.supervision.cluster_folder import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"

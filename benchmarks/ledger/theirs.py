@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.ledger.ours import Ours
 from benchmarks.ledger.processes import BUILD, ROOT, START_LIMIT_S, CaseFailed, Process, Side, free_port, wait_for_port
 from scripts.interop import digest_of, install_programs, is_current, set_current, tried
-from triplicate.cli.zookeeper_process import configuration, find_java
+from triplicate.cli.supervision.zookeeper_process import configuration, find_java
 
 RELEASE = "4.18.0"
 PROJECT = ROOT / "benchmarks" / "apache"

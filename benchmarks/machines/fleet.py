@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.ledger.processes import CaseFailed, Process, free_port
-from triplicate.cli.zookeeper_process import HEAP, MAIN_CLASS, configuration, find_jars, find_java
+from triplicate.cli.supervision.zookeeper_process import HEAP, MAIN_CLASS, configuration, find_jars, find_java
 from triplicate.config import to_toml
 from triplicate.metadata import DEFAULT_ROOT
 

@@ -15,7 +15,7 @@ from tests.crash.medium import Medium, NameChange, Operation
 from tests.crash.play import play, small_commits
 from tests.crash.points import machine_of, nodes_at
 from tests.crash.trial import Expected, ask_everything, try_start
-from triplicate.bookie.journal_files import PREPARED_NAME
+from triplicate.bookie.journal.journal_files import PREPARED_NAME
 from triplicate.errors import TriplicateError
 from triplicate.sim.loop import SimulationStuck
 

@@ -12,7 +12,7 @@ from tests.crash.medium import DIRECTORY, Image, Medium
 from tests.crash.play import small_commits
 from tests.crash.points import machine_of
 from tests.crash.trial import FAILS_DIGEST, LOST, UNREADABLE, Expected, Verdict, try_start
-from triplicate.bookie.core.journal import ALIGNMENT, GROUP_HEADER, GROUP_MAGIC
+from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER, GROUP_MAGIC
 
 NEAR_BYTES = 8
 """A zero counts as data where something else stands so near; the rest are zeros that only fill up."""

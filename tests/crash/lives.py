@@ -13,12 +13,12 @@ from tests.crash.caller import Caller
 from tests.crash.machine import Endpoint, Machine
 from triplicate.bookie import Bookie
 from triplicate.bookie import bookie as bookie_module
-from triplicate.bookie.asked import Asked, Peer
-from triplicate.bookie.dialects import V3Dialect
-from triplicate.bookie.ledgers import LedgerHandle
-from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.core.ledger_table import LedgerHandle
+from triplicate.bookie.server.dialects import V3Dialect
+from triplicate.bookie.server.request_context import Peer, RequestContext
 from triplicate.config import BookieSettings
-from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
 from triplicate.wire import (
     AddRequest,
@@ -164,13 +164,15 @@ class Lives:
 
     def answer(self, request: Request, handle: LedgerHandle) -> Response:
         """What the bookie answers to a read, without a connection in between."""
-        asked = Asked(request, _NOBODY, _DIALECT, 0, handle)
+        asked = RequestContext(request, _NOBODY, _DIALECT, 0, handle)
         return self.running.long_polls._reads.answer(asked, self.settings.batch_read_bytes)
 
     # What clients do.
 
     async def create(self, ledger_id: int) -> None:
-        value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, digest_type=DigestType.CRC32C, password=b"", custom={})
+        value = LedgerMetadata(
+            1, 1, 1, (EnsembleSegment(0, (NAME,)),), LedgerState.OPEN, digest_type=DigestType.CRC32C, password=b"", custom={}
+        )
         await self.metadata.ledgers.create(ledger_id, value)
         self.book.of(ledger_id)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.crash.lives import Lives
-from triplicate.bookie import index_file
+from triplicate.bookie.storage import index_vfs
 from triplicate.wire import Status
 
 COMMITS_BYTES = 60_000
@@ -16,12 +16,12 @@ COMMITS_BYTES = 60_000
 
 @contextmanager
 def small_commits() -> Iterator[None]:
-    before = index_file.COMMITS_BYTES_MAX
-    index_file.COMMITS_BYTES_MAX = COMMITS_BYTES
+    before = index_vfs.COMMITS_BYTES_MAX
+    index_vfs.COMMITS_BYTES_MAX = COMMITS_BYTES
     try:
         yield
     finally:
-        index_file.COMMITS_BYTES_MAX = before
+        index_vfs.COMMITS_BYTES_MAX = before
 
 
 async def play(lives: Lives, seed: int) -> None:

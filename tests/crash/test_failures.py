@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.counts import Counts
 from tests.crash.failures import Strike, may_go_unheard, try_failed_syncs, try_full_disks
-from triplicate.bookie.journal_files import PREPARED_NAME
+from triplicate.bookie.journal.journal_files import PREPARED_NAME
 
 
 def nothing_lost(counts: Counts) -> None:

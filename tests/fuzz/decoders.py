@@ -91,7 +91,7 @@ def v3_request(data: bytes) -> None:
         try:
             txn_id, response = v3.decode_response(frame[4:])
         except ProtocolError:
-            assert found.operation not in tuple(v3.Operation)
+            assert found.operation not in tuple(v3.OperationType)
             break
         assert (txn_id, response.status) == (found.txn_id, status)
     v3.encode_unauthenticated(found)

@@ -255,7 +255,9 @@ def _scan_v3_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[F
     )
     # The priority's number is not kept by a run; whether it is high is compared in the requests.
     first = v3.decode_request(buffer[position + 4 : next_frame(buffer, position, end, limit)[1]])  # type: ignore[index]
-    found = [v3.V3Request(txn_id, add, v3.Operation.ADD, priority=first.priority) for txn_id, add in zip(run.txn_ids, adds, strict=True)]
+    found = [
+        v3.V3Request(txn_id, add, v3.OperationType.ADD, priority=first.priority) for txn_id, add in zip(run.txn_ids, adds, strict=True)
+    ]
     return found, run.end
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, PeriodicCheck
-from triplicate.metadata.repair_formats import (
+from triplicate.metadata.core.repair_formats import (
     check_repair_layout,
     decode_check_time,
     decode_lock,

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from triplicate.spark.offsets import VERSION, Position, Positions, decode_positions, encode_positions
+from triplicate.spark.core.offsets import VERSION, LogPosition, LogPositions, decode_positions, encode_positions
 
 SAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "spark" / "checkpoint_offsets.json").read_text())
 
 
-def positions(numbers: dict[str, list[Any]]) -> dict[str, Position]:
-    return {log: Position(*position) for log, position in numbers.items()}
+def positions(numbers: dict[str, list[Any]]) -> dict[str, LogPosition]:
+    return {log: LogPosition(*position) for log, position in numbers.items()}
 
 
-def kept(sample: dict[str, Any]) -> Positions:
-    return Positions(positions(sample["logs"]), positions(sample["left"]), sample.get("begun", {}))
+def kept(sample: dict[str, Any]) -> LogPositions:
+    return LogPositions(positions(sample["logs"]), positions(sample["left"]), sample.get("begun", {}))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: str(sample["written by"]))

@@ -28,8 +28,8 @@ from tests.golden.disk.make import (
     whole_settings,
 )
 from triplicate.bookie import Bookie, Inspection, rebuild_index
-from triplicate.bookie.index import Index
-from triplicate.bookie.storage import Storage
+from triplicate.bookie.storage.index import Index
+from triplicate.bookie.storage.storage import Storage
 from triplicate.client import Client
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import real_host

@@ -12,11 +12,11 @@ import pytest
 
 from triplicate.log import decode_entry
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import EntryRange
-from triplicate.spark.change_offsets import ChangesOffset, decode_offset
-from triplicate.spark.change_rows import ChangeBatches, row_columns
-from triplicate.spark.feed import Wanted, follow
+from triplicate.log.core.payload_encoder import columns_of, encode_columns
+from triplicate.spark.change_feed.change_rows import ChangeBatches, row_columns
+from triplicate.spark.change_feed.feed import Wanted, follow
+from triplicate.spark.cluster.arrow import EntryRange
+from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
 
 FOLDER = Path(__file__).with_name("rowlog")
 CHANGE = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_seq", pa.int32())]

@@ -14,9 +14,9 @@ import pytest
 from triplicate.ledger import (
     DigestType,
     DigestVerifier,
+    EnsembleSegment,
     EntryCodec,
     LedgerMetadata,
-    Segment,
     decode_availability,
     decode_metadata,
     derive_master_key,
@@ -80,7 +80,7 @@ OPEN = LedgerMetadata(
     ensemble_size=3,
     write_quorum=2,
     ack_quorum=2,
-    segments=(Segment(0, ("bk1:3181", "bk2:3181", "bk3:3181")),),
+    segments=(EnsembleSegment(0, ("bk1:3181", "bk2:3181", "bk3:3181")),),
     password=b"mypassword",
     creator_token=1234567890123,
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.golden.disk.make_reused import FIRST_SEQUENCE, NUMBER, STATES, sample
 from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, decode_file_header
-from triplicate.bookie.core.journal import GroupScanner
-from triplicate.bookie.core.state import decode_states
+from triplicate.bookie.core.journal_format import GroupScanner
+from triplicate.bookie.core.ledger_data import decode_states
 
 REUSED = Path(__file__).parent / "disk" / "reused.journal"
 

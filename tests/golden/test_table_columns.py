@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from triplicate.spark.tables import MARK, VERSION, marked, options_in
+from triplicate.spark.core.table_options import MARK, VERSION, marked, options_in
 
 types = pytest.importorskip("pyspark.sql.types", reason="columns of tables need PySpark: pip install 'triplicate[spark]'")
 

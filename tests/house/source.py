@@ -140,7 +140,7 @@ def exported_names(room: str) -> frozenset[str]:
 @cache
 def python_files() -> tuple[str, ...]:
     """Every Python file of ours, relative and sorted; generated ones left out."""
-    folders = ("src", "tests", "scripts", "benchmarks")
+    folders = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     relative = (path.relative_to(ROOT).as_posix() for path in files)
     return tuple(sorted(path for path in relative if not path.endswith("_pb2.py") and "egg-info" not in path))

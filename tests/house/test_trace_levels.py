@@ -6,7 +6,7 @@ import ast
 import re
 
 from tests.house.source import python_files, read
-from triplicate.cli import trace_levels
+from triplicate.cli.process import trace_levels
 
 TABLES = {"ERRORS": trace_levels.ERRORS, "WARNINGS": trace_levels.WARNINGS, "INFOS": trace_levels.INFOS, "WELL": set(trace_levels.WELL)}
 CLASSIFIED = frozenset().union(*TABLES.values())
@@ -57,7 +57,7 @@ def test_every_trace_in_a_table_is_recorded_somewhere() -> None:
 
 def test_every_trace_whose_name_tells_of_trouble_has_a_level() -> None:
     troubles = {name for name in used() if TROUBLE.search(name) and "*" not in name}
-    assert sorted(troubles - CLASSIFIED) == [], "add it to a table in src/triplicate/cli/trace_levels.py"
+    assert sorted(troubles - CLASSIFIED) == [], "add it to a table in src/triplicate/cli/process/trace_levels.py"
 
 
 def test_names_are_found_in_every_form_that_the_code_uses() -> None:

@@ -22,12 +22,12 @@ from tests.interop.scenes import bookie_of, restart
 from tests.interop.stand import Stand
 from tests.process.running import command, environment, wait_until
 from triplicate import Client
-from triplicate.demo import audit
-from triplicate.demo.dataset import FLIGHT_COLUMNS, FLIGHT_KEY, LATE_MINUTES, Dataset, read_flights, unpack
-from triplicate.demo.flow import create_schema_when_ready
-from triplicate.demo.loader import Loader
 from triplicate.log import Logs
 from triplicate.sql import create_database, database_file, database_info
+from triplicate_demo import audit
+from triplicate_demo.dataset import FLIGHT_COLUMNS, FLIGHT_KEY, LATE_MINUTES, Dataset, read_flights, unpack
+from triplicate_demo.flight_loader import FlightLoader
+from triplicate_demo.flow import create_schema_when_ready
 
 FLIGHTS = 12_000
 BATCHES = 12
@@ -210,7 +210,7 @@ def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], striking: Striki
     client = stand.our_client(cluster, "v2")
     create_schema_when_ready(dsn_of(nodes))
     values, _ = stand.run(read_back(client))
-    loader = Loader(dsn_of(nodes), stand.new_folder() / "acknowledged.jsonl", striking.strike)
+    loader = FlightLoader(dsn_of(nodes), stand.new_folder() / "acknowledged.jsonl", striking.strike)
     size = FLIGHTS // BATCHES
     try:
         for batch in range(BATCHES):

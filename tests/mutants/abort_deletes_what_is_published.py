@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.log import StagedLedger
-from triplicate.spark.access import LogAccess
+from triplicate.spark.cluster.access import LogAccess
 
 TESTS = ["tests/unit/spark/test_writing.py::test_abort_after_a_commit_that_raised_keeps_what_is_published"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.log import StagedLedger
-from triplicate.spark.access import LogAccess
+from triplicate.spark.cluster.access import LogAccess
 
 TESTS = ["tests/unit/spark/test_exactly_once.py::test_a_commit_whose_answer_is_lost_is_told_apart_from_one_that_did_not_happen"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.absentees import Absentees
+from triplicate.client.write.failed_bookies import FailedBookies
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_bookie_that_hangs_holds_up_nobody_a_second_time",
@@ -10,9 +10,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def broken(self: Absentees, bookie_id: str) -> None:
+    def broken(self: FailedBookies, bookie_id: str) -> None:
         known = self._known[bookie_id]
         known.is_back = True
         self._news()
 
-    patch(Absentees, "ask", broken)
+    patch(FailedBookies, "ask", broken)

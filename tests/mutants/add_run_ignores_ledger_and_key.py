@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.wire import batch
+from triplicate.wire import v2_bulk
 
 TESTS = [
     "tests/unit/wire/test_batch.py::test_a_run_ends_where_something_else_begins",
@@ -18,10 +18,10 @@ class _EqualToAnything:
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    unpack = batch._unpack_add
+    unpack = v2_bulk._unpack_add
 
     def careless(buffer: bytes, position: int) -> tuple[int, _EqualToAnything, int, int]:
         size, _, entry_id, last_add_confirmed = unpack(buffer, position)
         return size, _EqualToAnything(), entry_id, last_add_confirmed
 
-    patch(batch, "_unpack_add", careless)
+    patch(v2_bulk, "_unpack_add", careless)

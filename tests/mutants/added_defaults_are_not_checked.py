@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import definitions
+from triplicate.sql.executor import definitions
 
 TESTS = ["tests/unit/sql/test_definitions.py::test_a_default_that_does_not_fit_reaches_no_row"]
 

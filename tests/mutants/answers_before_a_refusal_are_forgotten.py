@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.channel import BookieChannel
-from triplicate.client.exchange import Gathered
+from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.client.connection.exchange import Gathered
 from triplicate.wire import Status
 
 TESTS = ["tests/unit/client/test_turn.py::test_what_was_stored_before_a_refusal_counts"]

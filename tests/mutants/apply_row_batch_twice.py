@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.apply import Applier
+from triplicate.sql.storage.applier import Applier
 
 TESTS = ["tests/unit/sql/test_rowlog.py::test_a_batch_is_applied_once"]
 

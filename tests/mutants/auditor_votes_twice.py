@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.metadata import AuditorElection
-from triplicate.metadata.repair_formats import encode_vote
-from triplicate.metadata.retrying import retried
+from triplicate.metadata.core.repair_formats import encode_vote
+from triplicate.metadata.retries import retried
 
 TESTS = [
     "tests/unit/metadata/test_underreplication.py::test_a_vote_whose_answer_was_lost_is_not_cast_twice",

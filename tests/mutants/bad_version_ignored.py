@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import memory
+from triplicate.metadata.drivers import memory_tree
 
 TESTS = [
     "tests/unit/metadata/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[memory]",
@@ -13,4 +13,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(memory.MemoryStore, "_checked", lambda store, path, version: store._node(path))
+    patch(memory_tree.MemoryStore, "_checked", lambda store, path, version: store._node(path))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import sqlite_store
-from triplicate.metadata.tree import ANY_VERSION
+from triplicate.metadata.core.tree import ANY_VERSION
+from triplicate.metadata.drivers import sqlite_store
 
 TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[sqlite]"]
 

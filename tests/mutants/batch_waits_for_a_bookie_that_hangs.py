@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.batch_read import BatchRead
+from triplicate.client.read.batch_read import BatchRead
 
 TESTS = [
     "tests/unit/client/test_hedged_reads.py::test_a_reading_does_not_wait_for_a_bookie_that_hangs[0-settings0-3]",

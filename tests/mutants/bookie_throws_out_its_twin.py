@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import bookies
+from triplicate.metadata import bookie_registry
 
 TESTS = ["tests/unit/metadata/test_layout.py::test_registering_waits_for_the_node_of_a_previous_life_at_another_address"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(bookies, "_tells_address", lambda data, info: True)
+    patch(bookie_registry, "_tells_address", lambda data, info: True)

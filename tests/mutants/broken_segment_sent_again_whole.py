@@ -8,10 +8,10 @@ TESTS = ["tests/unit/log/test_writer.py::test_a_broken_segment_is_recovered_and_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.head import Segment
-    from triplicate.log.writer import LogWriter
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.writing.log_writer import LogWriter
 
-    def recovered(self: LogWriter, closed: Segment) -> None:
+    def recovered(self: LogWriter, closed: LogSegment) -> None:
         self._queue.extendleft(reversed(self._sent))
         self._sent.clear()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from triplicate.sql.catalogue.relations import Catalogue
-from triplicate.sql.catalogue.tables import CatalogueReader
+from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 from triplicate.sql.interface import Row
 
 TESTS = ["tests/unit/sql/test_catalogue.py::test_a_value_of_another_type_is_compared_as_sqlite_does"]

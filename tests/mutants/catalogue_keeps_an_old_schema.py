@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.catalogue.facts import read_facts
 from triplicate.sql.catalogue.relations import Catalogue, build
-from triplicate.sql.catalogue.tables import CatalogueReader
+from triplicate.sql.catalogue.schema_facts import read_facts
+from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 
 TESTS = ["tests/unit/sql/test_catalogue.py::test_rows_follow_the_schema_of_the_running_transaction"]
 

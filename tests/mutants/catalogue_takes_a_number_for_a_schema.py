@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.catalogue.tables import CatalogueReader
+from triplicate.sql.catalogue.virtual_tables import CatalogueReader
 
 TESTS = ["tests/unit/sql/test_catalogue.py::test_a_schema_that_was_rolled_back_is_not_shown_for_another_of_its_number"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.ddl.expressions import Expressions
+from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions
 
 TESTS = [
     "tests/unit/pg/test_ddl.py::test_an_expression_has_postgresqls_meaning_in_sqlites_words",
@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def as_written(_self: Expressions, _start: int, _end: int, _edits: object, *, is_condition: bool) -> bool:
+    def as_written(_self: StoredExpressions, _start: int, _end: int, _edits: object, *, is_condition: bool) -> bool:
         return is_condition
 
-    patch(Expressions, "rewrite_span", as_written)
+    patch(StoredExpressions, "rewrite_span", as_written)

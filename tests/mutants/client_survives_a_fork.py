@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark import connections
+from triplicate.spark.cluster import connections
 
 TESTS = ["tests/unit/spark/test_connections.py::test_a_forked_process_opens_its_own_client_and_leaves_the_parents_alone"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.leadership import Leadership
-from triplicate.sql.writer import Pending
+from triplicate.sql.engine.leadership import Leadership
+from triplicate.sql.executor.writer_connection import PendingBatch
 
 TESTS = ["tests/unit/sql/test_leadership.py::test_nothing_is_visible_before_the_log_has_acknowledged_it"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def commit_first(self: Leadership, pending: Pending) -> None:
+    async def commit_first(self: Leadership, pending: PendingBatch) -> None:
         end = self.writer.position + len(pending.records)
         await self.on_writer(self.writer.commit, pending, end)
         if pending.records:

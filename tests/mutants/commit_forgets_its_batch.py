@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.log import StagedLedger
-from triplicate.spark.access import LogAccess
+from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
     "tests/unit/spark/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_compaction.py::test_nothing_is_copied_where_the
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.stored import StoredEntries
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
-    patch(StoredEntries, "has_room", lambda self, size_bytes: True)
+    patch(LedgerStorage, "has_room", lambda self, size_bytes: True)

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_compaction.py::test_a_crash_at_any_step_of_a_co
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.compaction_runs import RunCopier
+    from triplicate.bookie.storage.run_copier import RunCopier
 
     def unsynced(self: RunCopier) -> None:
         log = self._writer._open

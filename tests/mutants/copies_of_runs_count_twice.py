@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_compaction.py::test_copies_that_a_rebuild_finds
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.index import Index
+    from triplicate.bookie.storage.index import Index
 
     patch(Index, "remove_copies", lambda self: None)

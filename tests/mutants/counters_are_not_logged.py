@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = ["tests/unit/sql/test_rowlog.py::test_counters_follow_though_no_row_shows_them"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def nothing(self: Capture, mark: int, before: dict[str, int]) -> dict[str, int]:
+    def nothing(self: ChangeCapture, mark: int, before: dict[str, int]) -> dict[str, int]:
         return before
 
-    patch(Capture, "end_transaction", nothing)
+    patch(ChangeCapture, "end_transaction", nothing)

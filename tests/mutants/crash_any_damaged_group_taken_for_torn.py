@@ -8,7 +8,7 @@ TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_a_journal_is_handed_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupScanner
+    from triplicate.bookie.core.journal_format import GroupScanner
 
     def look_away(self: GroupScanner, chunk: bytes, position: int, bad_offset: int, sequence: int) -> None:
         return

@@ -8,7 +8,7 @@ TESTS = ["tests/crash/test_failures.py::test_an_index_whose_commit_was_not_synce
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.index_file import COMMITS_SUFFIX, IndexFile
+    from triplicate.bookie.storage.index_vfs import COMMITS_SUFFIX, IndexFile
     from triplicate.runtime import File
 
     def as_found(self: IndexFile) -> File:

@@ -8,9 +8,9 @@ TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_an_entry_log_is_hand
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.entry_log import BlockInfo, LogReader
+    from triplicate.bookie.core.entry_log_format import BlockInfo, EntryLogScanner
 
-    def nothing(self: LogReader, offset: int) -> BlockInfo | None:
+    def nothing(self: EntryLogScanner, offset: int) -> BlockInfo | None:
         return None
 
-    patch(LogReader, "broken_block", nothing)
+    patch(EntryLogScanner, "broken_block", nothing)

@@ -9,7 +9,7 @@ TESTS = ["tests/crash/test_failures.py::test_only_a_bookie_that_stops_goes_on_af
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.files import join
-    from triplicate.bookie.journal_files import PREPARED_NAME, JournalFiles
+    from triplicate.bookie.journal.journal_files import PREPARED_NAME, JournalFiles
 
     def give_up(self: JournalFiles, error: OSError) -> bool:
         self._delete([join(self.directory, PREPARED_NAME)])

@@ -8,14 +8,14 @@ TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_an_entry_log_is_hand
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.entry_log import BLOCK_HEADER_BYTES, BlockInfo, BlockType, LogReader
+    from triplicate.bookie.core.entry_log_format import BLOCK_HEADER_BYTES, BlockInfo, BlockType, EntryLogScanner
 
-    block = LogReader.block
+    block = EntryLogScanner.block
 
-    def unchecked(self: LogReader, offset: int, known: BlockInfo | None = None) -> tuple[BlockInfo, bytes]:
+    def unchecked(self: EntryLogScanner, offset: int, known: BlockInfo | None = None) -> tuple[BlockInfo, bytes]:
         info, _ = self._parse(self._read(BLOCK_HEADER_BYTES, offset), offset)
         if info.type is BlockType.FOOTER:
             return info, self._read(info.table_bytes, info.table_offset)
         return block(self, offset, known)
 
-    patch(LogReader, "block", unchecked)
+    patch(EntryLogScanner, "block", unchecked)

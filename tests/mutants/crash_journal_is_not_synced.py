@@ -8,7 +8,7 @@ TESTS = ["tests/crash/test_points.py::test_a_few_crash_points_lose_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal, JournalItem
     from triplicate.runtime import File, Group
 
     form = Journal._form

@@ -8,7 +8,7 @@ TESTS = ["tests/crash/test_points.py::test_a_few_crash_points_lose_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def all_of_them(self: GarbageCollector, missing: list[int]) -> list[int]:
         return missing

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.errors import NodeExists
 from triplicate.ledger import LedgerMetadata, encode_metadata
 from triplicate.metadata import LedgerStore, Versioned
-from triplicate.metadata.retrying import retried
+from triplicate.metadata.retries import retried
 
 TESTS = ["tests/unit/metadata/test_layout.py::test_a_create_whose_answer_is_lost_does_not_take_anothers_ledger_for_its_own"]
 

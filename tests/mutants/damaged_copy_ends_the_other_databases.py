@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from triplicate.sql.hosted import HostedDatabase
+from triplicate.sql.hosting.hosted_database import HostedDatabase
 
 TESTS = ["tests/unit/sql/test_node.py::test_a_failed_copy_is_opened_again_and_clients_hear_why"]
 

@@ -11,7 +11,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql import copies, database
+    from triplicate.sql.engine import sql_database
+    from triplicate.sql.storage import local_copies
 
-    for module in (copies, database):
+    for module in (local_copies, sql_database):
         patch(module, "is_damage", lambda error: False)

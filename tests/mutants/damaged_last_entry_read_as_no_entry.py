@@ -10,16 +10,16 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.reads import Reads
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.read_processor import ReadProcessor
     from triplicate.wire import ReadLacRequest, ReadLacResponse, Status
 
-    read_lac = Reads._read_lac
+    read_lac = ReadProcessor._read_lac
 
-    def forced(self: Reads, request: ReadLacRequest, handle: LedgerHandle) -> ReadLacResponse:
+    def forced(self: ReadProcessor, request: ReadLacRequest, handle: LedgerHandle) -> ReadLacResponse:
         found = read_lac(self, request, handle)
         if found.last_entry_body is None:
             found.status = Status.NO_ENTRY
         return found
 
-    patch(Reads, "_read_lac", forced)
+    patch(ReadProcessor, "_read_lac", forced)

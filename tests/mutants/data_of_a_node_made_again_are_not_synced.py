@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata.sqlite_store import SqliteStore
+from triplicate.metadata.drivers.sqlite_store import SqliteStore
 
 TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_node_that_is_made_again_to_stay_is_synced"]
 

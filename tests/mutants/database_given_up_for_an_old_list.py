@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.directory import DatabaseInfo
-from triplicate.sql.node import DatabaseNode
+from triplicate.sql.hosting.database_directory import DatabaseInfo
+from triplicate.sql.hosting.database_node import DatabaseNode
 
 TESTS = ["tests/unit/sql/test_dropping.py::test_nothing_is_given_up_for_a_list_of_databases_that_is_old"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import sqlite_store
+from triplicate.metadata.drivers import sqlite_store
 
 TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_session_whose_process_is_stopped_is_over_after_the_limit_and_learns_of_it"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.adds import LedgerAdds
+from triplicate.client.write.add_pipeline import AddPipeline
 
 TESTS = [
     "tests/unit/client/test_force.py::test_adds_with_deferred_sync_are_acknowledged_and_only_force_confirms_them",
@@ -10,10 +10,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    confirm = LedgerAdds.confirm
+    confirm = AddPipeline.confirm
 
-    def broken(self: LedgerAdds) -> None:
+    def broken(self: AddPipeline) -> None:
         confirm(self)
         self._move_last_confirmed(self._tracker.last_add_confirmed, self._acknowledged_bytes)
 
-    patch(LedgerAdds, "confirm", broken)
+    patch(AddPipeline, "confirm", broken)

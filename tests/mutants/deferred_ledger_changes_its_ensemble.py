@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.adds import LedgerAdds
+from triplicate.client.write.add_pipeline import AddPipeline
 from triplicate.errors import BookieError
 
 TESTS = [
@@ -11,11 +11,11 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    failed = LedgerAdds.bookie_failed
+    failed = AddPipeline.bookie_failed
 
-    def broken(self: LedgerAdds, bookie_id: str, error: BookieError) -> None:
+    def broken(self: AddPipeline, bookie_id: str, error: BookieError) -> None:
         self.deferred_sync, kept = False, self.deferred_sync
         failed(self, bookie_id, error)
         self.deferred_sync = kept
 
-    patch(LedgerAdds, "bookie_failed", broken)
+    patch(AddPipeline, "bookie_failed", broken)

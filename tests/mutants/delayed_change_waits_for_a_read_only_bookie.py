@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.ensemble import EnsembleChanger
+from triplicate.client.write.ensemble_changer import EnsembleChanger
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_delayed_change_replaces_a_read_only_bookie_at_once",

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_crash.py::test_metadata_out_of_reach_deletes_no
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def believe_the_listing(self: GarbageCollector, held: list[int]) -> list[int]:
         listed = {ledger_id async for ledger_id in self.metadata.ledgers.ids()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import truncation
-from triplicate.log.ledgers import LedgerClient
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.upkeep import truncation
 
 TESTS = [
     "tests/unit/log/test_snapshots.py::test_the_deletion_of_a_log_takes_its_snapshots_along",

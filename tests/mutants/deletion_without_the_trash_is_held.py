@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def nothing(self: GarbageCollector, missing: list[int]) -> list[int]:
         return []

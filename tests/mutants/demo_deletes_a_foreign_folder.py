@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from triplicate.demo.place import DemoFolder
+from triplicate_demo.demo_folder import DemoFolder
 
 TESTS = [
     "tests/unit/demo/test_place.py::test_a_folder_with_other_files_is_refused_by_name_and_left_alone[changes/thesis.txt]",

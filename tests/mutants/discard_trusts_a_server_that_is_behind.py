@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import orphans
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.upkeep import orphans
 
 TESTS = ["tests/unit/log/test_publishing.py::test_discarding_does_not_trust_a_server_that_is_behind"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.dry_disk import DryDisk
+from triplicate.bookie.offline.overlay_disk import OverlayDisk
 
 TESTS = ["tests/unit/cli/test_new_bookie.py::test_all_is_well_with_directories_that_a_start_makes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(DryDisk, "mkdir", lambda self, path: None)
+    patch(OverlayDisk, "mkdir", lambda self, path: None)

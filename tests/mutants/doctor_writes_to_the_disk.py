@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.dry_disk import DryDisk
+from triplicate.bookie.offline.overlay_disk import OverlayDisk
 from triplicate.runtime import File
 
 TESTS = ["tests/unit/cli/test_doctor.py::test_a_lost_index_is_a_remark_and_not_made"]
 
 
-def open_file(self: DryDisk, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+def open_file(self: OverlayDisk, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
     return self._below.open(path, create=create, exclusive=exclusive, readonly=readonly)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(DryDisk, "open", open_file)
+    patch(OverlayDisk, "open", open_file)

@@ -8,10 +8,10 @@ TESTS = ["tests/unit/client/test_long_poll.py::test_an_answer_without_an_entry_i
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.listening import Listening
-    from triplicate.client.tail import Tail
+    from triplicate.client.read.long_poll import LongPoller
+    from triplicate.client.read.tail import Tail
 
-    wait = Listening.wait
+    wait = LongPoller.wait
 
     async def ends(self: Tail) -> None:
         entry = await wait(self._listening, self._next)

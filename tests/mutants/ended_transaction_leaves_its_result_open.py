@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.writer import Writer
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = [
     "tests/unit/sql/test_read_limits.py::test_a_result_of_a_transaction_that_was_ended_holds_the_write_ahead_log_back_no_longer",
@@ -12,4 +12,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Writer, "_end_reading", lambda self: None)
+    patch(WriterConnection, "_end_reading", lambda self: None)

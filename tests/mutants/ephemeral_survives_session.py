@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import sqlite_store
+from triplicate.metadata.drivers import sqlite_store
 
 TESTS = ["tests/unit/metadata/test_tree_contract.py::test_ephemeral_nodes_vanish_when_their_session_closes[sqlite]"]
 

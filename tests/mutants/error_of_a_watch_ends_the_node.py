@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from triplicate.sql.hosted import HostedDatabase
+from triplicate.sql.hosting.hosted_database import HostedDatabase
 
 TESTS = ["tests/unit/sql/test_node.py::test_lost_connections_to_the_metadata_end_no_node"]
 

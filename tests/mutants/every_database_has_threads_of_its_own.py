@@ -9,7 +9,7 @@ TESTS = ["tests/unit/sql/test_node_threads.py::test_many_databases_use_no_more_t
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.runtime import Worker, real_host
-    from triplicate.sql.threads import SharedThreads
+    from triplicate.sql.executor.threads import SharedThreads
 
     def own(self: SharedThreads, database: str) -> Worker:
         return real_host("node").new_worker(f"sql-{database}-writer")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client import explicit_lac
+from triplicate.client.write import explicit_lac
 
 TESTS = [
     "tests/unit/client/test_explicit_lac.py::test_only_the_write_set_of_that_entry_is_told",

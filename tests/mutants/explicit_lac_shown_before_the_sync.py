@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
+    from triplicate.bookie.core.ledger_table import LedgerHandle
 
     accept = LedgerHandle.accept_explicit_lac
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import memory
+from triplicate.metadata.drivers import memory_tree
 
 TESTS = ["tests/unit/metadata/test_tree_contract.py::test_multi_applies_nothing_when_one_operation_fails[memory]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(memory._Change, "roll_back", lambda change: None)
+    patch(memory_tree._Change, "roll_back", lambda change: None)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.access import Staging
+from triplicate.spark.cluster.access import BlockingStagingWriter
 
 TESTS = ["tests/unit/spark/test_writing.py::test_a_task_that_fails_deletes_its_ledger"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Staging, "__exit__", lambda self, kind, error, trace: None)
+    patch(BlockingStagingWriter, "__exit__", lambda self, kind, error, trace: None)

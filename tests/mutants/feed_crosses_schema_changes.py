@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.lineage import Lineage
+from triplicate.spark.change_feed.lineage import Lineage
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_running_stream_ends_at_a_change_of_its_columns_and_goes_on_when_started_again",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.spark.changes import ChangesStreamReader
+from triplicate.spark.change_feed.change_source import ChangesStreamReader
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_events_come_once_where_a_batch_is_read_by_the_query_after",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import schema_changes
+from triplicate.sql.core import schema_changes
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_rows_of_before_have_the_default_of_an_added_column",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from triplicate.spark.change_offsets import ChangesOffset
+from triplicate.spark.core.change_offsets import ChangesOffset
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_stream_does_not_go_on_with_another_table",

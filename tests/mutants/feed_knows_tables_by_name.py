@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.lineage import Ancestry, LocatedChange
-from triplicate.sql.schema_changes import TableCreated, TableDropped, TableRenamed
+from triplicate.spark.change_feed.lineage import Ancestry, LocatedChange
+from triplicate.sql.core.schema_changes import TableCreated, TableDropped, TableRenamed
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_table_made_again_under_a_name_has_only_its_own_rows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark import change_rows
+from triplicate.spark.change_feed import change_rows
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_row_whose_key_moves_is_deleted_where_it_was",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.lineage import Ancestry
+from triplicate.spark.change_feed.lineage import Ancestry
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.lineage import Ancestry, LocatedChange, Source
-from triplicate.sql.schema_changes import ColumnRenamed, fold
+from triplicate.spark.change_feed.lineage import Ancestry, ColumnSource, LocatedChange
+from triplicate.sql.core.schema_changes import ColumnRenamed, fold
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_values_of_a_renamed_column_are_under_its_present_name",
@@ -21,6 +21,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         step(self, located)
         if isinstance(located.change, ColumnRenamed) and fold(located.change.table) == self._name:
             renamed = fold(located.change.column)
-            self._sources = [Source(None) if fold(one.column or "") == renamed else one for one in self._sources]
+            self._sources = [ColumnSource(None) if fold(one.column or "") == renamed else one for one in self._sources]
 
     patch(Ancestry, "step", forgetful)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.sql import schema_changes
+from triplicate.sql.core import schema_changes
 from triplicate.sql.core.scan import Token
 
 TESTS = [

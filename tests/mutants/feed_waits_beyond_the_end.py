@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.spark.access import LogAccess
-from triplicate.spark.changes import _Feed
+from triplicate.spark.change_feed.change_source import _Feed
+from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
     "tests/unit/spark/test_feed.py::test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query",

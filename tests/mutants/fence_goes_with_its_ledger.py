@@ -8,10 +8,10 @@ TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_outlives_its_le
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.stored import StoredEntries
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
-    def forget(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
+    def forget(self: LedgerStorage, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
         self.index.delete_ledgers(ledger_ids)
         return False
 
-    patch(StoredEntries, "delete_ledgers", forget)
+    patch(LedgerStorage, "delete_ledgers", forget)

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_is_carried_out_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.index import Index
+    from triplicate.bookie.storage.index import Index
 
     lives_in = Index.lives_in
     patch(Index, "lives_in", lambda self, log: (lives_in(self, log)[0], False))

@@ -11,10 +11,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.requests import Requests
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.request_processor import RequestProcessor
 
-    def answer_at_once(self: Requests, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
+    def answer_at_once(self: RequestProcessor, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
         then(True)
 
-    patch(Requests, "_journal_fence", answer_at_once)
+    patch(RequestProcessor, "_journal_fence", answer_at_once)

@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client import batch_read, lac_read, range_read
+    from triplicate.client.read import batch_read, lac_read, range_read
     from triplicate.wire import Status
 
     for module in (batch_read, lac_read, range_read):

@@ -12,13 +12,13 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.reads import Reads
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.read_processor import ReadProcessor
     from triplicate.wire import ReadRequest, ReadResponse
 
-    read = Reads._read
+    read = ReadProcessor._read
 
-    def as_plain(self: Reads, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
+    def as_plain(self: ReadProcessor, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
         return read(self, replace(request, fence=False), handle)
 
-    patch(Reads, "_read", as_plain)
+    patch(ReadProcessor, "_read", as_plain)

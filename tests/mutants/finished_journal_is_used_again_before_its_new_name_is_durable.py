@@ -10,7 +10,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal_files import JournalFiles
+    from triplicate.bookie.journal.journal_files import JournalFiles
 
     retire = JournalFiles.retire
 

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_read_pace.py::test_what_just_came_is_read_at_on
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.reads import Reads
+    from triplicate.bookie.server.read_processor import ReadProcessor
 
-    patch(Reads, "_is_urgent", lambda self, asked: False)
-    patch(Reads, "_cached_batch", lambda self, request, handle: None)
+    patch(ReadProcessor, "_is_urgent", lambda self, asked: False)
+    patch(ReadProcessor, "_cached_batch", lambda self, request, handle: None)

@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal, JournalItem
 
     written = Journal._written
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.lanes import EnsembleLanes
+from triplicate.client.write.add_streams import EnsembleStreams
 
 TESTS = [
     "tests/unit/client/test_force.py::test_force_does_not_believe_a_bookie_that_was_started_anew",
@@ -11,4 +11,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(EnsembleLanes, "losses", lambda self: [])
+    patch(EnsembleStreams, "losses", lambda self: [])

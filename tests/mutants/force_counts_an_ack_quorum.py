@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.force import Force
+from triplicate.client.write.force import Force
 from triplicate.wire import ForceResponse, Status
 
 TESTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie import inspection
+from triplicate.bookie.offline import inspection
 
 TESTS = ["tests/unit/bookie/test_foreign_files.py::test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.budgets import FrameBudget, Receiving
+from triplicate.bookie.server.budgets import FrameBudget, Receiving
 
 TESTS = ["tests/unit/bookie/test_bounded_memory.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
 

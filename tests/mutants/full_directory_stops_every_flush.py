@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_several_directories.py::test_a_directory_withou
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.places import LogPlaces
+    from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 
-    patch(LogPlaces, "pass_over", lambda self, directory: False)
+    patch(LedgerDirs, "pass_over", lambda self, directory: False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import SqlError
-from triplicate.sql.writer import Writer
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = [
     "tests/unit/sql/test_node.py::test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer",
@@ -14,11 +14,11 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    failure = Writer._failure
+    failure = WriterConnection._failure
 
-    def forget(self: Writer, error: Exception, sql: str | None) -> SqlError:
+    def forget(self: WriterConnection, error: Exception, sql: str | None) -> SqlError:
         answer = failure(self, error, sql)
         self._local_fault = None
         return answer
 
-    patch(Writer, "_failure", forget)
+    patch(WriterConnection, "_failure", forget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.store import HeadStore, Stored
+from triplicate.log.store.head_store import HeadStore, StoredHead
 
 TESTS = [
     "tests/unit/log/test_reader.py::test_a_stale_head_is_read_again_before_a_segment_counts_as_missing",
@@ -15,7 +15,7 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     read = HeadStore.read
 
-    async def unsynced(self: HeadStore, name: str, *, synced: bool = False) -> Stored:
+    async def unsynced(self: HeadStore, name: str, *, synced: bool = False) -> StoredHead:
         return await read(self, name)
 
     patch(HeadStore, "read", unsynced)

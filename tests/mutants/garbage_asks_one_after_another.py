@@ -9,7 +9,7 @@ TESTS = ["tests/unit/bookie/test_many_missing.py::test_a_round_lasts_for_a_few_a
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import garbage
+    from triplicate.bookie.storage import garbage
 
     async def one_by_one(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Any]]) -> list[Any]:
         return [await ask(ledger_id) for ledger_id in ledger_ids]

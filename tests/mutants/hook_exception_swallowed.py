@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.writer import Writer
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = ["tests/unit/sql/test_rowlog.py::test_a_hook_that_fails_poisons_the_statement"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def look_away(self: Writer) -> None:
+    def look_away(self: WriterConnection) -> None:
         return
 
-    patch(Writer, "_refuse_poisoned", look_away)
+    patch(WriterConnection, "_refuse_poisoned", look_away)

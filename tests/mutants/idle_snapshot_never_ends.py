@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.readers import ReaderPool
+from triplicate.sql.executor.reader_pool import ReaderPool
 
 TESTS = [
     "tests/unit/sql/test_read_limits.py::test_an_idle_transaction_that_reads_is_ended",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.readers import ReaderPool
+from triplicate.sql.executor.reader_pool import ReaderPool
 
 TESTS = ["tests/unit/sql/test_read_limits.py::test_idle_transactions_leave_readers_to_single_statements_and_give_way_to_others"]
 

@@ -10,10 +10,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.entry_logs import EntryLogWriter
-    from triplicate.bookie.stored import StoredEntries, WrittenFlush
+    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage, WrittenFlush
 
-    sync, tell = EntryLogWriter.sync, StoredEntries.tell_index
+    sync, tell = EntryLogWriter.sync, LedgerStorage.tell_index
 
     def promise(self: EntryLogWriter) -> dict[int, int]:
         """The lengths that the logs will have."""
@@ -22,9 +22,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             sizes[self._open.number] = self._open.end
         return sizes
 
-    def tell_first(self: StoredEntries, written: WrittenFlush) -> None:
+    def tell_first(self: LedgerStorage, written: WrittenFlush) -> None:
         tell(self, written)
         sync(self.writer)
 
     patch(EntryLogWriter, "sync", promise)
-    patch(StoredEntries, "tell_index", tell_first)
+    patch(LedgerStorage, "tell_index", tell_first)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie import set_aside
+from triplicate.bookie.offline import index_backup
 
 TESTS = ["tests/unit/bookie/test_interrupted_rebuild.py::test_what_the_old_index_knew_is_still_known"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(set_aside, "is_interrupted", lambda disk, path, cache_bytes: False)
+    patch(index_backup, "is_interrupted", lambda disk, path, cache_bytes: False)

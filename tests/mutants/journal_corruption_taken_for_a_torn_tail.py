@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_crash.py::test_a_damaged_group_in_the_middle_of
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupScanner
+    from triplicate.bookie.core.journal_format import GroupScanner
 
     def look_away(self: GroupScanner, chunk: bytes, position: int, bad_offset: int, sequence: int) -> None:
         return

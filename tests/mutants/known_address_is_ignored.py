@@ -11,9 +11,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.metadata import BookieDirectory, Location
+    from triplicate.metadata import BookieRegistry, Location
 
-    async def registered(self: BookieDirectory, bookie_id: str, wait_s: float) -> Location:
+    async def registered(self: BookieRegistry, bookie_id: str, wait_s: float) -> Location:
         return Location(await self.resolve(bookie_id), True)
 
-    patch(BookieDirectory, "locate", registered)
+    patch(BookieRegistry, "locate", registered)

@@ -8,7 +8,7 @@ TESTS = ["tests/simulation/test_losses.py::test_a_tail_whose_only_bookie_is_gone
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.reader import LedgerReader
+    from triplicate.client.read.ledger_reader import LedgerReader
 
     learn = LedgerReader.learn
 

@@ -8,10 +8,10 @@ TESTS = ["tests/unit/client/test_channel.py::test_every_request_of_version_3_get
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.exchange import ANSWERS, Pending, V3Exchange
+    from triplicate.client.connection.exchange import ANSWERS, PendingRequest, V3Exchange
     from triplicate.wire import Response
 
-    def by_kind(self: V3Exchange, number: int, response: Response, now: float) -> tuple[list[Pending], bytes | None]:
+    def by_kind(self: V3Exchange, number: int, response: Response, now: float) -> tuple[list[PendingRequest], bytes | None]:
         for known, pending in self._calls.items():
             if type(response) is ANSWERS[type(pending.request)]:
                 del self._calls[known]

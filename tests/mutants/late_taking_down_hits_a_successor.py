@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import Operation
+from triplicate.metadata import TreeOperation
 from triplicate.replica import Election
 
 TESTS = [
@@ -15,7 +15,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def none(self: Election, node_id: str) -> list[Operation]:
+    async def none(self: Election, node_id: str) -> list[TreeOperation]:
         return []
 
     patch(Election, "_guard_of", none)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import snapshots
+from triplicate.replica import snapshot_keeper
 from triplicate.replica.core import snapshot_policy
 
 TESTS = [
@@ -14,5 +14,5 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(snapshot_policy, "turn_of", lambda *_: 0)
-    patch(snapshots, "turn_of", lambda name, position, members, leader, base: 0 if name == leader else None)
+    patch(snapshot_policy, "snapshot_rank", lambda *_: 0)
+    patch(snapshot_keeper, "snapshot_rank", lambda name, position, members, leader, base: 0 if name == leader else None)

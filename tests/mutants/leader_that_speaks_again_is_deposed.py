@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import Peers
+from triplicate.replica import FailureDetector
 
 TESTS = [
     "tests/unit/replica/test_taking_down.py::test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays",
@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.replica import election, peers
+    from triplicate.replica import election, failure_detector
 
-    patch(election, "_spoken", lambda loss: peers._never())
-    patch(Peers, "spoken", lambda self, address: peers._never())
+    patch(election, "_spoken", lambda loss: failure_detector._never())
+    patch(FailureDetector, "spoken", lambda self, address: failure_detector._never())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.leadership import Leadership
+from triplicate.sql.engine.leadership import Leadership
 
 TESTS = ["tests/unit/sql/test_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
 

@@ -8,24 +8,24 @@ TESTS = ["tests/unit/log/test_admission_steps.py::test_a_publish_that_is_struck_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.admissions import Admissions
-    from triplicate.log.core.head import Segment
-    from triplicate.log.store import Stored
-    from triplicate.metadata import Create, Operation, SetData
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.publishing.request_server import RequestServer
+    from triplicate.log.store.head_store import StoredHead
+    from triplicate.metadata import CreateNode, SetData, TreeOperation
 
-    admit, examine = Admissions.admit, Admissions._examine
-    later: list[Operation] = []
+    admit, examine = RequestServer.admit, RequestServer._examine
+    later: list[TreeOperation] = []
 
-    async def without(self: Admissions, stored: Stored, first_offset: int) -> tuple[list[Segment], list[Operation]]:
+    async def without(self: RequestServer, stored: StoredHead, first_offset: int) -> tuple[list[LogSegment], list[TreeOperation]]:
         segments, operations = await admit(self, stored, first_offset)
-        publishers = [item for item in operations if isinstance(item, Create | SetData) and "/publishers/" in item.path]
+        publishers = [item for item in operations if isinstance(item, CreateNode | SetData) and "/publishers/" in item.path]
         later.extend(publishers)
         return segments, [operation for operation in operations if operation not in publishers]
 
-    async def afterwards(self: Admissions, waiting: object) -> object:
+    async def afterwards(self: RequestServer, waiting: object) -> object:
         while later:
             await self._store.tree.multi([later.pop(0)])
         return await examine(self, waiting)  # type: ignore[arg-type]
 
-    patch(Admissions, "admit", without)
-    patch(Admissions, "_examine", afterwards)
+    patch(RequestServer, "admit", without)
+    patch(RequestServer, "_examine", afterwards)

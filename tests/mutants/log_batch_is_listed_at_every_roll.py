@@ -8,24 +8,24 @@ TESTS = ["tests/unit/log/test_admissions.py::test_a_living_writer_lists_what_is_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.admissions import Admissions
-    from triplicate.log.core.head import Segment
-    from triplicate.log.publishing import Publication, Published
-    from triplicate.log.store import Stored
-    from triplicate.metadata import Delete, Operation
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.publishing.publication import Publication, PublishResult
+    from triplicate.log.publishing.request_server import RequestServer
+    from triplicate.log.store.head_store import StoredHead
+    from triplicate.metadata import DeleteNode, TreeOperation
 
-    admit, find = Admissions.admit, Publication.find
+    admit, find = RequestServer.admit, Publication.find
 
-    async def again(self: Admissions, stored: Stored, first_offset: int) -> tuple[list[Segment], list[Operation]]:
+    async def again(self: RequestServer, stored: StoredHead, first_offset: int) -> tuple[list[LogSegment], list[TreeOperation]]:
         segments, operations = await admit(self, stored, first_offset)
-        return segments, [operation for operation in operations if not isinstance(operation, Delete)]
+        return segments, [operation for operation in operations if not isinstance(operation, DeleteNode)]
 
-    async def never_there(self: Publication, stored: Stored, *, attempted: bool = False, asked: bool = False) -> Published | None:
+    async def never_there(self: Publication, stored: StoredHead, *, attempted: bool = False, asked: bool = False) -> PublishResult | None:
         return await find(self, stored, attempted=attempted, asked=asked) if attempted else None
 
-    async def unmarked(self: Publication, stored: Stored, first: int) -> list[Operation]:
+    async def unmarked(self: Publication, stored: StoredHead, first: int) -> list[TreeOperation]:
         return []
 
-    patch(Admissions, "admit", again)
+    patch(RequestServer, "admit", again)
     patch(Publication, "find", never_there)
     patch(Publication, "operations", unmarked)

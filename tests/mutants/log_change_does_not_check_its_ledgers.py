@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
 
 TESTS = [
     "tests/unit/log/test_orphans.py::test_a_roll_into_a_swept_ledger_takes_another_one",

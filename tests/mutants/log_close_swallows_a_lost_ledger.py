@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import TriplicateError
-from triplicate.log.core.head import Segment
-from triplicate.log.succession import Succession
+from triplicate.log.core.head import LogSegment
+from triplicate.log.writing.segment_transitions import SegmentTransitions
 
 TESTS = ["tests/unit/log/test_orphans.py::test_a_writer_whose_open_ledger_is_gone_does_not_close_without_error"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def silent(self: Succession, segment: Segment, error: TriplicateError) -> None:
+    async def silent(self: SegmentTransitions, segment: LogSegment, error: TriplicateError) -> None:
         return
 
-    patch(Succession, "raise_lost", silent)
+    patch(SegmentTransitions, "raise_lost", silent)

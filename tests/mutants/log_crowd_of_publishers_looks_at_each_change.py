@@ -8,10 +8,10 @@ TESTS = ["tests/unit/log/test_admissions.py::test_a_crowd_of_publishers_does_not
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import requests
+    from triplicate.log.publishing import request_queue
     from triplicate.runtime import Clock, sleep
 
     async def at_once(clock: Clock, seconds: float) -> None:
         await sleep(clock, 0.0)
 
-    patch(requests, "sleep", at_once)
+    patch(request_queue, "sleep", at_once)

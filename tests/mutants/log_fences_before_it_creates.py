@@ -10,8 +10,8 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_take_over_that_cannot_
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log import logs
-    from triplicate.log.segments import recover_segment
-    from triplicate.log.succession import take_over
+    from triplicate.log.store.segments import recover_segment
+    from triplicate.log.writing.segment_transitions import take_over
 
     async def hasty(client: Any, store: Any, settings: Any, name: str, owner: Any, *, open_next: bool) -> Any:
         head = (await store.read(name)).head

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import publishing
-from triplicate.log.store import HeadStore
+from triplicate.log.publishing import publication
+from triplicate.log.store.head_store import HeadStore
 
 TESTS = [
     "tests/unit/log/test_publishers.py::test_a_batch_of_a_forgotten_publisher_is_refused_by_name",
@@ -16,4 +16,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def anything_goes(store: HeadStore, name: str, application: str, batch: int) -> None:
         return
 
-    patch(publishing, "check_not_forgotten", anything_goes)
+    patch(publication, "check_not_forgotten", anything_goes)

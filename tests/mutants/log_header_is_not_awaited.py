@@ -9,7 +9,7 @@ TESTS = ["tests/simulation/test_logs.py::test_a_writer_is_not_handed_out_after_i
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writer import LogWriter
+    from triplicate.log.writing.log_writer import LogWriter
 
     begin = LogWriter._begin
 

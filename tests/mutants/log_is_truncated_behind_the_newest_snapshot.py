@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import snapshots
+from triplicate.replica import snapshot_keeper
 
 TESTS = [
     "tests/unit/sql/test_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
@@ -12,4 +12,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(snapshots, "truncation_offset", lambda listed: listed.good[-1].position if listed.good else None)
+    patch(snapshot_keeper, "truncation_offset", lambda listed: listed.good[-1].position if listed.good else None)

@@ -9,8 +9,8 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_announced_ledgers_that_were_mer
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core.head import Head
-    from triplicate.log.core.rewriting import Run
-    from triplicate.log.rewriting import Rewriter
+    from triplicate.log.core.rewrite_plan import Run
+    from triplicate.log.upkeep.rewriter import Rewriter
 
     async def leave(self: Rewriter, run: Run, head: Head) -> None:
         return

@@ -8,9 +8,9 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_is_no
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.succession import Succession
+    from triplicate.log.writing.segment_transitions import SegmentTransitions
 
-    async def keep(self: Succession) -> None:
+    async def keep(self: SegmentTransitions) -> None:
         """Delete nothing."""
 
-    patch(Succession, "drop_next", keep)
+    patch(SegmentTransitions, "drop_next", keep)

@@ -8,9 +8,9 @@ TESTS = ["tests/unit/log/test_admissions.py::test_records_appended_together_on_b
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import writer
+    from triplicate.log.writing import log_writer
 
     def joined(ranges: Sequence[range]) -> Sequence[int]:
         return range(ranges[0].start, ranges[-1].stop) if ranges else range(0)
 
-    patch(writer, "joined", joined)
+    patch(log_writer, "joined", joined)

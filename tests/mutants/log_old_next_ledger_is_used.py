@@ -8,7 +8,7 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_the_s
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import next_ledger, rolls
+    from triplicate.log.writing import ledger_allocator, segment_roller
 
-    patch(next_ledger, "spare_age_s", lambda settings: 1e9)
-    patch(rolls, "spare_age_s", lambda settings: 1e9)
+    patch(ledger_allocator, "spare_age_s", lambda settings: 1e9)
+    patch(segment_roller, "spare_age_s", lambda settings: 1e9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
 
 TESTS = ["tests/unit/log/test_orphans.py::test_the_age_of_an_orphan_is_the_stores_time"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.publishing import Candidates
-from triplicate.log.store import Stored
-from triplicate.metadata import Operation
+from triplicate.log.publishing.publication import Candidates
+from triplicate.log.store.head_store import StoredHead
+from triplicate.metadata import TreeOperation
 
 TESTS = [
     "tests/unit/log/test_publish_cost.py::test_a_ledger_that_is_published_elsewhere_meanwhile_is_published_once",
@@ -15,7 +15,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def unmarked(self: Candidates, stored: Stored, first: int) -> list[Operation]:
+    async def unmarked(self: Candidates, stored: StoredHead, first: int) -> list[TreeOperation]:
         return []
 
     patch(Candidates, "marks", unmarked)

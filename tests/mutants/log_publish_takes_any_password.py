@@ -11,9 +11,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
+    from triplicate.log.publishing import publication
 
     async def unseen(*_: object) -> None:
         return
 
-    patch(publishing, "check_password", unseen)
+    patch(publication, "check_password", unseen)

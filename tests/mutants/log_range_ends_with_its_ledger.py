@@ -9,7 +9,7 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_readers_that_hold_the_old_list_
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import NoSuchLedger
-    from triplicate.log.ranges import RangeReader
+    from triplicate.log.reading.range_reader import RangeReader
 
     async def give_up(self: RangeReader, error: NoSuchLedger) -> None:
         raise error

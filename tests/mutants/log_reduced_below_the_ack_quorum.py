@@ -8,11 +8,11 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_no_segment_has_fewer_cop
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.config.log import LogSettings
-    from triplicate.log import segments
-    from triplicate.log.core.head import Copies
+    from triplicate.config.log_settings import LogSettings
+    from triplicate.log.core.head import Quorums
+    from triplicate.log.store import segments
 
-    def as_many_as_there_are(log: LogSettings, writable: int) -> Copies:
-        return Copies(min(log.ensemble_size, writable), min(log.write_quorum, writable))
+    def as_many_as_there_are(log: LogSettings, writable: int) -> Quorums:
+        return Quorums(min(log.ensemble_size, writable), min(log.write_quorum, writable))
 
-    patch(segments, "copies_with", as_many_as_there_are)
+    patch(segments, "quorums_for", as_many_as_there_are)

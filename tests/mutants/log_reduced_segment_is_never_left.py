@@ -8,7 +8,7 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_reduced_segment_is_lef
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.rolling import Rolling
+    from triplicate.log.core.rolling_policy import RollingPolicy
 
-    begin = Rolling.begin
-    patch(Rolling, "begin", lambda self, now, *, reduced: begin(self, now, reduced=False))
+    begin = RollingPolicy.begin
+    patch(RollingPolicy, "begin", lambda self, now, *, reduced: begin(self, now, reduced=False))

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_reduced_segments_get_all_their_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import rewriting
+    from triplicate.log.upkeep import rewriter
 
-    patch(rewriting, "reduced_runs", lambda segments: [])
+    patch(rewriter, "reduced_runs", lambda segments: [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.core import lost
+from triplicate.log.core import lost_segments
 from triplicate.log.core.head import Head
 
 TESTS = ["tests/unit/log/test_repair.py::test_an_open_segment_that_is_gone_is_given_up_and_no_offset_is_given_twice"]
@@ -14,4 +14,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def where_it_began(head: Head) -> int:
         return head.closed_end
 
-    patch(lost, "end_beyond_doubt", where_it_began)
+    patch(lost_segments, "end_beyond_doubt", where_it_began)

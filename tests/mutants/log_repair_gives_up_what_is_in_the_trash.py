@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.repair import Examination
+from triplicate.log.upkeep.repair import Examination
 
 TESTS = ["tests/unit/log/test_repair.py::test_what_is_in_the_trash_is_brought_back_and_not_given_up"]
 

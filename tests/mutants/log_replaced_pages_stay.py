@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
 
 TESTS = [
     "tests/unit/log/test_truncation.py::test_pages_that_a_change_replaces_are_deleted_with_it",

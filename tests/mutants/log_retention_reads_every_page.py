@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import truncation
 from triplicate.log.core.head import Head
-from triplicate.log.store import HeadStore
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.upkeep import truncation
 
 TESTS = [
     "tests/unit/log/test_publish_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings1-app]",

@@ -8,11 +8,11 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_seg
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import rewriting
-    from triplicate.log.rewriting import Rewriter
+    from triplicate.log.upkeep import rewriter
+    from triplicate.log.upkeep.rewriter import Rewriter
 
     async def believe(self: Rewriter, segment: object, source: object) -> None:
         """Read nothing."""
 
-    patch(rewriting, "with_first_index", lambda payload, first_index: payload)
+    patch(rewriter, "with_first_index", lambda payload, first_index: payload)
     patch(Rewriter, "verify", believe)

@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.rewriting import Rewriter
+    from triplicate.log.upkeep.rewriter import Rewriter
 
     async def believe(self: Rewriter, segment: Any, source: Any) -> None:
         """Read nothing."""

@@ -9,11 +9,11 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_seg
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import rewriting
     from triplicate.log.core.payload import decode_header
-    from triplicate.log.core.rewriting import is_kept
+    from triplicate.log.core.rewrite_plan import is_kept
+    from triplicate.log.upkeep import rewriter
 
     def records_only(payload: bytes, place: int, run: Any) -> bool:
         return is_kept(payload, place, run) and (place == 0 or not decode_header(payload).is_control)
 
-    patch(rewriting, "is_kept", records_only)
+    patch(rewriter, "is_kept", records_only)

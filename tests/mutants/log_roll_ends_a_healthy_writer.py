@@ -8,11 +8,11 @@ TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_roll_without_bookies_i
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.rolling import Rolling, Step
+    from triplicate.log.core.rolling_policy import RollingPolicy, RollStep
 
-    step = Rolling.step
+    step = RollingPolicy.step
 
-    def due(self: Rolling, now: float, size_bytes: int, *, has_records: bool) -> Step:
-        return Step.ROLL if size_bytes >= self._roll_bytes else step(self, now, size_bytes, has_records=has_records)
+    def due(self: RollingPolicy, now: float, size_bytes: int, *, has_records: bool) -> RollStep:
+        return RollStep.ROLL if size_bytes >= self._roll_bytes else step(self, now, size_bytes, has_records=has_records)
 
-    patch(Rolling, "step", due)
+    patch(RollingPolicy, "step", due)

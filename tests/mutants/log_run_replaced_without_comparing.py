@@ -11,8 +11,8 @@ TESTS = ["tests/unit/log/test_rewriting.py::test_a_list_that_changed_after_the_c
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.log.core import changes
-    from triplicate.log.rewriting import Rewriter
+    from triplicate.log.core import head_changes
+    from triplicate.log.upkeep.rewriter import Rewriter
 
     async def list_it(self: Rewriter, run: Any, segment: Any) -> None:
         ids = {old.ledger_id for old in run}
@@ -20,7 +20,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         async def decide(stored: Any) -> Any:
             pages = await self._store.pages(self._name, stored.head)
             last = run[-1].ledger_id
-            change = changes.rewrite(
+            change = head_changes.rewrite(
                 replace(stored.head, token=self._store.token()),
                 pages,
                 lambda old: segment if old.ledger_id == last else None if old.ledger_id in ids else old,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import orphans
+from triplicate.log.upkeep import orphans
 
 TESTS = [
     "tests/unit/log/test_orphans.py::test_a_sweep_spares_a_segment_that_is_opened_while_it_looks",

@@ -8,14 +8,14 @@ TESTS = ["tests/unit/log/test_admissions.py::test_a_ledger_that_is_swept_before_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.admissions import Admissions
-    from triplicate.log.publishing import Publication, Published
-    from triplicate.log.store import Stored
+    from triplicate.log.publishing.publication import Publication, PublishResult
+    from triplicate.log.publishing.request_server import RequestServer
+    from triplicate.log.store.head_store import StoredHead
 
     find = Publication.find
 
-    async def found(self: Publication, stored: Stored, *, asked: bool = False) -> Published | None:
+    async def found(self: Publication, stored: StoredHead, *, asked: bool = False) -> PublishResult | None:
         return await find(self, stored, asked=asked) if asked or not self.segments else None
 
-    patch(Admissions, "drop", lambda self: False)
+    patch(RequestServer, "drop", lambda self: False)
     patch(Publication, "find", found)

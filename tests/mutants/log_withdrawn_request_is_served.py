@@ -8,15 +8,15 @@ TESTS = ["tests/unit/log/test_admissions.py::test_a_request_that_was_withdrawn_i
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.admissions import Admissions
-    from triplicate.log.core.head import Segment
-    from triplicate.log.store import Stored
-    from triplicate.metadata import Delete, Operation
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.publishing.request_server import RequestServer
+    from triplicate.log.store.head_store import StoredHead
+    from triplicate.metadata import DeleteNode, TreeOperation
 
-    admit = Admissions.admit
+    admit = RequestServer.admit
 
-    async def blindly(self: Admissions, stored: Stored, first_offset: int) -> tuple[list[Segment], list[Operation]]:
+    async def blindly(self: RequestServer, stored: StoredHead, first_offset: int) -> tuple[list[LogSegment], list[TreeOperation]]:
         segments, operations = await admit(self, stored, first_offset)
-        return segments, [operation for operation in operations if not isinstance(operation, Delete)]
+        return segments, [operation for operation in operations if not isinstance(operation, DeleteNode)]
 
-    patch(Admissions, "admit", blindly)
+    patch(RequestServer, "admit", blindly)

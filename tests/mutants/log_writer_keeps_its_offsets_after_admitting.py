@@ -11,10 +11,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import writer
-    from triplicate.log.batch import Item
+    from triplicate.log.writing import log_writer
+    from triplicate.log.writing.entry_builder import PendingEntry
 
-    def keep(items: Sequence[Item], first_offset: int) -> int:
+    def keep(items: Sequence[PendingEntry], first_offset: int) -> int:
         return items[-1].first_offset + items[-1].encoded.count if items else first_offset
 
-    patch(writer, "renumber", keep)
+    patch(log_writer, "renumber", keep)

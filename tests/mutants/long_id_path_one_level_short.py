@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import paths
+from triplicate.metadata.core import paths
 
 TESTS = [
     "tests/golden/test_protocol_vectors.py::test_a_ledger_is_where_bookkeeper_looks_for_it",

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_a_poll_is_woken_by_an_exp
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import ledgers
+    from triplicate.bookie.core import ledger_table
 
-    patch(ledgers, "lac_of_record", lambda record: -1)
+    patch(ledger_table, "lac_of_record", lambda record: -1)

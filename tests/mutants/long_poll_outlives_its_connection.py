@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_polls_of_a_connection_tha
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.long_polls import LongPolls
+    from triplicate.bookie.server.long_polls import LongPolls
 
     patch(LongPolls, "forget", lambda self, peer: None)

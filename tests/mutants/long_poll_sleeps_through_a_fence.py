@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_a_poll_is_woken_by_a_fenc
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.long_polls import LongPolls
+    from triplicate.bookie.server.long_polls import LongPolls
 
     wake = LongPolls._wake
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from triplicate.log.core import snapshots
+from triplicate.log.core import snapshot_list
 
 TESTS = [
     "tests/unit/log/test_snapshots.py::test_of_two_attempts_at_once_one_is_listed",
@@ -14,5 +14,5 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    add = snapshots.add
-    patch(snapshots, "add", lambda listed, snapshot, after: add(replace(listed, snapshots=listed.good), snapshot, listed.newest_id))
+    add = snapshot_list.add
+    patch(snapshot_list, "add", lambda listed, snapshot, after: add(replace(listed, snapshots=listed.good), snapshot, listed.newest_id))

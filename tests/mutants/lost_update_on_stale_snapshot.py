@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from triplicate.sql.leadership import Interactive, Leadership
+from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
 
 TESTS = ["tests/unit/sql/test_session.py::test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps"]
 
@@ -13,7 +13,9 @@ TESTS = ["tests/unit/sql/test_session.py::test_a_write_on_a_stale_snapshot_fails
 def apply(patch: Callable[[object, str, object], None]) -> None:
     original = Leadership.claim
 
-    async def claim(self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> Interactive:
+    async def claim(
+        self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]
+    ) -> InteractiveTransaction:
         return await original(self, None, number, interrupted)
 
     patch(Leadership, "claim", claim)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import UnderReplication
-from triplicate.metadata.repair_formats import encode_mark
+from triplicate.metadata import UnderreplicationManager
+from triplicate.metadata.core.repair_formats import encode_mark
 
 TESTS = [
     "tests/unit/metadata/test_underreplication.py::test_marking_again_adds_the_bookies_that_are_new[memory]",
@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def add(marks: UnderReplication, path: str, wanted: tuple[str, ...]) -> None:
+    async def add(marks: UnderreplicationManager, path: str, wanted: tuple[str, ...]) -> None:
         await marks._tree.set(path, encode_mark(wanted, marks._now_ms()))
 
-    patch(UnderReplication, "_add", add)
+    patch(UnderreplicationManager, "_add", add)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import BadVersion, NoNode
-from triplicate.metadata import MarkLock, UnderReplication
-from triplicate.metadata.retrying import retried
-from triplicate.metadata.tree import Delete
+from triplicate.metadata import ReplicationLock, UnderreplicationManager
+from triplicate.metadata.core.tree import DeleteNode
+from triplicate.metadata.retries import retried
 
 TESTS = [
     "tests/unit/metadata/test_underreplication.py::test_an_end_whose_answer_was_lost_does_not_delete_the_next_mark",
@@ -15,10 +15,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def delete(marks: UnderReplication, lock: MarkLock, path: str) -> None:
+    async def delete(marks: UnderreplicationManager, lock: ReplicationLock, path: str) -> None:
         try:
-            await retried(marks._host, lambda: marks._tree.multi([Delete(path, lock.mark.version)]))
+            await retried(marks._host, lambda: marks._tree.multi([DeleteNode(path, lock.mark.version)]))
         except (NoNode, BadVersion):
             return
 
-    patch(UnderReplication, "_delete_under", delete)
+    patch(UnderreplicationManager, "_delete_under", delete)

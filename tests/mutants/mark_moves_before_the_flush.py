@@ -8,9 +8,9 @@ TESTS = ["tests/simulation/test_losses.py::test_what_was_flushed_survives_crashe
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupPosition
-    from triplicate.bookie.ledgers import Frozen
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.core.journal_format import GroupPosition
+    from triplicate.bookie.core.ledger_table import Frozen
+    from triplicate.bookie.storage.storage import Storage
 
     write_flush = Storage._write_flush
 

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/log/test_admissions.py::test_the_metadata_of_a_batch_are_as
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
+    from triplicate.log.publishing import publication
 
-    patch(publishing, "READ_AT_ONCE", 10_000)
+    patch(publication, "READ_AT_ONCE", 10_000)

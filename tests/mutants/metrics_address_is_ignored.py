@@ -8,10 +8,10 @@ TESTS = ["tests/unit/cli/test_probes.py::test_a_process_is_healthy_and_not_ready
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli import running
+    from triplicate.cli.process import serving
     from triplicate.runtime import Host, Listener, Metrics, Probe, serve_metrics
 
     async def serve(host: Host, metrics: Metrics, port: int, address: str, probes: Mapping[str, Probe]) -> Listener:
         return await serve_metrics(host, metrics, port, "127.0.0.1", probes)
 
-    patch(running, "serve_metrics", serve)
+    patch(serving, "serve_metrics", serve)

@@ -8,14 +8,14 @@ TESTS = ["tests/unit/bookie/test_v3_operations.py::test_a_ledger_whose_entries_m
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.reads import Reads
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.read_processor import ReadProcessor
     from triplicate.wire import Status
 
-    entry = Reads._entry
+    entry = ReadProcessor._entry
 
-    def a_no(self: Reads, handle: LedgerHandle, entry_id: int) -> tuple[Status, bytes | None]:
+    def a_no(self: ReadProcessor, handle: LedgerHandle, entry_id: int) -> tuple[Status, bytes | None]:
         status, body = entry(self, handle, entry_id)
         return (Status.NO_ENTRY if status is Status.UNKNOWN_LEDGER_STATE else status), body
 
-    patch(Reads, "_entry", a_no)
+    patch(ReadProcessor, "_entry", a_no)

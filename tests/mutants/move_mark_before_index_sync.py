@@ -13,9 +13,9 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from collections.abc import Sequence
 
-    from triplicate.bookie.core.journal import GroupPosition
-    from triplicate.bookie.ledgers import Frozen
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.core.journal_format import GroupPosition
+    from triplicate.bookie.core.ledger_table import Frozen
+    from triplicate.bookie.storage.storage import Storage
 
     write_flush = Storage._write_flush
 

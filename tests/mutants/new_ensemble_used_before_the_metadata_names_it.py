@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from triplicate.client.ensemble import EnsembleChanger
-from triplicate.ledger import Segment
+from triplicate.client.write.ensemble_changer import EnsembleChanger
+from triplicate.ledger import EnsembleSegment
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_replacement_counts_only_once_the_metadata_names_it",
@@ -15,7 +15,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         tracker = self._tracker
         if not tracker.changing:
             tracker.begin_change()
-        before, proposed = self.current.value.last_segment, Segment(tracker.last_add_confirmed + 1, ensemble)
+        before, proposed = self.current.value.last_segment, EnsembleSegment(tracker.last_add_confirmed + 1, ensemble)
         await self._take_over(self.current, proposed)
         self.current = await self._write(before, proposed)
 

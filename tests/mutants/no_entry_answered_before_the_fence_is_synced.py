@@ -8,15 +8,15 @@ TESTS = ["tests/unit/bookie/test_server.py::test_a_fencing_read_of_an_unknown_le
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.requests import Requests
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.request_processor import RequestProcessor
 
-    journal_fence = Requests._journal_fence
+    journal_fence = RequestProcessor._journal_fence
 
-    def answer_the_empty_at_once(self: Requests, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
+    def answer_the_empty_at_once(self: RequestProcessor, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
         if handle.last_entry_id < 0:
             then(True)
         else:
             journal_fence(self, handle, then)
 
-    patch(Requests, "_journal_fence", answer_the_empty_at_once)
+    patch(RequestProcessor, "_journal_fence", answer_the_empty_at_once)

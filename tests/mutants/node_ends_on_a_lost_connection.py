@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from triplicate.sql.hosted import HostedDatabase
+from triplicate.sql.hosting.hosted_database import HostedDatabase
 
 TESTS = ["tests/simulation/test_found_in_databases.py::test_a_lost_connection_ends_no_database_node"]
 

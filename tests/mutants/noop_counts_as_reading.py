@@ -8,7 +8,7 @@ TESTS = ["tests/unit/log/test_writer.py::test_a_noop_sent_together_with_a_record
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writer import LogWriter
+    from triplicate.log.writing.log_writer import LogWriter
 
     original = LogWriter._pump
 

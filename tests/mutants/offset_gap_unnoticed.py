@@ -8,7 +8,7 @@ TESTS = ["tests/unit/log/test_reader.py::test_a_missing_entry_is_an_error_and_no
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import ranges, reader
+    from triplicate.log.reading import log_reader, range_reader
 
-    for module in (reader, ranges):
+    for module in (log_reader, range_reader):
         patch(module, "check_continuity", lambda name, expected_offset, found_offset, ledger_id, entry_id: None)

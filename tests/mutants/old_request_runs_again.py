@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.sql import kept, writer
+from triplicate.sql.executor import writer_connection
+from triplicate.sql.storage import transaction_history
 
 TESTS = [
     "tests/unit/sql/test_kept.py::test_a_request_older_than_what_is_kept_is_refused_on_every_later_leader",
@@ -17,5 +18,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def admit(*_: Any) -> None:
         return
 
-    patch(kept, "refuse_request", admit)
-    patch(writer, "refuse_request", admit)
+    patch(transaction_history, "check_request", admit)
+    patch(writer_connection, "check_request", admit)

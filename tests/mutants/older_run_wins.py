@@ -11,14 +11,14 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.entry_log import BlockInfo
-    from triplicate.bookie.index import Index
-    from triplicate.bookie.run_windows import RunWindows
+    from triplicate.bookie.core.entry_log_format import BlockInfo
+    from triplicate.bookie.storage.index import Index
+    from triplicate.bookie.storage.run_cache import RunCache
 
-    runs_holding, holding = Index.runs_holding, RunWindows.holding
+    runs_holding, holding = Index.runs_holding, RunCache.holding
 
     def oldest_first(runs: list[tuple[int, BlockInfo]]) -> list[tuple[int, BlockInfo]]:
         return sorted(runs, key=lambda place: (place[1].flush_number, place[0], place[1].offset))
 
     patch(Index, "runs_holding", lambda self, ledger_id, entry_id: oldest_first(runs_holding(self, ledger_id, entry_id)))
-    patch(RunWindows, "holding", lambda self, ledger_id, entry_id: oldest_first(holding(self, ledger_id, entry_id)))
+    patch(RunCache, "holding", lambda self, ledger_id, entry_id: oldest_first(holding(self, ledger_id, entry_id)))

@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import connection
+    from triplicate.bookie.server import server_connection
 
-    patch(connection, "excess_of", lambda *arguments: 0)
+    patch(server_connection, "excess_of", lambda *arguments: 0)

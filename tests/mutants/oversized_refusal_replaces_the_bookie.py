@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client import adds
+    from triplicate.client.write import add_pipeline
 
-    patch(adds, "too_large", lambda *arguments: None)
+    patch(add_pipeline, "too_large", lambda *arguments: None)

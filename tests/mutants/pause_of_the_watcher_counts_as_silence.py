@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica.silence import SilenceWatch
+from triplicate.replica.core.silence import SilenceTimer
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_a_watch_that_slept_itself_begins_again",
@@ -13,9 +13,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def look(self: SilenceWatch, now: float) -> None:
+    def look(self: SilenceTimer, now: float) -> None:
         if self._counted_to > float("-inf"):
             self.silent_s += now - self._counted_to
         self._counted_to = now
 
-    patch(SilenceWatch, "look", look)
+    patch(SilenceTimer, "look", look)

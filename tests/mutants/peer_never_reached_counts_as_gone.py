@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import peers
+from triplicate.replica import failure_detector
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached[answers3-False]",
@@ -12,4 +12,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(peers._Peer, "is_gone", property(lambda self: self.refusals >= peers.REFUSALS))
+    patch(failure_detector._Peer, "is_gone", property(lambda self: self.refusals >= failure_detector.REFUSALS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import peers
+from triplicate.replica import failure_detector
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers0-True]",
@@ -13,10 +13,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    sent = peers._Line.ask
+    sent = failure_detector._Line.ask
 
-    def ask(self: peers._Line) -> None:
+    def ask(self: failure_detector._Line) -> None:
         sent(self)
         self._answered()
 
-    patch(peers._Line, "ask", ask)
+    patch(failure_detector._Line, "ask", ask)

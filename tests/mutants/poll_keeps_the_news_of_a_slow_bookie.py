@@ -8,6 +8,6 @@ TESTS = ["tests/unit/client/test_long_poll.py::test_a_bookie_that_is_behind_does
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.listening import Listening
+    from triplicate.client.read.long_poll import LongPoller
 
-    patch(Listening, "_pause_over", Listening.wake_up)
+    patch(LongPoller, "_pause_over", LongPoller.wake_up)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.sql.interface import Session
-from triplicate.sql.pg import conversation
-from triplicate.sql.pg.statements import Statement
+from triplicate.sql.pg.protocol import conversation
+from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
 
 TESTS = [
     "tests/unit/pg/test_message_orders.py::test_a_prepared_statement_means_what_its_text_means_now",
@@ -15,7 +15,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def keep(session: Session, statement: Statement) -> None:
+    async def keep(session: Session, statement: PreparedStatement) -> None:
         return None
 
     patch(conversation, "prepare_again", keep)

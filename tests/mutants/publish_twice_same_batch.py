@@ -8,6 +8,6 @@ TESTS = ["tests/unit/log/test_publishing.py::test_a_batch_is_published_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
+    from triplicate.log.publishing import publication
 
-    patch(publishing, "is_old_batch", lambda state, batch: False)
+    patch(publication, "is_old_batch", lambda state, batch: False)

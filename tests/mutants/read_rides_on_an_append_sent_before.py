@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from triplicate.sql.leadership import Leadership
+from triplicate.sql.engine.leadership import Leadership
 
 TESTS = ["tests/unit/sql/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
 

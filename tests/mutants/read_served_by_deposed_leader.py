@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.leadership import Leadership
+from triplicate.sql.engine.leadership import Leadership
 
 TESTS = ["tests/unit/sql/test_node.py::test_a_deposed_leader_serves_no_read"]
 

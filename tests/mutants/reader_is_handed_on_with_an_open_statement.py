@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.readers import Hold
+from triplicate.sql.executor.reader_pool import HeldSnapshot
 
 TESTS = [
     "tests/unit/sql/test_read_limits.py::test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot",
@@ -12,10 +12,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def as_it_is(self: Hold, *, committed: bool) -> None:
+    def as_it_is(self: HeldSnapshot, *, committed: bool) -> None:
         if not self._given_back:
             self._given_back = True
             self._finish_number(committed=committed)
             self._pool.give_back(self)
 
-    patch(Hold, "give_back", as_it_is)
+    patch(HeldSnapshot, "give_back", as_it_is)

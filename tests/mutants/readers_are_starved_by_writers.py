@@ -10,6 +10,6 @@ TESTS = ["tests/unit/bookie/test_read_pace.py::test_a_reader_goes_on_however_sma
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import math
 
-    from triplicate.bookie import read_pace
+    from triplicate.bookie.server import read_throttle
 
-    patch(read_pace, "PAUSE_MAX_S", math.inf)
+    patch(read_throttle, "PAUSE_MAX_S", math.inf)

@@ -8,9 +8,9 @@ TESTS = ["tests/unit/bookie/test_read_pace.py::test_beside_adds_a_reader_has_its
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.read_pace import ReadPace
+    from triplicate.bookie.server.read_throttle import ReadThrottle
 
-    async def never(self: ReadPace, *, urgent: bool) -> bool:
+    async def never(self: ReadThrottle, *, urgent: bool) -> bool:
         return False
 
-    patch(ReadPace, "wait", never)
+    patch(ReadThrottle, "wait", never)

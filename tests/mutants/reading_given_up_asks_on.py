@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.batch_read import BatchRead
+from triplicate.client.read.batch_read import BatchRead
 
 TESTS = ["tests/unit/client/test_hedged_reads.py::test_a_reading_that_was_given_up_asks_nobody_else"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.range_read import RangeRead
+from triplicate.client.read.range_read import RangeRead
 
 TESTS = [
     "tests/unit/client/test_hedged_reads.py::test_a_reading_does_not_wait_for_a_bookie_that_hangs[0-settings1-3]",

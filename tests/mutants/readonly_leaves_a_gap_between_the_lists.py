@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import BookieDirectory, BookieServiceInfo
+from triplicate.metadata import BookieRegistry, BookieServiceInfo
 
 TESTS = ["tests/unit/metadata/test_layout.py::test_between_the_lists_a_bookie_is_in_both_for_a_moment_and_never_in_neither"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def set_readonly(bookies: BookieDirectory, bookie_id: str, info: BookieServiceInfo, readonly: bool) -> None:
+    async def set_readonly(bookies: BookieRegistry, bookie_id: str, info: BookieServiceInfo, readonly: bool) -> None:
         await bookies.unregister(bookie_id)
         await bookies.register(bookie_id, info, readonly=readonly)
 
-    patch(BookieDirectory, "set_readonly", set_readonly)
+    patch(BookieRegistry, "set_readonly", set_readonly)

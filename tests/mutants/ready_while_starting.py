@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli import probes
+    from triplicate.cli.process import probes
     from triplicate.runtime import ProbeAnswer
 
     def ready(self: probes.ProcessState) -> ProbeAnswer:

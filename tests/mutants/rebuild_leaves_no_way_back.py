@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_rebuild_index.py::test_the_old_index_comes_back
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import rebuild
+    from triplicate.bookie.offline import rebuild
 
-    patch(rebuild, "put_back", lambda disk, path: None)
+    patch(rebuild, "restore_index", lambda disk, path: None)

@@ -8,9 +8,9 @@ TESTS = ["tests/unit/bookie/test_logs_after_a_crash.py::test_blocks_of_a_failed_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import stored
     from triplicate.bookie.core.file_header import HEADER_BYTES
-    from triplicate.bookie.entry_logs import LogContent, finish_log
+    from triplicate.bookie.storage import ledger_storage
+    from triplicate.bookie.storage.entry_logs import LogContent, finish_log
     from triplicate.runtime import Disk
 
     def only_finish(disk: Disk, content: LogContent) -> int:
@@ -19,4 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         assert size is not None
         return size
 
-    patch(stored, "secure_log", only_finish)
+    patch(ledger_storage, "secure_log", only_finish)

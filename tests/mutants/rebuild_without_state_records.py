@@ -11,12 +11,12 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.entry_logs import LogContent
-    from triplicate.bookie.stored import StoredEntries
+    from triplicate.bookie.storage.entry_logs import LogContent
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
-    read_log = StoredEntries._read_log
+    read_log = LedgerStorage._read_log
 
-    def without_states(self: StoredEntries, number: int, path: str, *, with_states: bool) -> LogContent | None:
+    def without_states(self: LedgerStorage, number: int, path: str, *, with_states: bool) -> LogContent | None:
         return read_log(self, number, path, with_states=False)
 
-    patch(StoredEntries, "_read_log", without_states)
+    patch(LedgerStorage, "_read_log", without_states)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from triplicate.client import recovery
-from triplicate.client.patience import Patience
-from triplicate.client.pool import Services
+from triplicate.client import ledger_recovery
+from triplicate.client.connection.pool import ClientContext
+from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import Versioned
 
@@ -14,7 +14,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def broken(services: Services, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: Patience) -> Versioned:
+    async def broken(
+        services: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
+    ) -> Versioned:
         return await patience.swap(marked, lambda _: proposed, lambda there: None)
 
-    patch(recovery, "_close", broken)
+    patch(ledger_recovery, "_close", broken)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client import recovery
+from triplicate.client import ledger_recovery
 
 TESTS = [
     "tests/unit/client/test_recovery.py::test_every_read_of_a_recovery_fences",
@@ -11,4 +11,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(recovery._Attempt, "must_fence", lambda self, entry_id: entry_id == -1)
+    patch(ledger_recovery._Attempt, "must_fence", lambda self, entry_id: entry_id == -1)

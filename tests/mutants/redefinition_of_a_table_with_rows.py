@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import redefinitions
+from triplicate.sql.executor import redefinitions
 
 TESTS = ["tests/unit/sql/test_redefinitions.py::test_an_empty_table_is_made_again_with_its_indexes_triggers_and_children"]
 

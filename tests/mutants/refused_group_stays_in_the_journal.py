@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.journal import Journal
+from triplicate.bookie.journal.journal import Journal
 
 TESTS = ["tests/unit/bookie/test_full_disk.py::test_a_group_that_found_no_space_is_not_built_upon"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.sql.session import SqlSession
+from triplicate.sql.engine.session import SqlSession
 
 TESTS = ["tests/unit/sql/test_session.py::test_a_refused_request_cannot_go_on_behind_a_savepoint"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.core.journal import JournalGroup
-from triplicate.bookie.journal import Journal
+from triplicate.bookie.core.journal_format import JournalGroup
+from triplicate.bookie.journal.journal import Journal
 
 TESTS = ["tests/unit/bookie/test_failed_sync.py::test_a_journal_group_whose_sync_failed_is_written_again_before_the_next"]
 

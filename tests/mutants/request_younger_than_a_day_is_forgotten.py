@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import apsw
 
-from triplicate.sql import kept
+from triplicate.sql.storage import transaction_history
 
 TESTS = ["tests/unit/sql/test_kept.py::test_a_request_is_not_run_again_within_a_day_however_many_records_follow"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    original = kept.record_kept
+    original = transaction_history.record_history
 
-    def also_by_position(connection: apsw.Connection, facts: kept.BatchFacts) -> None:
+    def also_by_position(connection: apsw.Connection, facts: transaction_history.CommitRecord) -> None:
         original(connection, facts)
-        kept._forget_by_position(connection, facts.end - kept.KEPT_POSITIONS)
+        transaction_history._forget_by_position(connection, facts.end - transaction_history.KEPT_POSITIONS)
 
-    patch(kept, "record_kept", also_by_position)
+    patch(transaction_history, "record_history", also_by_position)

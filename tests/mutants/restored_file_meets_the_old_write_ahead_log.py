@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.snapshot import INCOMING, SqlSnapshots
+from triplicate.sql.storage.sqlite_snapshots import INCOMING, SqlSnapshots
 
 TESTS = [
     "tests/unit/sql/test_snapshots.py::test_the_write_ahead_log_of_the_replaced_file_is_not_taken_for_the_new_ones",

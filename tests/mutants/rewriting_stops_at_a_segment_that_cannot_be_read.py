@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.log import Logs, Rewritten
+from triplicate.log import Logs, RewriteResult
 
 TESTS = [
     "tests/unit/log/test_rewriting.py::test_a_segment_that_cannot_be_read_does_not_keep_the_others_from_getting_their_copies",
@@ -13,8 +13,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def rewrite(self: Logs, name: str, runs: Any, rewriter: Any, limit: int | None = None) -> Rewritten:
-        done = Rewritten()
+    async def rewrite(self: Logs, name: str, runs: Any, rewriter: Any, limit: int | None = None) -> RewriteResult:
+        done = RewriteResult()
         for run in runs[:limit]:
             done += await rewriter.rewrite(run)
         return done

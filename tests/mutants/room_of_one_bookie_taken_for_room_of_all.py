@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.adds import LedgerAdds
+from triplicate.client.write.add_pipeline import AddPipeline
 
 TESTS = [
     "tests/unit/client/test_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
@@ -10,8 +10,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def broken(self: LedgerAdds) -> None:
+    def broken(self: AddPipeline) -> None:
         self._lanes.full = False
         self._owner.admit()
 
-    patch(LedgerAdds, "room_again", broken)
+    patch(AddPipeline, "room_again", broken)

@@ -8,13 +8,13 @@ TESTS = ["tests/unit/bookie/test_run_windows.py::test_an_entry_added_again_is_re
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.run_windows import RunWindows
+    from triplicate.bookie.storage.run_cache import RunCache
 
-    look = RunWindows._window
+    look = RunCache._window
 
-    def same_version(self: RunWindows, ledger_id: int, entry_id: int, *, reads_on: bool) -> object:
+    def same_version(self: RunCache, ledger_id: int, entry_id: int, *, reads_on: bool) -> object:
         for window in self._windows.values():
             window.version = self._index.version
         return look(self, ledger_id, entry_id, reads_on=reads_on)
 
-    patch(RunWindows, "_window", same_version)
+    patch(RunCache, "_window", same_version)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = ["tests/unit/sql/test_rowlog.py::test_a_failed_statement_leaves_none_of_its_rows"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    original = Capture.cut
+    original = ChangeCapture.cut
 
-    def keep(self: Capture, mark: int) -> None:
+    def keep(self: ChangeCapture, mark: int) -> None:
         original(self, len(self.events) if mark else 0)
 
-    patch(Capture, "cut", keep)
+    patch(ChangeCapture, "cut", keep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import memory
+from triplicate.metadata.drivers import memory_tree
 
 TESTS = [
     "tests/unit/metadata/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
@@ -13,10 +13,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    delete = memory.MemoryStore.delete
+    delete = memory_tree.MemoryStore.delete
 
-    def forgetful(store: memory.MemoryStore, path: str, version: int, change: memory._Change) -> None:
+    def forgetful(store: memory_tree.MemoryStore, path: str, version: int, change: memory_tree._Change) -> None:
         delete(store, path, version, change)
         store._nodes[path.rpartition("/")[0] or "/"].created_children -= 1
 
-    patch(memory.MemoryStore, "delete", forgetful)
+    patch(memory_tree.MemoryStore, "delete", forgetful)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.metadata import zookeeper_session
+from triplicate.metadata.drivers import zookeeper_session
 
 TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session"]
 

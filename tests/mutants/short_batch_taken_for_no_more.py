@@ -8,8 +8,8 @@ TESTS = ["tests/unit/client/test_batch_read.py::test_a_range_is_read_in_batches_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.batch_read import BatchRead
-    from triplicate.client.range_read import RangeRead
+    from triplicate.client.read.batch_read import BatchRead
+    from triplicate.client.read.range_read import RangeRead
 
     done = RangeRead._batch_done
 

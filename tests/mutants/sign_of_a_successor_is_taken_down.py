@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import Candidate, Election, Loss
+from triplicate.replica import Candidate, Election, PeerLoss
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down",
@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def regardless(self: Election, sign: Candidate, session_id: int, loss: Loss) -> bool:
+    async def regardless(self: Election, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
         await self._tree.delete(self._leader_path)
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import Candidate, Election, Loss
+from triplicate.replica import Candidate, Election, PeerLoss
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late",
@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def depose(self: Election, sign: Candidate, session_id: int, loss: Loss) -> bool:
+    async def depose(self: Election, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
         await self._take_down(sign, session_id, loss)
         return True
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.replica import peers
-from triplicate.replica.silence import SilenceWatch
+from triplicate.replica import failure_detector
+from triplicate.replica.core.silence import SilenceTimer
 
 TESTS = [
     "tests/unit/replica/test_peers.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers3-False]",
@@ -13,9 +13,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def made(self: peers._Peer, watch: SilenceWatch) -> None:
+    def made(self: failure_detector._Peer, watch: SilenceTimer) -> None:
         make(self, watch)
         self.has_answered = True
 
-    make = peers._Peer.__init__
-    patch(peers._Peer, "__init__", made)
+    make = failure_detector._Peer.__init__
+    patch(failure_detector._Peer, "__init__", made)

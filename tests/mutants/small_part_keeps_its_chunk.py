@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie import storage
+from triplicate.bookie.storage import storage
 
 TESTS = ["tests/unit/bookie/test_shared_chunks.py::test_a_chunk_of_which_little_is_taken_is_not_kept"]
 

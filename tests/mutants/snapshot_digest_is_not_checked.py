@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log.core.snapshot_entries import ContentCheck
+from triplicate.log.core.snapshot_format import ContentCheck
 
 TESTS = [
     "tests/unit/log/test_snapshots.py::test_damaged_content_is_refused[flipped-1]",

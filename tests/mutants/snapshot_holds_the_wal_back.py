@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.readers import ReaderPool
+from triplicate.sql.executor.reader_pool import ReaderPool
 
 TESTS = ["tests/unit/sql/test_read_limits.py::test_a_snapshot_that_holds_the_write_ahead_log_back_is_ended_and_the_log_emptied"]
 

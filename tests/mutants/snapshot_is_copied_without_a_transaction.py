@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.snapshot import SqliteCopy
+from triplicate.sql.storage.sqlite_snapshots import SqliteCopy
 
 TESTS = [
     "tests/unit/sql/test_snapshots.py::test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position",

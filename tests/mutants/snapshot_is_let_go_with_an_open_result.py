@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.sql.session import SqlSession
+from triplicate.sql.engine.session import SqlSession
 
 TESTS = [
     "tests/unit/sql/test_read_limits.py::test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot",

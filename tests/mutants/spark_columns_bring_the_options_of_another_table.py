@@ -8,11 +8,11 @@ TESTS = ["tests/unit/spark/test_source.py::test_columns_of_a_table_that_come_to_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import tables
-    from triplicate.spark.source import TriplicateDataSource
+    from triplicate.spark.core import table_options
+    from triplicate.spark.logs.log_source import TriplicateDataSource
 
     def given(self: TriplicateDataSource, wanted: object, known: object) -> object:
         columns = [(field.name, field.metadata) for field in wanted.fields]  # type: ignore[attr-defined]
-        return tables.effective(self.options, tables.options_in(columns), known)  # type: ignore[arg-type]
+        return table_options.effective(self.options, table_options.options_in(columns), known)  # type: ignore[arg-type]
 
     patch(TriplicateDataSource, "_given", given)

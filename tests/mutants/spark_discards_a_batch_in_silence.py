@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import admission, writing
+    from triplicate.spark.logs import admission, writing
 
     for room in (admission, writing):
         patch(room, "warn_of_discarded", lambda *facts, records: None)

@@ -8,6 +8,6 @@ TESTS = ["tests/unit/spark/test_writing.py::test_many_small_ledgers_are_joined_a
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import joining
+    from triplicate.log.publishing import joining
 
     patch(joining, "with_first_index", lambda payload, first_index: payload)

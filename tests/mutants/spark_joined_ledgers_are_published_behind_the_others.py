@@ -8,13 +8,13 @@ TESTS = ["tests/unit/spark/test_writing.py::test_joined_ledgers_stand_where_thei
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import Joined, Logs, StagedLedger, StagingOrigin
+    from triplicate.log import JoinResult, Logs, StagedLedger, StagingOrigin
 
     join_staged = Logs.join_staged
 
-    async def behind(self: Logs, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> Joined:
+    async def behind(self: Logs, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> JoinResult:
         joined = await join_staged(self, origin, ledgers, target_bytes)
         kept = [ledger for ledger in joined.ledgers if ledger not in joined.made]
-        return Joined((*kept, *joined.made), joined.replaced, joined.made)
+        return JoinResult((*kept, *joined.made), joined.replaced, joined.made)
 
     patch(Logs, "join_staged", behind)

@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import admission
+    from triplicate.spark.logs import admission
 
     patch(admission, "admit", lambda write: None)

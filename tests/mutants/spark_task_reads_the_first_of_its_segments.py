@@ -8,9 +8,9 @@ TESTS = ["tests/unit/spark/test_writing.py::test_with_a_target_of_zero_every_tas
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark.access import LogAccess
-    from triplicate.spark.arrow import EntryRange
-    from triplicate.spark.reading import LogPart
+    from triplicate.spark.cluster.access import LogAccess
+    from triplicate.spark.cluster.arrow import EntryRange
+    from triplicate.spark.logs.reading import LogPart
 
     def first(self: LogPart, logs: LogAccess) -> Iterator[EntryRange]:
         return logs.entries(self.ranges[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.sizes import ByteCount
+from triplicate.sql.core.encoded_size import ByteCount
 
 TESTS = [
     "tests/unit/sql/test_transaction_size.py::test_a_statement_that_changes_too_much_stops_long_before_its_end",

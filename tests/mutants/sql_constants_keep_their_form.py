@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.lexer import quote_string
+from triplicate.sql.core.lexer import quote_string
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.translate.render import Renderer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import scalars
+from triplicate.sql.executor import scalars
 
 TESTS = ["tests/unit/sql/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a / (a - a)-22012]"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.unit.pg.local_engine import LocalSession
-from triplicate.sql.session import SqlSession
+from triplicate.sql.engine.session import SqlSession
 
 TESTS = ["tests/unit/pg/test_server.py::test_an_error_anywhere_fails_the_transaction"]
 

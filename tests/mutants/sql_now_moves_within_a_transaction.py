@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.times import TransactionTime
+from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 
 TESTS = ["tests/unit/pg/test_server.py::test_now_is_one_time_for_all_of_a_transaction"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg import types
+from triplicate.sql.pg.values import types
 
 TESTS = ["tests/unit/pg/test_types.py::test_a_numeric_is_shown_with_the_scale_of_its_column"]
 

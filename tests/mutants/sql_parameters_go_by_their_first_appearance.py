@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.sql.pg.lexer import Token
-from triplicate.sql.pg.syntax import cursor
+from triplicate.sql.core.lexer import Token
+from triplicate.sql.pg.syntax import token_cursor
 
 TESTS = ["tests/property/test_translated_statements.py::test_the_statement_that_changed_another_row_is_right_every_way"]
 
@@ -15,4 +15,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         places: dict[str, int] = {}
         return {index: places.setdefault(token.text, len(places) + 1) for index, token in enumerate(tokens) if token.kind == "parameter"}
 
-    patch(cursor, "_parameter_numbers", by_appearance)
+    patch(token_cursor, "_parameter_numbers", by_appearance)

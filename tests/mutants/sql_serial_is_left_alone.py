@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.ddl.columns import ColumnParts
+from triplicate.sql.pg.ddl.column_parser import ColumnParts
 
 TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 

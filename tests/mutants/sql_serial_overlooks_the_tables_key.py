@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.ddl import tables
+from triplicate.sql.pg.ddl import create_table
 
 TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 
@@ -13,4 +13,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def none(self: object) -> None:
         return None
 
-    patch(tables._Body, "_table_key", none)
+    patch(create_table._Body, "_table_key", none)

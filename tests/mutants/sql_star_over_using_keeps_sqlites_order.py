@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.translate import sources
+from triplicate.sql.pg.analysis import from_clause
 
 TESTS = ["tests/unit/pg/test_translate.py::test_a_star_over_using_names_its_columns"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(sources, "has_merged", lambda _source: False)
+    patch(from_clause, "has_merged", lambda _source: False)

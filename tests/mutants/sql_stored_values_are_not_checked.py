@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = [
     "tests/unit/sql/test_stored_values.py::test_a_value_of_another_type_is_refused",
@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def accept(self: Capture, *arguments: object) -> None:
+    def accept(self: ChangeCapture, *arguments: object) -> None:
         return
 
-    patch(Capture, "_refuse", accept)
+    patch(ChangeCapture, "_refuse", accept)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import SqlError
-from triplicate.sql import capture
+from triplicate.sql.executor import change_capture
 
 TESTS = ["tests/unit/sql/test_stored_values.py::test_values_of_earlier_releases_stay_until_they_are_changed"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = capture._Known.broken
+    right = change_capture._TableCapture.broken
 
-    def strict(self: capture._Known, row: tuple[object, ...], old: tuple[object, ...] | None) -> SqlError | None:
+    def strict(self: change_capture._TableCapture, row: tuple[object, ...], old: tuple[object, ...] | None) -> SqlError | None:
         return right(self, row, None)
 
-    patch(capture._Known, "broken", strict)
+    patch(change_capture._TableCapture, "broken", strict)

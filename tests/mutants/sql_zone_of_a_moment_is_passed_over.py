@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 
-from triplicate.sql.core import moments
+from triplicate.sql.core import datetime_text
 
 TESTS = ["tests/unit/sql/test_moments.py::test_forms_of_postgresql_become_the_stored_one"]
 
@@ -14,4 +14,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def none(zone: str | None) -> dt.timedelta:
         return dt.timedelta()
 
-    patch(moments, "_offset_of", none)
+    patch(datetime_text, "_offset_of", none)

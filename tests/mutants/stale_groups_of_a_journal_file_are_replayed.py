@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GROUP_HEADER, GROUP_HEADER_BYTES, GroupScanner
+    from triplicate.bookie.core.journal_format import GROUP_HEADER, GROUP_HEADER_BYTES, GroupScanner
 
     header_at = GroupScanner._header_at
 

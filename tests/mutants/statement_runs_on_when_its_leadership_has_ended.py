@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import SqlError
-from triplicate.sql.leadership import Interactive
+from triplicate.sql.engine.leadership import InteractiveTransaction
 
 TESTS = ["tests/unit/sql/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def nothing(self: Interactive, reason: SqlError) -> None:
+    def nothing(self: InteractiveTransaction, reason: SqlError) -> None:
         return
 
-    patch(Interactive, "interrupt", nothing)
+    patch(InteractiveTransaction, "interrupt", nothing)

@@ -1,20 +1,21 @@
 """A stream that is asked again within an interval answers with what it saw before, so that a query believes it has read everything."""
 
+import time
 from collections.abc import Callable
 
-from triplicate.spark import access
-from triplicate.spark.progress import LogState
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.progress import LogState
 
 TESTS = ["tests/unit/spark/test_access.py::test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is_seen"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    look = access.Seen.states
+    look = access.LogStatePoller.states
 
-    def broken(self: access.Seen) -> dict[str, LogState]:
-        now = access.time.monotonic()
+    def broken(self: access.LogStatePoller) -> dict[str, LogState]:
+        now = time.monotonic()
         if self._states is not None and now - self._looked_at < self._interval_s:
             return self.last_states()
         return look(self)
 
-    patch(access.Seen, "states", broken)
+    patch(access.LogStatePoller, "states", broken)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from triplicate.log import Published, StagedLedger
-from triplicate.spark.access import LogAccess
+from triplicate.log import PublishResult, StagedLedger
+from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
     "tests/unit/spark/test_exactly_once.py::test_a_driver_that_is_killed_before_any_step_loses_and_doubles_nothing",
@@ -16,7 +16,7 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     publish = LogAccess.publish
 
-    def unnamed(logs: LogAccess, log: str, ledgers: Sequence[StagedLedger], **named: object) -> Published:
+    def unnamed(logs: LogAccess, log: str, ledgers: Sequence[StagedLedger], **named: object) -> PublishResult:
         return publish(logs, log, ledgers, application=None, batch=None)
 
     patch(LogAccess, "publish", unnamed)

@@ -11,6 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import offsets, progress
+    from triplicate.spark.cluster import progress
+    from triplicate.spark.core import offsets
 
-    patch(progress, "Positions", lambda logs, left, begun=None: offsets.Positions(logs, left))
+    patch(progress, "LogPositions", lambda logs, left, begun=None: offsets.LogPositions(logs, left))

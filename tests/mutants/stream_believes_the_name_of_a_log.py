@@ -12,6 +12,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import progress
+    from triplicate.spark.cluster import progress
 
     patch(progress, "is_another", lambda known_id, log_id: False)

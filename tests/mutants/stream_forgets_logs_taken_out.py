@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.spark import progress
+    from triplicate.spark.cluster import progress
 
     patch(progress, "unread", lambda positions, logs: {})

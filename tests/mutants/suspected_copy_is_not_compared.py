@@ -13,7 +13,7 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from tests.unit.replica.test_replica import Counter
     from triplicate.replica import Replica
-    from triplicate.sql.database import SqlDatabase
+    from triplicate.sql.engine.sql_database import SqlDatabase
 
     async def believe(self: Replica, suspicion: str) -> None:
         if isinstance(self._machine, SqlDatabase):

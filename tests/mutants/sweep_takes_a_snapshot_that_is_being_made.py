@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.ledger import LedgerMetadata
-from triplicate.log.orphans import Sweep
+from triplicate.log.upkeep.orphans import Sweep
 
 TESTS = ["tests/unit/log/test_janitor.py::test_a_snapshot_that_takes_hours_is_not_swept_before_it_is_listed"]
 

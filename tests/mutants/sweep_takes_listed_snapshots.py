@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.log import orphans
-from triplicate.log.store import HeadStore
-from triplicate.metadata import Operation
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.upkeep import orphans
+from triplicate.metadata import TreeOperation
 
 TESTS = [
     "tests/unit/log/test_snapshots.py::test_the_sweep_finds_the_ledgers_of_killed_attempts_and_spares_those_that_are_listed",
@@ -14,7 +14,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def none(store: HeadStore, name: str) -> tuple[frozenset[int], list[Operation]]:
+    async def none(store: HeadStore, name: str) -> tuple[frozenset[int], list[TreeOperation]]:
         return frozenset(), []
 
     patch(orphans, "LISTS_BESIDE", {"snapshot": none})

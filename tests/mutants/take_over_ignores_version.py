@@ -8,7 +8,7 @@ TESTS = ["tests/unit/log/test_take_over.py::test_a_take_over_that_another_one_ov
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.store import HeadStore
+    from triplicate.log.store.head_store import HeadStore
     from triplicate.metadata import ANY_VERSION
 
     patch(HeadStore, "expected_version", lambda self, stored: ANY_VERSION)

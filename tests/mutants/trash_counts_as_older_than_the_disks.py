@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.doubts import Doubts
+from triplicate.bookie.limbo import Limbo
 from triplicate.metadata import TrashedLedger, Versioned
 
 TESTS = [
@@ -14,9 +14,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = Doubts._may_have_held
+    right = Limbo._may_have_held
 
-    async def may_have_held(self: Doubts, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
+    async def may_have_held(self: Limbo, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
         return isinstance(found, TrashedLedger) or await right(self, ledger_id, found)
 
-    patch(Doubts, "_may_have_held", may_have_held)
+    patch(Limbo, "_may_have_held", may_have_held)

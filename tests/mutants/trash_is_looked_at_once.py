@@ -10,7 +10,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def unlisted(self: GarbageCollector, missing: list[int]) -> list[int]:
         kept = await self.metadata.trash.ledger_ids()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import NoNode
-from triplicate.metadata import Create, Delete
-from triplicate.sql.registration import NodeName, Registration, encode_registration
+from triplicate.metadata import CreateNode, DeleteNode
+from triplicate.sql.hosting.node_registration import NodeRegistrar, NodeRegistration, encode_registration
 
 TESTS = ["tests/unit/sql/test_node_names.py::test_two_living_nodes_of_one_name_are_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    put_up = NodeName._put_up
+    put_up = NodeRegistrar._put_up
 
-    async def anyway(self: NodeName, *, replace_former_lives: bool) -> Registration | None:
+    async def anyway(self: NodeRegistrar, *, replace_former_lives: bool) -> NodeRegistration | None:
         if not replace_former_lives:
             return await put_up(self, replace_former_lives=False)
         try:
@@ -22,8 +22,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         except NoNode:
             return await put_up(self, replace_former_lives=True)
         # At once, before the other hears that its registration is gone.
-        await self._tree.multi([Delete(self._path, stat.version), Create(self._path, encode_registration(self._own), ephemeral=True)])
+        await self._tree.multi(
+            [DeleteNode(self._path, stat.version), CreateNode(self._path, encode_registration(self._own), ephemeral=True)]
+        )
         self._held_by = self._tree.session_id
         return None
 
-    patch(NodeName, "_put_up", anyway)
+    patch(NodeRegistrar, "_put_up", anyway)

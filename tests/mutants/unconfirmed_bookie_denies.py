@@ -8,6 +8,6 @@ TESTS = ["tests/unit/client/test_known_addresses.py::test_answers_that_say_no_co
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client import channel
+    from triplicate.client.connection import bookie_channel
 
-    patch(channel, "EXPLICIT_NEGATIVES", ())
+    patch(bookie_channel, "EXPLICIT_NEGATIVES", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.ledger import LedgerMetadata
-from triplicate.metadata.ledgers import LedgerStore, Versioned
+from triplicate.metadata.ledger_store import LedgerStore, Versioned
 
 TESTS = [
     "tests/unit/bookie/test_trash.py::test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return",

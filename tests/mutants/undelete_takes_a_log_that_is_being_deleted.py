@@ -11,7 +11,7 @@ TESTS = ["tests/unit/sql/test_dropping.py::test_a_log_that_is_being_deleted_is_n
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql import dropping
+    from triplicate.sql.hosting import dropping
 
     decode = dropping.decode_tombstone
 

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_deletions_without_trash.py::test_the_note_about
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.index import Index
+    from triplicate.bookie.storage.index import Index
 
     note = Index.note_missing
 

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/bookie/test_v3_operations.py::test_a_ledger_whose_entries_m
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.dialects import V3Dialect
+    from triplicate.bookie.server.dialects import V3Dialect
 
     init = V3Dialect.__init__
     patch(V3Dialect, "__init__", lambda self, knows_unknown_state=True: init(self, True))

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/client/test_lac_reads.py::test_a_damaged_record_says_nothin
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.lac_read import LacRead
+    from triplicate.client.read.lac_read import LacRead
 
     def believe(self: LacRead, bookie_id: str, record: bytes) -> bool:
         self.explicit = max(self.explicit, int.from_bytes(record[8:16], signed=True))

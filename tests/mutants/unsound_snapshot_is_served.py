@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.snapshot import SqlSnapshots
+from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 
 TESTS = [
     "tests/unit/sql/test_snapshots.py::test_a_snapshot_whose_content_is_no_sound_copy_is_refused_and_marked",

@@ -8,7 +8,7 @@ TESTS = ["tests/unit/cli/test_local_cluster.py::test_a_launched_process_is_noted
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli.local import LocalCluster
+    from triplicate.cli.supervision.local_processes import LocalCluster
 
     def launch(self: LocalCluster, name: str) -> None:
         self._launched[name], _ = self._spawn(self.folder.member(name))

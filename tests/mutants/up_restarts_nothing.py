@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli.supervisor import Supervisor
+    from triplicate.cli.supervision.supervisor import Supervisor
 
     def schedule(self: Supervisor, name: str, now: float) -> float:
         return 0.5

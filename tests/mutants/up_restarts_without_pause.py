@@ -8,7 +8,7 @@ TESTS = ["tests/unit/cli/test_supervisor.py::test_a_process_that_ends_at_each_st
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli.supervisor import Supervisor
+    from triplicate.cli.supervision.supervisor import Supervisor
 
     def schedule(self: Supervisor, name: str, now: float) -> float:
         self._due[name] = now + 0.5

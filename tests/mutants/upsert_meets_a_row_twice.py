@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = ["tests/unit/sql/test_stored_values.py::test_a_row_that_one_insert_stores_is_not_updated_by_it_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Capture, "_watch", lambda *_: None)
+    patch(ChangeCapture, "_watch", lambda *_: None)

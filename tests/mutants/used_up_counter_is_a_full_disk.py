@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = ["tests/unit/sql/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Capture, "used_up", lambda _self: False)
+    patch(ChangeCapture, "used_up", lambda _self: False)

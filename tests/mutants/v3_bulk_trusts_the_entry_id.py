@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.wire import v3_adds
+from triplicate.wire.v3 import bulk
 
 TESTS = ["tests/unit/wire/test_v3_adds.py::test_a_run_ends_where_something_else_begins"]
 
@@ -23,7 +23,7 @@ class Anything(bytes):
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = v3_adds._add_struct
+    right = bulk._add_struct
 
     def careless(*widths: int) -> Callable[[bytes, int], tuple[Any, ...]]:
         unpack = right(*widths)
@@ -34,4 +34,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         return read
 
-    patch(v3_adds, "_add_struct", careless)
+    patch(bulk, "_add_struct", careless)

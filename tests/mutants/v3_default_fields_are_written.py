@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from triplicate.wire import ReadRequest, v3_requests
+from triplicate.wire import ReadRequest
 from triplicate.wire import bookkeeper_protocol_pb2 as pb
+from triplicate.wire.v3 import requests
 
 TESTS = [
     "tests/unit/wire/test_v3.py::test_a_plain_read_carries_nothing_but_its_ids",
@@ -15,9 +16,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    operation, right = v3_requests._REQUEST_WRITERS[ReadRequest]
+    operation, right = requests._REQUEST_WRITERS[ReadRequest]
 
     def eager(message: pb.Request, request: ReadRequest) -> None:
         right(message, request if request.fence else replace(request, previous_lac=request.previous_lac or 0))
 
-    patch(v3_requests, "_REQUEST_WRITERS", {**v3_requests._REQUEST_WRITERS, ReadRequest: (operation, eager)})
+    patch(requests, "_REQUEST_WRITERS", {**requests._REQUEST_WRITERS, ReadRequest: (operation, eager)})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.wire import Status, v3, v3_responses
+from triplicate.wire import Status, v3
 from triplicate.wire import bookkeeper_protocol_pb2 as pb
+from triplicate.wire.v3 import responses
 
 TESTS = [
     "tests/unit/wire/test_v3.py::test_a_failure_carries_its_status_twice_and_its_ids",
@@ -22,7 +23,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         return write
 
-    bare: dict[type, tuple[v3.Operation, Callable[[pb.Response, Any], None]]] = {
-        kind: (operation, unless_failed(write)) for kind, (operation, write) in v3_responses._RESPONSE_WRITERS.items()
+    bare: dict[type, tuple[v3.OperationType, Callable[[pb.Response, Any], None]]] = {
+        kind: (operation, unless_failed(write)) for kind, (operation, write) in responses._RESPONSE_WRITERS.items()
     }
-    patch(v3_responses, "_RESPONSE_WRITERS", bare)
+    patch(responses, "_RESPONSE_WRITERS", bare)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from triplicate.wire import Response, Status, v3, v3_responses
+from triplicate.wire import Response, Status, v3
+from triplicate.wire.v3 import responses
 
 TESTS = [
     "tests/golden/test_protocol_v3.py::test_v3_responses_are_encoded_and_decoded",
@@ -15,11 +16,11 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = v3_responses.encode_response
+    right = responses.encode_response
 
     def gone(response: Any, txn_id: int) -> bytes:
         said: Response = replace(response, status=Status.NO_LEDGER) if response.status is Status.FENCED else response
         return right(said, txn_id)
 
-    patch(v3_responses, "encode_response", gone)
+    patch(responses, "encode_response", gone)
     patch(v3, "encode_response", gone)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from triplicate.errors import ProtocolError
-from triplicate.wire import v3_envelope, v3_requests, v3_responses
+from triplicate.wire.v3 import envelope, requests, responses
 
 TESTS = ["tests/unit/wire/test_v3.py::test_what_lacks_a_required_field_breaks_the_protocol"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = v3_envelope.parse
+    right = envelope.parse
 
     def lenient(message: Any, body: bytes, what: str) -> Any:
         try:
@@ -22,5 +22,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
                 return message
             raise
 
-    for module in (v3_envelope, v3_requests, v3_responses):
+    for module in (envelope, requests, responses):
         patch(module, "parse", lenient)

@@ -8,14 +8,14 @@ TESTS = ["tests/unit/bookie/test_bad_input.py::test_a_connection_speaks_version_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.connection import Connection
-    from triplicate.bookie.dialects import V3Dialect
+    from triplicate.bookie.server.dialects import V3Dialect
+    from triplicate.bookie.server.server_connection import ServerConnection
 
-    run = Connection._run
+    run = ServerConnection._run
 
-    def look_again(self: Connection, data: bytes) -> None:
+    def look_again(self: ServerConnection, data: bytes) -> None:
         if data[4:5] == b"\x0a":
             self._dialect = V3Dialect()
         run(self, data)
 
-    patch(Connection, "_run", look_again)
+    patch(ServerConnection, "_run", look_again)

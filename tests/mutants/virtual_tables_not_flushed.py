@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.capture import Capture
+from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = ["tests/unit/sql/test_rowlog.py::test_full_text_search_answers_the_same_on_a_follower"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def skip(self: Capture) -> None:
+    def skip(self: ChangeCapture) -> None:
         return
 
-    patch(Capture, "flush_virtual_tables", skip)
+    patch(ChangeCapture, "flush_virtual_tables", skip)

@@ -16,6 +16,6 @@ def level_of(kind: str, facts: Mapping[str, object]) -> int:
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.cli import running
+    from triplicate.cli.process import serving
 
-    patch(running, "level_of", level_of)
+    patch(serving, "level_of", level_of)

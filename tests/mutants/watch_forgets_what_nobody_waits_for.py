@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import watching
+from triplicate.metadata.drivers import watches
 
 TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_change_between_making_a_watch_and_waiting_is_not_lost[memory]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(watching.LocalWatch, "wake", lambda watch: watch._release())
+    patch(watches.LocalWatch, "wake", lambda watch: watch._release())

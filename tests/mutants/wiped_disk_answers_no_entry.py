@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.doubts import Doubts
+from triplicate.bookie.limbo import Limbo
 
 TESTS = [
     "tests/unit/bookie/test_replaced_disks.py::test_a_replaced_bookie_answers_unknown_for_what_it_held_never_a_no",
@@ -13,9 +13,9 @@ TESTS = [
 ]
 
 
-async def about(self: Doubts, ledger_id: int) -> bool:
+async def about(self: Limbo, ledger_id: int) -> bool:
     return False
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Doubts, "about", about)
+    patch(Limbo, "about", about)

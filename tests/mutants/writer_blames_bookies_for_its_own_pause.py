@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.channel import BookieChannel
+from triplicate.client.connection.bookie_channel import BookieChannel
 
 TESTS = ["tests/unit/client/test_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.ensemble import EnsembleChanger
+from triplicate.client.write.ensemble_changer import EnsembleChanger
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry_on",

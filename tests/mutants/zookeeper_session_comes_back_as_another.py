@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
-from triplicate.metadata import zookeeper_session
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.metadata.drivers import zookeeper_session
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 
 TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_session_that_is_over_finishes_the_tree_and_applies_nothing_more"]
 

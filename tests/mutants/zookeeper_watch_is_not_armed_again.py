@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.metadata import zookeeper
+from triplicate.metadata.drivers import zookeeper_tree
 
 TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_watch_wakes_for_its_node_and_its_children_only[zookeeper]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(zookeeper.ZooKeeperTree, "_fired", lambda tree, path: tree._watches.wake([path]))
+    patch(zookeeper_tree.ZooKeeperTree, "_fired", lambda tree, path: tree._watches.wake([path]))

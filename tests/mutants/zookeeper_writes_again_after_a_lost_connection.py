@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.errors import ConnectionLost
-from triplicate.metadata.zookeeper import Request, ZooKeeperTree
+from triplicate.metadata.drivers.zookeeper_tree import Request, ZooKeeperTree
 
 TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_write_whose_connection_breaks_is_not_sent_again"]
 

@@ -30,7 +30,7 @@ from tests.unit.cli.test_doctor import (
     wiped_disk,
     without_a_mark,
 )
-from triplicate.bookie.index import Index
+from triplicate.bookie.storage.index import Index
 from triplicate.cli.main import cli
 from triplicate.metadata import Tree, open_tree
 from triplicate.runtime import real_host

@@ -9,13 +9,13 @@ from pathlib import Path
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.apply import Applier, Batch, follow
-from triplicate.sql.functions import Numbers
-from triplicate.sql.gate import Gate
+from triplicate.sql.executor.authorizer import Authorizer
+from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, TransactionLost, WriterConnection
 from triplicate.sql.interface import Prepared, StatementKind
-from triplicate.sql.kept import RequestLimits
-from triplicate.sql.store import open_follower, open_reader, open_store
-from triplicate.sql.writer import Pending, Request, TransactionLost, Writer
+from triplicate.sql.storage.applier import Applier, LogBatch, follow
+from triplicate.sql.storage.sqlite_file import open_follower, open_reader, open_store
+from triplicate.sql.storage.transaction_history import RequestLimits
 
 SCHEMA = """
 create table a(id integer primary key, u unique, v text, w unique);
@@ -51,9 +51,9 @@ class Pair:
         self.paths = [str(folder / "leader.db"), str(folder / "follower.db")]
         for path in self.paths:
             open_store(path, b"d" * 16)
-        self.writer = Writer(self.paths[0], Numbers(1), wall_us=wall_us, request_limits=limits)
+        self.writer = WriterConnection(self.paths[0], TransactionIds(1), wall_us=wall_us, request_limits=limits)
         self.reader = open_reader(self.paths[0])
-        self.gate = Gate(self.reader)
+        self.gate = Authorizer(self.reader)
         self.follower = open_follower(self.paths[1])
         self.applier = Applier(self.follower)
 
@@ -62,16 +62,16 @@ class Pair:
         self.reader.close(True)
         self.follower.close(True)
 
-    def send(self, pending: Pending) -> None:
+    def send(self, pending: PendingBatch) -> None:
         """What the log would carry from the one to the other."""
         start = self.writer.position
         self.writer.commit(pending, start + len(pending.records))
         if pending.records:
-            follow(self.applier, [Batch(start, pending.records, pending.preamble, 1)])
+            follow(self.applier, [LogBatch(start, pending.records, pending.preamble, 1)])
 
     def script(self, text: str) -> None:
         for statement in text.split(";\n"):
-            pending = self.writer.run_batch([Request(self.gate.examine(statement), ())])
+            pending = self.writer.run_batch([AutocommitRequest(self.gate.examine(statement), ())])
             for answer in pending.answers:
                 if answer.error is not None:
                     raise answer.error
@@ -377,6 +377,6 @@ def group(pair: Pair, chance: random.Random) -> int:
     for _ in range(chance.randrange(1, 6)):
         prepared = examined(pair, statement(chance), on_writer=False)
         if prepared is not None:
-            requests.append(Request(prepared, (), request_id=f"r{chance.randrange(10**6)}" if chance.random() < 0.3 else ""))
+            requests.append(AutocommitRequest(prepared, (), request_id=f"r{chance.randrange(10**6)}" if chance.random() < 0.3 else ""))
     pair.send(pair.writer.run_batch(requests))
     return len(requests)

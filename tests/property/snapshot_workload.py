@@ -10,10 +10,10 @@ from pathlib import Path
 from tests.property.rowlog_workload import Pair
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
 from triplicate.runtime import real_host
-from triplicate.sql.apply import Applier, Batch, follow
-from triplicate.sql.snapshot import SqliteCopy, SqlSnapshots
-from triplicate.sql.store import open_follower
-from triplicate.sql.writer import Pending
+from triplicate.sql.executor.writer_connection import PendingBatch
+from triplicate.sql.storage.applier import Applier, LogBatch, follow
+from triplicate.sql.storage.sqlite_file import open_follower
+from triplicate.sql.storage.sqlite_snapshots import SqliteCopy, SqlSnapshots
 
 IDENTITY = b"d" * 16
 
@@ -40,13 +40,13 @@ class RecordedPair(Pair):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.batches: list[Batch] = []
+        self.batches: list[LogBatch] = []
 
-    def send(self, pending: Pending) -> None:
+    def send(self, pending: PendingBatch) -> None:
         start = self.writer.position
         super().send(pending)
         if pending.records:
-            self.batches.append(Batch(start, pending.records, pending.preamble, 1))
+            self.batches.append(LogBatch(start, pending.records, pending.preamble, 1))
 
     def replay(self, path: str) -> None:
         """Apply what is recorded beyond a copy's position."""

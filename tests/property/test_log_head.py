@@ -9,21 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, OffsetGap
-from triplicate.log.core import changes
-from triplicate.log.core.changes import Change, all_segments, check_continuous, numbered, numbered_head
+from triplicate.log.core import head_changes
 from triplicate.log.core.head import (
     NODE_LIMIT_BYTES,
     TEXT_LIMIT,
     Archive,
-    Copies,
     Head,
+    LogSegment,
     Owner,
     Page,
     Purpose,
     PurposeKind,
-    Segment,
+    Quorums,
     SegmentState,
     closed_segment,
     decode_head,
@@ -31,6 +30,7 @@ from triplicate.log.core.head import (
     encode_head,
     encode_page,
 )
+from triplicate.log.core.head_changes import Change, all_segments, check_continuous, numbered, numbered_head
 from triplicate.log.core.locate import EntrySearch, plan_ranges, reference_at, segment_at
 from triplicate.log.core.retention import retention_offset
 
@@ -56,7 +56,7 @@ class Nodes:
         self.head = decode_head(data, "l")
         assert self.head == numbered_head(change, numbers)
 
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[LogSegment]:
         return list(all_segments(self.head, self.pages))
 
 
@@ -65,7 +65,7 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.nodes = Nodes(changes.new_head("id", "t", LogSettings(), 0))
+        self.nodes = Nodes(head_changes.new_head("id", "t", LogSettings(), 0))
         self.model: list[tuple[int, int, int]] = []
         self.end = 0
         self.first = 0
@@ -76,7 +76,7 @@ class Model(RuleBasedStateMachine):
         self.ledgers += 1
         return (self.ledgers * 7919) % 10_007 + 2**61
 
-    def closed(self, records: int) -> Segment | None:
+    def closed(self, records: int) -> LogSegment | None:
         segment = self.nodes.head.open
         if segment is None:
             return None
@@ -86,8 +86,8 @@ class Model(RuleBasedStateMachine):
             segment, records=records, size_bytes=2**40, last_entry=2**40, min_time_us=self.end - records, max_time_us=self.end
         )
 
-    def opened(self) -> Segment:
-        segment = Segment(self.ledger(), self.end)
+    def opened(self) -> LogSegment:
+        segment = LogSegment(self.ledger(), self.end)
         self.model.append((segment.ledger_id, segment.first_offset, 0))
         return segment
 
@@ -98,7 +98,7 @@ class Model(RuleBasedStateMachine):
     @rule(records=st.integers(0, 5), next_one=st.booleans())
     def take_over(self, records: int, next_one: bool) -> None:
         closed = self.closed(records)
-        self.nodes.apply(changes.take_over(self.nodes.head, closed, self.opened() if next_one else None, Owner("w" * TEXT_LIMIT, "t")))
+        self.nodes.apply(head_changes.take_over(self.nodes.head, closed, self.opened() if next_one else None, Owner("w" * TEXT_LIMIT, "t")))
         self.epoch += 1
 
     @precondition(lambda self: self.nodes.head.open is not None)
@@ -107,26 +107,26 @@ class Model(RuleBasedStateMachine):
         for _ in range(times):
             closed = self.closed(records)
             assert closed is not None
-            self.nodes.apply(changes.roll(self.nodes.head, closed, self.opened(), "t"))
+            self.nodes.apply(head_changes.roll(self.nodes.head, closed, self.opened(), "t"))
 
     @precondition(lambda self: self.nodes.head.open is None)
     @rule(count=st.integers(0, 200), records=st.integers(1, 3))
     def publish(self, count: int, records: int) -> None:
         segments = []
         for _ in range(count):
-            segments.append(Segment(self.ledger(), 0, records, 2**40, 2**40, 1, 2, SegmentState.CLOSED))
+            segments.append(LogSegment(self.ledger(), 0, records, 2**40, 2**40, 1, 2, SegmentState.CLOSED))
             self.model.append((segments[-1].ledger_id, self.end, records))
             self.end += records
-        self.nodes.apply(changes.publish(self.nodes.head, segments, "t"))
+        self.nodes.apply(head_changes.publish(self.nodes.head, segments, "t"))
 
     @rule(data=st.data())
     def truncate_and_remove(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(self.first, self.end))
         pages = dict(self.nodes.pages)
-        self.nodes.apply(changes.truncate(self.nodes.head, offset, pages, "t"))
+        self.nodes.apply(head_changes.truncate(self.nodes.head, offset, pages, "t"))
         self.first = max(self.first, offset)
         marked = frozenset(segment.ledger_id for segment in self.nodes.segments() if segment.state is SegmentState.DELETING)
-        self.nodes.apply(changes.remove(self.nodes.head, marked, dict(self.nodes.pages), "t"))
+        self.nodes.apply(head_changes.remove(self.nodes.head, marked, dict(self.nodes.pages), "t"))
         is_open = self.nodes.head.open is not None
         kept = [item for item in self.model if item[1] + item[2] > self.first and item[2]]
         self.model = kept + ([self.model[-1]] if is_open else [])
@@ -135,13 +135,13 @@ class Model(RuleBasedStateMachine):
     def archive(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, max(0, len(self.model) - 1)))
 
-        def edit(segment: Segment) -> Segment:
+        def edit(segment: LogSegment) -> LogSegment:
             if segment.ledger_id != self.model[number][0] or segment.state is not SegmentState.CLOSED:
                 return segment
             return replace(segment, state=SegmentState.ARCHIVED, archive=Archive("f" * TEXT_LIMIT, "d" * TEXT_LIMIT))
 
         if self.model:
-            self.nodes.apply(changes.rewrite(self.nodes.head, dict(self.nodes.pages), edit, lambda reference: True))
+            self.nodes.apply(head_changes.rewrite(self.nodes.head, dict(self.nodes.pages), edit, lambda reference: True))
 
     @precondition(lambda self: any(item[2] for item in self.model))
     @rule(data=st.data())
@@ -161,25 +161,25 @@ class Model(RuleBasedStateMachine):
             for reference in references
             if reference.end_offset > first and reference.first_offset < end
         }
-        new = Segment(self.ledger(), first, end - first, 1, 1, run[0].min_time_us, run[-1].max_time_us, SegmentState.CLOSED)
+        new = LogSegment(self.ledger(), first, end - first, 1, 1, run[0].min_time_us, run[-1].max_time_us, SegmentState.CLOSED)
         between = [item for item in self.nodes.segments() if first <= item.first_offset and item.end_offset <= end]
         held = [place for place, item in enumerate(between) if item.records]
         if between[held[0] : held[-1] + 1] != run:
             # An archived one, or one marked for deletion, which may be empty, lies between.
             with pytest.raises(ArgumentError, match="does not list"):
-                changes.replace_run(self.nodes.head, beneath, run, new, "t")
+                head_changes.replace_run(self.nodes.head, beneath, run, new, "t")
             return
         for wrong in (replace(new, records=new.records + 1), replace(new, first_offset=first + 1), replace(new, state=SegmentState.OPEN)):
             with pytest.raises(ArgumentError, match="is not"):
-                changes.replace_run(self.nodes.head, beneath, run, wrong, "t")
+                head_changes.replace_run(self.nodes.head, beneath, run, wrong, "t")
         with pytest.raises(ArgumentError, match="does not list"):
-            changes.replace_run(self.nodes.head, beneath, [replace(run[0], ledger_id=1), *run[1:]], new, "t")
-        empty_between = changes.segments_within(self.nodes.head, beneath, first, end) != run
+            head_changes.replace_run(self.nodes.head, beneath, [replace(run[0], ledger_id=1), *run[1:]], new, "t")
+        empty_between = head_changes.segments_within(self.nodes.head, beneath, first, end) != run
         if empty_between:
             with pytest.raises(ArgumentError, match="does not list"):
-                changes.replace_run(self.nodes.head, beneath, run, new, "t")
+                head_changes.replace_run(self.nodes.head, beneath, run, new, "t")
             return
-        self.nodes.apply(changes.replace_run(self.nodes.head, beneath, run, new, "t"))
+        self.nodes.apply(head_changes.replace_run(self.nodes.head, beneath, run, new, "t"))
         place = next(number for number, item in enumerate(self.model) if item[0] == run[0].ledger_id)
         after = next(number for number, item in enumerate(self.model) if item[0] == run[-1].ledger_id) + 1
         self.model[place:after] = [(new.ledger_id, first, end - first)]
@@ -222,20 +222,20 @@ TestHead = Model.TestCase
 
 def test_thousands_of_segments_stay_within_the_limit_of_a_node() -> None:
     text = "x" * TEXT_LIMIT
-    nodes = Nodes(changes.new_head("id", "t", LogSettings(), 0, Purpose(PurposeKind.DATABASE, text)))
-    big = Segment(2**62, 0, 1, 2**62, 2**62, 2**50, 2**50, SegmentState.CLOSED, reduced=Copies(1000, 1000))
+    nodes = Nodes(head_changes.new_head("id", "t", LogSettings(), 0, Purpose(PurposeKind.DATABASE, text)))
+    big = LogSegment(2**62, 0, 1, 2**62, 2**62, 2**50, 2**50, SegmentState.CLOSED, reduced=Quorums(1000, 1000))
     for _ in range(12):
-        nodes.apply(changes.publish(nodes.head, [big] * 1000, "t" * 32))
+        nodes.apply(head_changes.publish(nodes.head, [big] * 1000, "t" * 32))
 
-    def archive(segment: Segment) -> Segment:
+    def archive(segment: LogSegment) -> LogSegment:
         return replace(segment, state=SegmentState.ARCHIVED, archive=Archive(text, text))
 
-    nodes.apply(changes.rewrite(nodes.head, dict(nodes.pages), archive, lambda reference: True))
+    nodes.apply(head_changes.rewrite(nodes.head, dict(nodes.pages), archive, lambda reference: True))
     assert max(reference.level for reference in nodes.head.pages) >= 1
     assert len(nodes.segments()) == 12_000
-    nodes.apply(changes.truncate(nodes.head, 11_999, dict(nodes.pages), "t"))
+    nodes.apply(head_changes.truncate(nodes.head, 11_999, dict(nodes.pages), "t"))
     marked = frozenset([2**62])
-    nodes.apply(changes.remove(nodes.head, marked, dict(nodes.pages), "t"))
+    nodes.apply(head_changes.remove(nodes.head, marked, dict(nodes.pages), "t"))
     assert [segment.first_offset for segment in nodes.segments()] == [11_999]
 
 
@@ -271,10 +271,10 @@ def test_the_search_finds_the_entry_of_every_record(counts: list[int], guess: bo
 def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
     counts: list[int], max_records: int, split: int, data: st.DataObject
 ) -> None:
-    segments: list[Segment] = []
+    segments: list[LogSegment] = []
     for place, count in enumerate(counts):
         first = sum(counts[:place])
-        segments.append(Segment(place, first, count, state=SegmentState.CLOSED))
+        segments.append(LogSegment(place, first, count, state=SegmentState.CLOSED))
     total = sum(counts)
     end = data.draw(st.integers(0, total))
     start = data.draw(st.integers(0, end))
@@ -301,11 +301,11 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
 def test_plans_that_skip_what_is_lost_cover_the_other_records_once(
     counts: list[tuple[int, bool]], max_records: int, data: st.DataObject
 ) -> None:
-    segments: list[Segment] = []
+    segments: list[LogSegment] = []
     there: list[int] = []
     for place, (count, lost) in enumerate(counts):
         first = sum(count for count, _ in counts[:place])
-        segments.append(Segment(place, first, count, state=SegmentState.LOST if lost else SegmentState.CLOSED))
+        segments.append(LogSegment(place, first, count, state=SegmentState.LOST if lost else SegmentState.CLOSED))
         there += [] if lost else range(first, first + count)
     end = data.draw(st.integers(0, sum(count for count, _ in counts)))
     start = data.draw(st.integers(0, end))
@@ -318,21 +318,21 @@ def test_plans_that_skip_what_is_lost_cover_the_other_records_once(
 
 
 def test_changes_that_do_not_continue_the_list_are_refused() -> None:
-    head = changes.new_head("id", "t", LogSettings(), 0)
+    head = head_changes.new_head("id", "t", LogSettings(), 0)
     with pytest.raises(ArgumentError, match="does not continue"):
-        changes.take_over(head, None, Segment(1, 5), Owner("w", "t"))
-    opened = changes.take_over(head, None, Segment(1, 0), Owner("w", "t")).head
+        head_changes.take_over(head, None, LogSegment(1, 5), Owner("w", "t"))
+    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
     with pytest.raises(ArgumentError, match="must be closed"):
-        changes.take_over(opened, None, Segment(2, 0), Owner("w", "t"))
+        head_changes.take_over(opened, None, LogSegment(2, 0), Owner("w", "t"))
     with pytest.raises(ArgumentError, match="is open"):
-        changes.publish(opened, [Segment(7, 0, 1, state=SegmentState.CLOSED)], "t")
-    assert changes.publish(opened, [], "u").head == replace(opened, token="u")
+        head_changes.publish(opened, [LogSegment(7, 0, 1, state=SegmentState.CLOSED)], "t")
+    assert head_changes.publish(opened, [], "u").head == replace(opened, token="u")
     with pytest.raises(ArgumentError, match="still open"):
-        changes.roll(opened, Segment(1, 0), None, "t")
+        head_changes.roll(opened, LogSegment(1, 0), None, "t")
     with pytest.raises(ArgumentError, match="no open segment"):
-        changes.roll(head, Segment(1, 0), None, "t")
+        head_changes.roll(head, LogSegment(1, 0), None, "t")
     with pytest.raises(ArgumentError, match="cannot be published"):
-        changes.publish(head, [Segment(1, 0)], "t")
+        head_changes.publish(head, [LogSegment(1, 0)], "t")
 
 
 @given(
@@ -343,7 +343,7 @@ def test_changes_that_do_not_continue_the_list_are_refused() -> None:
 @settings(max_examples=100, deadline=None)
 def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int, age_s: int) -> None:
     segments = [
-        Segment(place, place, 1, size, 0, place * 1_000_000, place * 1_000_000, SegmentState.CLOSED) for place, size in enumerate(sizes)
+        LogSegment(place, place, 1, size, 0, place * 1_000_000, place * 1_000_000, SegmentState.CLOSED) for place, size in enumerate(sizes)
     ]
     now_us = 20_000_000
     offset = retention_offset(segments, LogSettings(retain_size_bytes=limit, retain_age_s=age_s), now_us)
@@ -357,15 +357,15 @@ def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int,
 
 
 def test_what_is_published_at_a_roll_stands_between_the_two_segments() -> None:
-    head = changes.new_head("id", "t", LogSettings(), 0)
-    opened = changes.take_over(head, None, Segment(1, 0), Owner("w", "t")).head
-    closed = Segment(1, 0, 5, state=SegmentState.CLOSED)
-    published = [Segment(7, 99, 3, state=SegmentState.CLOSED), Segment(8, 0, 2, state=SegmentState.CLOSED)]
-    change = changes.roll(opened, closed, Segment(2, 10), "t", published=published)
+    head = head_changes.new_head("id", "t", LogSettings(), 0)
+    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
+    closed = LogSegment(1, 0, 5, state=SegmentState.CLOSED)
+    published = [LogSegment(7, 99, 3, state=SegmentState.CLOSED), LogSegment(8, 0, 2, state=SegmentState.CLOSED)]
+    change = head_changes.roll(opened, closed, LogSegment(2, 10), "t", published=published)
     assert [(item.ledger_id, item.first_offset, item.end_offset) for item in change.head.recent] == [(1, 0, 5), (7, 5, 8), (8, 8, 10)]
-    assert change.head.open == Segment(2, 10)
+    assert change.head.open == LogSegment(2, 10)
     assert sorted(change.listed) == [2, 7, 8]
     with pytest.raises(ArgumentError, match="does not continue"):
-        changes.roll(opened, closed, Segment(2, 5), "t", published=published)
+        head_changes.roll(opened, closed, LogSegment(2, 5), "t", published=published)
     with pytest.raises(ArgumentError, match="cannot be published"):
-        changes.roll(opened, closed, Segment(2, 5), "t", published=[Segment(7, 0)])
+        head_changes.roll(opened, closed, LogSegment(2, 5), "t", published=[LogSegment(7, 0)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.log.core.head import Archive, Copies, Segment, SegmentState
-from triplicate.log.core.rewriting import MergeLimits, merge_limits, merge_runs, reduced_runs, small_neighbours
+from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.log.core.head import Archive, LogSegment, Quorums, SegmentState
+from triplicate.log.core.rewrite_plan import MergeLimits, merge_limits, merge_runs, reduced_runs, small_neighbours
 
 SEGMENTS = st.lists(
     st.tuples(
@@ -21,13 +21,13 @@ SEGMENTS = st.lists(
 )
 
 
-def made(rows: list[tuple[int, int, SegmentState, int, bool]]) -> tuple[list[Segment], dict[int, int]]:
-    segments: list[Segment] = []
+def made(rows: list[tuple[int, int, SegmentState, int, bool]]) -> tuple[list[LogSegment], dict[int, int]]:
+    segments: list[LogSegment] = []
     first = 0
     for number, (records, size, state, _, reduced) in enumerate(rows):
         archive = Archive("f", "d") if state is SegmentState.ARCHIVED else None
-        copies = Copies(2, 2) if reduced else None
-        segments.append(Segment(number, first, records, size, 0, number * 10, number * 10 + 9, state, archive, copies))
+        copies = Quorums(2, 2) if reduced else None
+        segments.append(LogSegment(number, first, records, size, 0, number * 10, number * 10 + 9, state, archive, copies))
         first += records
     return segments, {number: row[3] // 2 for number, row in enumerate(rows)}
 
@@ -39,7 +39,7 @@ def test_runs_are_neighbours_of_one_epoch_within_the_limits(
 ) -> None:
     segments, epochs = made(rows)
     limits = MergeLimits(below, target, oldest, span, least, every)
-    seen: list[Segment] = []
+    seen: list[LogSegment] = []
     for row in small_neighbours(segments, limits):
         for run in merge_runs(row, epochs, limits):
             place = segments.index(run[0])
@@ -69,7 +69,7 @@ def test_what_is_merged_already_is_left_alone(rows: list[tuple[int, int, Segment
         place = segments.index(run[0])
         total = sum(item.size_bytes for item in run)
         segments[place : place + len(run)] = [
-            Segment(run[0].ledger_id, run[0].first_offset, sum(item.records for item in run), total, 0, 0, 0, SegmentState.CLOSED)
+            LogSegment(run[0].ledger_id, run[0].first_offset, sum(item.records for item in run), total, 0, 0, 0, SegmentState.CLOSED)
         ]
     else:
         raise AssertionError("it never ends")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from triplicate.errors import ArgumentError, CorruptionError, FormatError, RecordTooLarge
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import Columns, columns_of, encode_columns, encode_control
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, HEADER_SIZE, Producer, decode_entry, decode_header
+from triplicate.log.core.payload_encoder import Columns, columns_of, encode_columns, encode_control
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 BYTES = st.binary(max_size=40)

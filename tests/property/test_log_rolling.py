@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from triplicate.config.log import LogSettings
-from triplicate.log.core.copies import copies_with, full_copies, gaps, reduction
-from triplicate.log.core.head import Copies
-from triplicate.log.core.rolling import CHECKED_S, HOLD_S, Rolling, Step
+from triplicate.config.log_settings import LogSettings
+from triplicate.log.core.head import Quorums
+from triplicate.log.core.quorums import degraded_quorums, full_quorums, quorums_for, reduced_quorums
+from triplicate.log.core.rolling_policy import CHECKED_S, HOLD_S, RollingPolicy, RollStep
 
 ROLL_BYTES = 4096
 AGE_S = 100.0
@@ -23,8 +23,8 @@ class Plan(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1000.0
-        self.plan = Rolling(LogSettings(roll_size_bytes=ROLL_BYTES, roll_age_s=AGE_S), RETRY_S, SPARE_S)
-        self.preparing: Step | None = None
+        self.plan = RollingPolicy(LogSettings(roll_size_bytes=ROLL_BYTES, roll_age_s=AGE_S), RETRY_S, SPARE_S)
+        self.preparing: RollStep | None = None
         self.segment(reduced=False)
 
     def segment(self, *, reduced: bool) -> None:
@@ -34,14 +34,14 @@ class Plan(RuleBasedStateMachine):
         self.held_s = 0.0
         self.plan.begin(self.now, reduced=reduced)
 
-    def ask(self) -> Step:
+    def ask(self) -> RollStep:
         step = self.plan.step(self.now, self.size, has_records=self.size > 0)
-        if step in (Step.PREPARE, Step.PREPARE_FULL):
+        if step in (RollStep.PREPARE, RollStep.PREPARE_FULL):
             assert self.preparing is None, "one preparation at a time"
-            assert step is Step.PREPARE or self.reduced, "only a reduced segment insists on all copies"
+            assert step is RollStep.PREPARE or self.reduced, "only a reduced segment insists on all copies"
             self.preparing = step
             self.plan.preparing()
-        if step is Step.ROLL:
+        if step is RollStep.ROLL:
             assert self.spare is not None, "no roll without a next ledger"
             assert self.now - self.spare[0] <= SPARE_S, "an old ledger may be swept"
             assert self.now - self.checked <= CHECKED_S, "the metadata must have answered"
@@ -51,7 +51,7 @@ class Plan(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 2000))
     def append(self, size: int) -> None:
-        if self.size >= self.plan.mark_bytes(self.now) and self.ask() is Step.HOLD:
+        if self.size >= self.plan.mark_bytes(self.now) and self.ask() is RollStep.HOLD:
             return
         self.size += size
 
@@ -69,7 +69,7 @@ class Plan(RuleBasedStateMachine):
     @rule(full=st.booleans())
     def succeed(self, full: bool) -> None:
         if self.spare is None or self.now - self.spare[0] > SPARE_S or not self.spare[1]:
-            self.spare = (self.now, full or self.preparing is Step.PREPARE_FULL)
+            self.spare = (self.now, full or self.preparing is RollStep.PREPARE_FULL)
         self.checked = self.now
         self.preparing = None
         self.plan.prepared(self.now, self.spare[0], full=self.spare[1])
@@ -78,14 +78,14 @@ class Plan(RuleBasedStateMachine):
     @precondition(lambda self: self.preparing is not None)
     @rule(pause=st.sampled_from([0.1, 3.0]))
     def fail(self, pause: float) -> None:
-        full = self.preparing is Step.PREPARE_FULL
+        full = self.preparing is RollStep.PREPARE_FULL
         self.preparing = None
         self.plan.failed(self.now, pause, full=full)
         self.ask()
 
     @invariant()
     def a_hold_is_short(self) -> None:
-        if self.preparing is not None and self.plan.step(self.now, self.size, has_records=True) is Step.HOLD:
+        if self.preparing is not None and self.plan.step(self.now, self.size, has_records=True) is RollStep.HOLD:
             assert self.plan.look_at(self.now) <= self.now + HOLD_S
 
     @invariant()
@@ -102,7 +102,7 @@ TestRolling = Plan.TestCase
 def test_copies_never_fall_below_the_ack_quorum_and_the_ensemble_shrinks_first(sizes: list[int], writable: int) -> None:
     ack, write, ensemble = sizes
     log = LogSettings(ensemble_size=ensemble, write_quorum=write, ack_quorum=ack)
-    copies = copies_with(log, writable)
+    copies = quorums_for(log, writable)
     if writable < ack:
         assert copies is None
         return
@@ -110,5 +110,5 @@ def test_copies_never_fall_below_the_ack_quorum_and_the_ensemble_shrinks_first(s
     assert ack <= copies.write_quorum <= copies.ensemble_size <= min(writable, ensemble)
     assert copies.write_quorum == min(write, writable), "copies go only where bookies are too few for them"
     assert copies.ensemble_size == min(ensemble, writable)
-    assert (reduction(log, copies) is None) == (copies == full_copies(log))
-    assert gaps(log) == (Copies(ensemble, ack) if ack < write else None)
+    assert (reduced_quorums(log, copies) is None) == (copies == full_quorums(log))
+    assert degraded_quorums(log) == (Quorums(ensemble, ack) if ack < write else None)

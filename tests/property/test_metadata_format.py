@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplicate.errors import FormatError
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, decode_metadata, encode_metadata
+from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, decode_metadata, encode_metadata
 
 BOOKIES = st.from_regex(r"[a-zA-Z0-9:._-]{1,12}", fullmatch=True)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -42,7 +42,7 @@ def metadata_values(draw: st.DrawFn, unknown: st.SearchStrategy[bytes] = UNKNOWN
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
         ack_quorum=draw(st.integers(1, write_quorum)),
-        segments=tuple(Segment(start, tuple(draw(BOOKIES) for _ in range(ensemble_size)), draw(unknown)) for start in starts),
+        segments=tuple(EnsembleSegment(start, tuple(draw(BOOKIES) for _ in range(ensemble_size)), draw(unknown)) for start in starts),
         state=state,
         last_entry_id=draw(st.integers(-1, 2**63 - 1)) if closed else -1,
         length=draw(st.integers(0, 2**63 - 1)) if closed else 0,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplicate.bookie.core.file_header import HEADER_BYTES
-from triplicate.bookie.core.journal import ALIGNMENT, END_BLOCK, GroupScanner, GroupType, JournalGroup, encode_group
+from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, GroupScanner, GroupType, JournalGroup, encode_group
 
 NUMBER = 9
 BLOCKS = 24

@@ -24,7 +24,7 @@ from triplicate.sql import (
     decode_header,
     decode_transaction,
 )
-from triplicate.sql.core.columns import Value, decode_column, encode_column
+from triplicate.sql.core.column_codec import Value, decode_column, encode_column
 from triplicate.sql.core.records import Operation, TableDictionary, encode_header, encode_transaction
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

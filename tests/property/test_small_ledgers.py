@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.log import Range
-from triplicate.log.core.joining import JOIN_BYTES_MAXIMUM, JOIN_LEAST, runs_to_join
-from triplicate.spark.packing import PACKED_BYTES, UNKNOWN_RECORD_BYTES, pack
+from triplicate.log import OffsetRange
+from triplicate.log.core.join_plan import JOIN_BYTES_MAXIMUM, JOIN_LEAST, runs_to_join
+from triplicate.spark.cluster.packing import PACKED_BYTES, UNKNOWN_RECORD_BYTES, pack
 
 MIB = 1024 * 1024
 
@@ -51,13 +51,13 @@ def test_a_target_beyond_what_may_be_copied_joins_as_much_as_may() -> None:
 )
 @settings(max_examples=300, deadline=None)
 def test_packed_ranges_are_all_there_in_order(records: list[int], sizes: list[int], open_records: int, most: int) -> None:
-    ranges: list[Range] = []
+    ranges: list[OffsetRange] = []
     offset = 0
     for place, count in enumerate(records):
-        ranges.append(Range(place, offset, offset, offset + count, size_bytes=sizes[place]))
+        ranges.append(OffsetRange(place, offset, offset, offset + count, size_bytes=sizes[place]))
         offset += count
     if open_records:
-        ranges.append(Range(99, offset, offset, offset + open_records))
+        ranges.append(OffsetRange(99, offset, offset, offset + open_records))
     groups = pack(ranges, most)
     assert [item for group in groups for item in group] == ranges
     for group in groups:

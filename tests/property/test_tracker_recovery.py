@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from triplicate.ledger import LedgerMetadata, LedgerState, Segment, WriteTracker, write_set
+from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState, WriteTracker, write_set
 from triplicate.ledger import recovery as machine
 
 QUORUMS = [(3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (5, 3, 3), (2, 2, 1), (4, 2, 2)]
@@ -44,7 +44,7 @@ class World:
         self.names = [f"b{i}" for i in range(self.size + rng.randint(needed, self.ack_quorum))]
         self.bookies = {name: ModelBookie() for name in self.names}
         self.mail: list[Callable[[], None]] = []
-        self.metadata = LedgerMetadata(*quorums, (Segment(0, tuple(self.names[: self.size])),))
+        self.metadata = LedgerMetadata(*quorums, (EnsembleSegment(0, tuple(self.names[: self.size])),))
         self.tracker = WriteTracker(self.names[: self.size], self.write_quorum, self.ack_quorum)
         self.fenced_writer = False
         self.closed: LedgerMetadata | None = None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.metadata.stores import DRIVERS, run, sessions
 from triplicate.errors import ArgumentError, MetadataError
-from triplicate.metadata import Check, Create, Delete, Operation, SetData, Stat, Tree
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation
 
 NAMES = ("a", "b", "c-")
 PATHS = st.lists(st.sampled_from(NAMES), min_size=0, max_size=3).map(lambda parts: "/" + "/".join(parts))
@@ -38,10 +38,10 @@ class Call:
 def calls() -> st.SearchStrategy[Call]:
     flags = st.fixed_dictionaries({"ephemeral": st.booleans(), "sequential": st.booleans(), "parents": st.booleans()})
     operation = st.one_of(
-        st.builds(Create, PATHS, DATA, st.booleans()),
+        st.builds(CreateNode, PATHS, DATA, st.booleans()),
         st.builds(SetData, PATHS, DATA, VERSIONS),
-        st.builds(Delete, PATHS, VERSIONS),
-        st.builds(Check, PATHS, VERSIONS),
+        st.builds(DeleteNode, PATHS, VERSIONS),
+        st.builds(CheckVersion, PATHS, VERSIONS),
     )
     create = st.builds(
         lambda session, path, data, options: Call(session, "create", (path, data), tuple(options.items())), SESSION, PATHS, DATA, flags
@@ -108,7 +108,7 @@ def test_every_driver_gives_the_answers_of_the_memory_driver(sequence: list[Call
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(calls(), max_size=12), st.lists(st.builds(SetData, PATHS, DATA, VERSIONS), max_size=3))
-def test_a_multi_that_fails_leaves_no_trace(sequence: list[Call], extra: list[Operation]) -> None:
+def test_a_multi_that_fails_leaves_no_trace(sequence: list[Call], extra: list[TreeOperation]) -> None:
     async def body() -> None:
         with tempfile.TemporaryDirectory() as folder:
             async with sessions("memory", Path(folder)) as open_session:
@@ -120,7 +120,13 @@ def test_a_multi_that_fails_leaves_no_trace(sequence: list[Call], extra: list[Op
                         except (MetadataError, ArgumentError):
                             continue
                 before = await snapshot(tree, "/", {0: "nobody", tree.session_id: "us"})
-                steps: list[Operation] = [Create("/new"), Create("/new/child"), *extra, Delete("/new/child"), Check("/missing")]
+                steps: list[TreeOperation] = [
+                    CreateNode("/new"),
+                    CreateNode("/new/child"),
+                    *extra,
+                    DeleteNode("/new/child"),
+                    CheckVersion("/missing"),
+                ]
                 try:
                     await tree.multi(steps)
                 except (MetadataError, ArgumentError):

@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
-from triplicate.metadata import Fault
-from triplicate.sim import CHECKERS, ClusterOptions, History, Plan, SimulatedCluster, Stage, World, judge
-from triplicate.sim.plan import PLAIN, Storage
-from triplicate.sim.plays import LedgerLoad
-from triplicate.sim.plays.ledger_books import PASSWORD, Book, Shelf
-from triplicate.sim.plays.ledger_readers import FinalReader
-from triplicate.sim.plays.ledger_writers import Pen
-from triplicate.sim.storage import bookie_settings
+from triplicate.metadata import InjectedFault
+from triplicate.sim import World
+from triplicate_simulator import CHECKERS, ClusterOptions, History, Plan, RunContext, SimulatedCluster, judge
+from triplicate_simulator.cluster.bookie_setup import bookie_settings
+from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup
+from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
+from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader
+from triplicate_simulator.workloads.ledger.ledger_writers import LedgerAppender
 
 Result = TypeVar("Result")
 
@@ -28,7 +29,7 @@ class Hand:
     """A writer in the hand of a test."""
 
     writer: LedgerWriter
-    pen: Pen
+    pen: LedgerAppender
 
     @property
     def ledger_id(self) -> int:
@@ -64,7 +65,7 @@ class Schedule:
         settings: of the clients; a bookie that is silent is waited for unless they say otherwise.
     """
 
-    def __init__(self, seed: int = 1, *, bookies: int = 3, storage: Storage = PLAIN, **settings: Any) -> None:
+    def __init__(self, seed: int = 1, *, bookies: int = 3, storage: BookieSetup = PLAIN_SETUP, **settings: Any) -> None:
         patient = {"add_timeout_s": PATIENCE_S, "read_timeout_s": 1.0, "connect_timeout_s": 1.0}
         if storage.trash_period_s > 0:
             patient["trash_period_s"] = storage.trash_period_s
@@ -76,8 +77,8 @@ class Schedule:
         self.network = self.world.network
         self.points = self.world.points
         load = LedgerLoad()
-        self.stage = Stage(self.world, self.cluster, Plan("ledgers", load, storage=storage))
-        self.shelf = Shelf(self.stage, load)
+        self.stage = RunContext(self.world, self.cluster, Plan("ledgers", load, storage=storage))
+        self.shelf = LedgerModel(self.stage, load)
         assert self.cluster.store.fault is not None
         self._usual_fault = self.cluster.store.fault
         self._tasks: list[asyncio.Task[Any]] = []
@@ -103,7 +104,7 @@ class Schedule:
             await self.cluster.bookies[name].restart()
         self.stage.deadline_s = self.world.loop.time() + PATIENCE_S
         self.shelf.bury_all()
-        await self.stage.by_deadline([self.stage.keep(FinalReader.NAME, FinalReader(self.shelf))])
+        await self.stage.by_deadline([self.stage.keep(FinalLedgerReader.NAME, FinalLedgerReader(self.shelf))])
         await self.cluster.stop()
 
     def begin(self, name: str, program: Callable[[Client], Awaitable[Result]]) -> asyncio.Task[Result]:
@@ -138,15 +139,15 @@ class Schedule:
         writer = await client.create(password=PASSWORD, **sizes)
         host = self.cluster.client(name).host
         assert host is not None
-        book = Book(writer.ledger_id, name, "plain", writer, host, self.stage.time())
+        book = KnownLedger(writer.ledger_id, name, "plain", writer, host, self.stage.time())
         self.shelf.add(book)
-        return Hand(writer, Pen(self.shelf, book, "by hand"))
+        return Hand(writer, LedgerAppender(self.shelf, book, "by hand"))
 
     def delay_changes(self, delay_s: float) -> None:
         """Let every change of a node's data take this much longer until it is applied; everything else stays as fast as it is."""
         store, usual = self.cluster.store, self._usual_fault
 
-        def slow(session_id: int, operation: str, path: str) -> Fault | None:
+        def slow(session_id: int, operation: str, path: str) -> InjectedFault | None:
             fault = usual(session_id, operation, path)
             if fault is not None and operation == "set":
                 fault.delay_before_s += delay_s
@@ -164,7 +165,7 @@ class Schedule:
         self._book(hand).wanted_back = True
         await self.begin("operator", lambda client: client.undelete(hand.ledger_id))
 
-    def _book(self, hand: Hand) -> Book:
+    def _book(self, hand: Hand) -> KnownLedger:
         return next(book for book in self.shelf.books if book.ledger_id == hand.ledger_id)
 
     async def on(self, name: str, action: Callable[[], object]) -> None:

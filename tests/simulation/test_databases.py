@@ -8,15 +8,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sim import PLAYS, NodeDied, Plan, Result, run_seed
-from triplicate.sim.plays import DatabasePlay
-from triplicate.sim.plays.database_clients import visit
-from triplicate.sim.plays.database_desk import Request, Talk
-from triplicate.sim.plays.database_load import DatabaseLoad
-from triplicate.sim.plays.database_nodes import DatabaseServer
-from triplicate.sim.plays.database_work import Work, send_request
+from triplicate.sim import NodeDied
+from triplicate_simulator import WORKLOADS, Plan, Result, run_seed
+from triplicate_simulator.workloads import SqlWorkload
+from triplicate_simulator.workloads.sql.sql_clients import visit
+from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
+from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest
+from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
+from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, send_request
 
-Scene = Callable[[DatabasePlay], Awaitable[None]]
+Scene = Callable[[SqlWorkload], Awaitable[None]]
 
 QUIET = DatabaseLoad(
     nodes=3,
@@ -37,18 +38,18 @@ PATIENCE_S = 30.0
 def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7, load: DatabaseLoad = QUIET) -> Result:
     """Let a scene happen in a cluster without other faults and clients; everything is judged as in any run."""
 
-    class ScenePlay(DatabasePlay):
+    class ScenePlay(SqlWorkload):
         async def begin(self) -> None:
             await super().begin()
             await scene(self)
 
-    monkeypatch.setitem(PLAYS, "databases", ScenePlay)
+    monkeypatch.setitem(WORKLOADS, "databases", ScenePlay)
     result = run_seed(seed, Plan("databases", load, duration_s=1.0))
     assert result.ok, str(result)
     return result
 
 
-async def leader(of: DatabasePlay, besides: DatabaseServer | None = None) -> DatabaseServer:
+async def leader(of: SqlWorkload, besides: DatabaseServer | None = None) -> DatabaseServer:
     """A node that believes to lead, once there is one."""
     while True:
         for seat in of.desk.leaders():
@@ -57,25 +58,25 @@ async def leader(of: DatabasePlay, besides: DatabaseServer | None = None) -> Dat
         await asyncio.sleep(0.01)
 
 
-async def write(talk: Talk, value: int) -> None:
+async def write(talk: ClientSession, value: int) -> None:
     async with talk.attempt(talk.desk.token("put")) as attempt:
         attempt.invoke(REGISTER, "write", (value,))
         attempt.ask()
         await talk.rows("update registers set value = ?, token = ? where name = ?", value, attempt.token, REGISTER)
 
 
-def writing(value: int) -> Work:
-    async def work(talk: Talk) -> None:
+def writing(value: int) -> ClientOperation:
+    async def work(talk: ClientSession) -> None:
         await write(talk, value)
 
     return work
 
 
-async def at(of: DatabasePlay, server: DatabaseServer, work: Work) -> str:
+async def at(of: SqlWorkload, server: DatabaseServer, work: ClientOperation) -> str:
     """Do some work at a node: '' when it was done, else how it ended."""
     outcome = ""
 
-    async def noting(talk: Talk) -> None:
+    async def noting(talk: ClientSession) -> None:
         nonlocal outcome
         try:
             await work(talk)
@@ -87,15 +88,15 @@ async def at(of: DatabasePlay, server: DatabaseServer, work: Work) -> str:
     return outcome
 
 
-async def read(talk: Talk) -> None:
+async def read(talk: ClientSession) -> None:
     await talk.read_register(REGISTER)
 
 
-async def seen(of: DatabasePlay, server: DatabaseServer) -> int:
+async def seen(of: SqlWorkload, server: DatabaseServer) -> int:
     """What a node says that the register holds."""
     values: list[int] = []
 
-    async def look(talk: Talk) -> None:
+    async def look(talk: ClientSession) -> None:
         values.append(await talk.read_register(REGISTER))
 
     assert await visit(of.desk, "client", server, of.stage.chance("client"), look, PATIENCE_S)
@@ -106,7 +107,7 @@ async def seen(of: DatabasePlay, server: DatabaseServer) -> int:
 def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, keeps_its_file: bool
 ) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         of.stage.world.points.strike("sql.local_commit", lambda _: first.crash(keep_unsynced=keeps_its_file), node=first.name)
         assert await at(of, first, writing(5)) == "gone"
@@ -118,7 +119,7 @@ def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
 
 
 def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host = first.host
@@ -142,7 +143,7 @@ def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_
 
 
 def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host = first.host
@@ -164,7 +165,7 @@ def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(
 
 
 def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         first.reachable.clear()
         first.expire_session()
@@ -178,7 +179,7 @@ def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_wr
 
 
 def test_a_write_at_a_leader_that_was_replaced_comes_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         first.reachable.clear()
         first.expire_session()
@@ -192,7 +193,7 @@ def test_a_write_at_a_leader_that_was_replaced_comes_to_nothing(monkeypatch: pyt
 
 @pytest.mark.parametrize("point", ["replica.take_over", "replica.replay"])
 def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert await at(of, first, writing(5)) == ""
         struck: list[str] = []
@@ -215,7 +216,7 @@ def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypat
 
 @pytest.mark.parametrize("skip", range(4))
 def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch: pytest.MonkeyPatch, skip: int) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         follower = next(server for server in of.servers.values() if server is not first)
         trap = of.stage.world.points.strike("sql.apply", lambda _: follower.crash(keep_unsynced=True), node=follower.name, skip=skip)
@@ -230,10 +231,10 @@ def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch:
 
 @pytest.mark.parametrize("kind", ["ticket", "add", "transfer"])
 def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    async def scene(of: DatabasePlay) -> None:
-        request = Request(kind, of.desk.token(kind), register="count0", accounts=("ann", "bob"))
+    async def scene(of: SqlWorkload) -> None:
+        request = IdempotentRequest(kind, of.desk.token(kind), register="count0", accounts=("ann", "bob"))
 
-        async def send(talk: Talk) -> None:
+        async def send(talk: ClientSession) -> None:
             await send_request(talk, request)
 
         first = await leader(of)
@@ -249,7 +250,7 @@ def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monke
 
 
 def test_a_node_that_died_is_heard_of_by_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         server = await leader(of)
         server.crash()
         with pytest.raises(NodeDied):
@@ -260,7 +261,7 @@ def test_a_node_that_died_is_heard_of_by_its_clients(monkeypatch: pytest.MonkeyP
 
 
 def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host, began_s = first.host, of.stage.time()
@@ -281,7 +282,7 @@ def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_
 
 
 def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         await asyncio.sleep(1.0)
@@ -298,7 +299,7 @@ def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.M
 def test_nodes_that_were_all_stopped_together_do_not_replace_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the machine beneath them was suspended: nobody was watched meanwhile, as the watchers slept themselves."""
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         await asyncio.sleep(1.0)
         hosts = [server.host for server in of.servers.values() if server.host is not None]

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from triplicate.sim import PLAYS, play_of, run_seed
+from triplicate_simulator import WORKLOADS, run_seed, workload_of
 
 SEEDS = {"ledgers": 10, "logs": 13, "databases": 7}
 """One for each play."""
 HASH_SEEDS = ("0", "4711")
-PROGRAM = "from triplicate.sim import run_seed; print(*[run_seed(seed).digest for seed in {seeds}])"
+PROGRAM = "from triplicate_simulator import run_seed; print(*[run_seed(seed).digest for seed in {seeds}])"
 
 
 def begin_elsewhere(seeds: Sequence[int], hash_seed: str) -> subprocess.Popen[str]:
@@ -44,7 +44,7 @@ def digests() -> Iterator[list[dict[str, str]]]:
 
 
 def test_there_is_a_seed_of_every_play() -> None:
-    assert {play: play_of(seed) for play, seed in SEEDS.items()} == {play: play for play in PLAYS}
+    assert {play: workload_of(seed) for play, seed in SEEDS.items()} == {play: play for play in WORKLOADS}
 
 
 @pytest.mark.parametrize("play", list(SEEDS))

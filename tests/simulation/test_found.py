@@ -11,20 +11,20 @@ import pytest
 from tests.simulation.schedule import Schedule
 from tests.simulation.test_logs import LOG, Desk
 from tests.simulation.test_logs import play as play_logs
-from triplicate.bookie.garbage import GarbageCollector
+from triplicate.bookie.storage.garbage import GarbageCollector
 from triplicate.client import Client, LedgerReader
 from triplicate.errors import BookieError, LedgerClosed, LedgerFenced
 from triplicate.log import Logs, LogSettings, PageLimits, StagingOrigin
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.runtime import TaskScope
-from triplicate.sim import Plan, Strike, run_seed
-from triplicate.sim.cluster import JOURNAL_DIRECTORY
-from triplicate.sim.faults.storage import wipe
-from triplicate.sim.plan import Storage
-from triplicate.sim.plays import LedgerLoad
-from triplicate.sim.plays.ledger_books import PASSWORD
+from triplicate_simulator import Plan, PlannedFault, run_seed
+from triplicate_simulator.cluster.plan import BookieSetup
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
+from triplicate_simulator.faults.storage_faults import wipe
+from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD
 
-TRASH = Storage(trash_period_s=1000.0)
+TRASH = BookieSetup(trash_period_s=1000.0)
 """Bookies with which nothing that is deleted is lost before a schedule has ended."""
 
 
@@ -32,8 +32,8 @@ def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
     """The simulator: a machine's death within its bookie's own start-up came out of the scenario as an error of its own."""
     struck_while_starting = 0
     for after in range(0, 12, 4):
-        first = Strike("kill", 1.0, "bookie-1", lasts_s=0.1)
-        second = Strike("crash_at", 1.101, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": after})
+        first = PlannedFault("kill", 1.0, "bookie-1", lasts_s=0.1)
+        second = PlannedFault("crash_at", 1.101, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": after})
         result = run_seed(after, Plan("ledgers", LedgerLoad(entries=20, ledgers=2), (first, second), 2.0))
         assert result.ok, str(result)
         told = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
@@ -161,7 +161,7 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
-        await wipe(schedule.stage, Strike("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.stage, PlannedFault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         while not [fact for fact in schedule.world.recorder.facts if (fact.node, fact.kind) == ("bookie-1", "bookie.registered")][1:]:
             await asyncio.sleep(0.01)
         hand = await schedule.writing()
@@ -189,7 +189,7 @@ def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_
         await schedule.on("writer", lambda: hand.send(3))
         await hand.settled()
         assert await schedule.recovering(hand.ledger_id) == 2
-        await wipe(schedule.stage, Strike("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.stage, PlannedFault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         await schedule.delete(hand)
         await schedule.bring_back(hand)
 
@@ -212,7 +212,7 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
     load = LedgerLoad(
         writers=("plain",) * 8, entries=1, pause_mean_s=0.01, close_share=1.0, zombie_share=0.0, probe_pause_s=5.0, clears=True
     )
-    storage = Storage(trash_period_s=10.0, gc_interval_s=4.0)
+    storage = BookieSetup(trash_period_s=10.0, gc_interval_s=4.0)
     result = run_seed(1, Plan("ledgers", load, (), 20.0, metadata_high_s=0.2, storage=storage))
     assert result.counts["ledgers"] > 50
     assert len(result.violations) == (0 if collects else 5), str(result)
@@ -222,11 +222,11 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
 def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slowed_down() -> None:
     """The simulator: what a worker begins while its disk is slow takes as long as is reckoned then, though the disk is quick again; a flush
     of 41 s kept garbage collection waiting until after the time allowed (seed 23118 of its day)."""
-    slow = Strike("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
+    slow = PlannedFault("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
     load = LedgerLoad(
         writers=("plain",) * 4, entries=20, pause_mean_s=0.05, close_share=1.0, zombie_share=0.0, probe_pause_s=5.0, clears=True
     )
-    result = run_seed(1, Plan("ledgers", load, (slow,), 5.0, storage=Storage(gc_interval_s=1.0)))
+    result = run_seed(1, Plan("ledgers", load, (slow,), 5.0, storage=BookieSetup(gc_interval_s=1.0)))
     assert result.ok, str(result)
     assert result.counts["clearances"]
 
@@ -298,7 +298,7 @@ def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_e
         assert usual is not None
         held = 0
 
-        def hold(session: int, operation: str, path: str) -> Fault | None:
+        def hold(session: int, operation: str, path: str) -> InjectedFault | None:
             nonlocal held
             fault = usual(session, operation, path)
             if fault is not None and session == session_id and operation == "get" and not held:
@@ -371,7 +371,7 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
         usual = desk.cluster.store.fault
         assert usual is not None
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             made = usual(session, operation, path)
             # It has read the head, and is about to see which pages there are.
             if made is not None and session == sweeper.session_id and operation == "children" and path.endswith(f"/logs/{LOG}/pages"):

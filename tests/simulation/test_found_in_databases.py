@@ -10,10 +10,10 @@ import pytest
 from tests.simulation.test_databases import QUIET, at, leader, writing
 from tests.simulation.test_databases import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
-from triplicate.metadata import Fault
-from triplicate.sim.plays import DatabasePlay
-from triplicate.sim.plays.database_nodes import DatabaseServer
+from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
+from triplicate_simulator.workloads import SqlWorkload
+from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 
 
 async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
@@ -27,7 +27,7 @@ async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
 def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its close raised, as the thread of its connection had ended; or it opened the connection again, and nobody closed that."""
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         server = await leader(of)
         holds, stopped = asyncio.Event(), asyncio.Event()
         many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
@@ -59,14 +59,14 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
     """A node that lost its connection in the moment in which it asked who leads ended for good. Where the store paused, all nodes did at
     once (seed 710027 of its day, in which the simulator hid 26 such ends)."""
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         store = of.stage.cluster.store
         usual = store.fault
         assert usual is not None
         lost = 0
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             nonlocal lost
             made = usual(session, operation, path)
             if made is not None and operation == "get" and path.endswith("/leader"):
@@ -90,7 +90,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
     """A renewed session came to a server which had not seen the last take-over: the head that it showed was that of a log which its leader
     had closed, and which ended before the copy's position. The copy was taken for diverged, for good."""
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         store, points = of.stage.cluster.store, of.stage.world.points
         first = await leader(of)
         assert await at(of, first, writing(1)) == ""
@@ -110,7 +110,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
         assert usual is not None
         lost = 0
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             nonlocal lost
             made = usual(session, operation, path)
             if made is not None and session == third.session_id and operation == "exists" and path.endswith("/leader") and not lost:
@@ -134,7 +134,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
     play_databases(monkeypatch, scene)
 
 
-async def write_until(of: DatabasePlay, kind: str, times: int) -> None:
+async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
     """Write at the leader until so many more facts of a kind are told."""
     counts = of.stage.world.recorder.counts
     until, value = counts.get(kind, 0) + times, 1
@@ -148,7 +148,7 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
     """Both listed snapshots of a slow load were replaced by newer ones, and their ledgers deleted. The load said that there was nothing to
     load, and the copy, before which the log had been truncated, was taken for diverged; the second time for good."""
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         points = of.stage.world.points
         await write_until(of, "replica.log_truncated", 1)
         first = await leader(of)

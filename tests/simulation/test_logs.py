@@ -12,9 +12,10 @@ import pytest
 from triplicate.client import Client
 from triplicate.errors import ConnectionLost, LogFenced, LogOwned, TriplicateError
 from triplicate.log import LogClientSettings, Logs, LogSettings, LogWriter, StagedLedger, StagingOrigin
-from triplicate.metadata import Fault
-from triplicate.sim import NodeDied, SimulatedCluster, SimulatedHost, World, run_seed
-from triplicate.sim.cluster import ClusterOptions
+from triplicate.metadata import InjectedFault
+from triplicate.sim import NodeDied, SimulatedHost, World
+from triplicate_simulator import SimulatedCluster, run_seed
+from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
 
 Result = TypeVar("Result")
 
@@ -312,11 +313,11 @@ def lose_answer_of_head(desk: Desk, *, times: int) -> list[str]:
     """The next changes of the log's head are applied, and their answers lost."""
     before, lost = desk.cluster.store.fault, list[str]()
 
-    def fault(session: int, operation: str, path: str) -> Fault | None:
+    def fault(session: int, operation: str, path: str) -> InjectedFault | None:
         made = before(session, operation, path) if before is not None else None
         if operation == "multi" and path.endswith(f"/logs/{LOG}") and len(lost) < times:
             lost.append(path)
-            made = made or Fault()
+            made = made or InjectedFault()
             made.raise_after = ConnectionLost(f"{path}: the connection was lost")
         return made
 
@@ -373,11 +374,11 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
 
         before = desk.cluster.store.fault
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             made = before(session, operation, path) if before is not None else None
             if operation == "multi" and path.endswith(f"/logs/{LOG}") and staged:
                 # Applied; the answer is a day away, and the driver does not live to see it.
-                made = made or Fault()
+                made = made or InjectedFault()
                 made.delay_after_s = 60.0
                 desk.world.loop.call_later(1.0, desk.cluster.client("driver").crash)
             return made

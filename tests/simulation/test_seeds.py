@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from triplicate.sim import Summary, run
+from triplicate_simulator import Summary, run
 
 SEEDS = range(1, 301)
 JOBS = 2

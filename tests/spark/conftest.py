@@ -22,7 +22,8 @@ pyspark_sql = pytest.importorskip("pyspark.sql", reason="the tests of Spark need
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from triplicate.cli import LocalCluster, local_cluster  # noqa: E402
-from triplicate.spark import session, versions  # noqa: E402
+from triplicate.spark import session  # noqa: E402
+from triplicate.spark.cluster import versions  # noqa: E402
 
 Result = TypeVar("Result")
 needs_limits = pytest.mark.skipif(not versions.HAS_LIMITS, reason="PySpark 4.1 knows no limits on a micro-batch")

@@ -78,8 +78,8 @@ def _failing_source(marker: str) -> type:
     import os
 
     from triplicate.spark import TriplicateDataSource
-    from triplicate.spark.options import write_options
-    from triplicate.spark.writing import StreamPublisher
+    from triplicate.spark.core.source_options import write_options
+    from triplicate.spark.logs.writing import StreamPublisher
 
     class Failing(StreamPublisher):
         def commit(self, messages: list, batchId: int) -> None:  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from triplicate.cli.zookeeper_process import JARS, ZooKeeperProcess, configuration, find_jars
+from triplicate.cli.supervision.zookeeper_process import JARS, ZooKeeperProcess, configuration, find_jars
 
 TICK_MS = 500
 """Sessions last at least two ticks."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.runtime import Backoff, Host, sleep
 
 FIRST_PAUSE_S = 10.0

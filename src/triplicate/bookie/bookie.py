@@ -6,24 +6,24 @@ import asyncio
 import errno
 
 from triplicate.bookie.background import keep_running
-from triplicate.bookie.budgets import AnswerShares, FrameBudget
-from triplicate.bookie.compaction import Compactor
-from triplicate.bookie.connection import Connection
+from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.digest_checks import DigestChecks
 from triplicate.bookie.directories import Directories
 from triplicate.bookie.disk_guard import DiskGuard
-from triplicate.bookie.doubts import Doubts
-from triplicate.bookie.formatting import bookie_id_of
-from triplicate.bookie.garbage import GarbageCollector
-from triplicate.bookie.inspection import cannot_go_on, cannot_listen, look_at_data, look_at_files, port_problem
-from triplicate.bookie.journal import JournalItem
-from triplicate.bookie.long_polls import LongPolls
-from triplicate.bookie.metrics import BookieMetrics
-from triplicate.bookie.reads import Reads
+from triplicate.bookie.journal.journal import JournalItem
+from triplicate.bookie.limbo import Limbo
+from triplicate.bookie.offline.inspection import cannot_listen, cannot_start, check_data, check_files, port_problem
+from triplicate.bookie.offline.replacement import bookie_id_of
 from triplicate.bookie.registration import Registration, Reopen
-from triplicate.bookie.requests import Requests
-from triplicate.bookie.storage import Storage
-from triplicate.bookie.verification import DigestChecks
+from triplicate.bookie.server.budgets import AnswerShares, FrameBudget
+from triplicate.bookie.server.long_polls import LongPolls
+from triplicate.bookie.server.read_processor import ReadProcessor
+from triplicate.bookie.server.request_processor import RequestProcessor
+from triplicate.bookie.server.server_connection import ServerConnection
+from triplicate.bookie.storage.compaction import Compactor
+from triplicate.bookie.storage.garbage import GarbageCollector
+from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import BookieServiceInfo, ClusterMetadata, bookie_service
@@ -58,7 +58,7 @@ class Bookie:
         self._reopen = reopen
         self._reopened: ClusterMetadata | None = None
         self._directories = Directories(host.disk, settings)
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ServerConnection] = {}
         self._frames = FrameBudget(host.clock, settings.unfinished_frames_bytes, self._connections)
         self._shares = AnswerShares(settings)
         self._listener: Listener | None = None
@@ -67,7 +67,7 @@ class Bookie:
         self._checks: DigestChecks | None = None
         self._garbage: GarbageCollector | None = None
         self._compactor: Compactor | None = None
-        self._doubts: Doubts | None = None
+        self._doubts: Limbo | None = None
         self._guard: DiskGuard | None = None
         self._long_polls: LongPolls | None = None
         self._scope: TaskScope | None = None
@@ -122,7 +122,7 @@ class Bookie:
         """
         self._failed = asyncio.get_running_loop().create_future()
         self._bookie_id = bookie_id_of(self.settings)
-        self._doubts = Doubts(self._host, self._metadata, self._bookie_id, self.settings.registration_check_interval_s)
+        self._doubts = Limbo(self._host, self._metadata, self._bookie_id, self.settings.registration_check_interval_s)
         await self._doubts.open()
         await self._directories.open(self._metadata, self._bookie_id, self._doubts.incarnation, self._look_at_port)
         try:
@@ -138,7 +138,7 @@ class Bookie:
         if problem is not None:
             raise problem
 
-    async def _open_storage(self, doubts: Doubts) -> None:
+    async def _open_storage(self, doubts: Limbo) -> None:
         identity = FileIdentity(self._bookie_id, self._metadata.instance_id, 0, doubts.incarnation.number)
         storage = Storage(
             self._host,
@@ -154,13 +154,13 @@ class Bookie:
         self._show_memory(storage)
         try:
             self._guard = DiskGuard(self._host, self.settings, self._directories, self._metrics, storage.give_back_spares)
-            look_at_files(self._host.disk, self.settings, identity)
-            await storage.on_writer(look_at_data, self._host, self.settings, identity)
+            check_files(self._host.disk, self.settings, identity)
+            await storage.on_writer(check_data, self._host, self.settings, identity)
             self._guard.before_start()
             await storage.open()
             await doubts.settle(storage.ledgers)
         except OSError as error:
-            raise cannot_go_on(error) from error
+            raise cannot_start(error) from error
         replayed = sum(journal.groups_replayed for journal in storage.journals)
         self._host.trace("bookie.replayed", bookie_id=self._bookie_id, groups=replayed)
         for journal in storage.journals:
@@ -181,15 +181,15 @@ class Bookie:
             host, self._metadata, storage, self._metrics, settings.gc_interval_s, settings.trash_period_s, guard.lack_space_to_collect
         )
         self._compactor = Compactor(host, storage, settings, self._metrics, guard.lack_space_to_collect)
-        reads = Reads(host, storage, settings, self._metrics)
+        reads = ReadProcessor(host, storage, settings, self._metrics)
         self._long_polls = LongPolls(host.clock, reads, settings, self._metrics)
-        requests = Requests(host, settings, storage, reads, self._long_polls, self._checks, guard, self._metrics)
+        requests = RequestProcessor(host, settings, storage, reads, self._long_polls, self._checks, guard, self._metrics)
         scope = self._scope
         guard.look_at_disks()
         await guard.make_reserves()
         try:
             self._listener = await host.network.listen(
-                lambda: Connection(
+                lambda: ServerConnection(
                     host, settings, requests, scope, self._frames, self._shares.share_bytes, self._connected, self._disconnected
                 ),
                 settings.host,
@@ -257,7 +257,7 @@ class Bookie:
 
     # Called by the parts.
 
-    def _connected(self, connection: Connection) -> None:
+    def _connected(self, connection: ServerConnection) -> None:
         if len(self._connections) >= self.settings.connections:
             connection.drop("too many connections")
             return
@@ -265,7 +265,7 @@ class Bookie:
         self._frames.join(connection)
         self._share_answers()
 
-    def _disconnected(self, connection: Connection) -> None:
+    def _disconnected(self, connection: ServerConnection) -> None:
         if self._connections.pop(id(connection), None) is not None:
             self._share_answers()
 

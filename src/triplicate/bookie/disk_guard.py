@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.directories import CURRENT, RESERVE_NAME, Directories
 from triplicate.bookie.files import join
-from triplicate.bookie.journal import NO_SPACE
-from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.journal.journal import NO_SPACE
 from triplicate.config import BookieSettings
 from triplicate.runtime import Disk, Host, timeout_at
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.disk_guard import DiskGuard
-from triplicate.bookie.metrics import BookieMetrics
 from triplicate.config import BookieSettings
 from triplicate.errors import MetadataError, SessionExpired
 from triplicate.metadata import BookieServiceInfo, ClusterMetadata

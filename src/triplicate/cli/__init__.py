@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from triplicate.cli import main
-    from triplicate.cli.cluster_folder import ClusterFolder, Member, locked, write_json
-    from triplicate.cli.extras import require
-    from triplicate.cli.local import LocalCluster, Running, local_cluster, wait_for_orphans
-    from triplicate.cli.output import Bar, print_json, print_table, remarks
-    from triplicate.cli.running import run_loop, watch_parent
+    from triplicate.cli.process.serving import run_loop, watch_parent
+    from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember, locked, write_json
+    from triplicate.cli.supervision.local_processes import LocalCluster, RunningProcess, local_cluster, wait_for_orphans
+    from triplicate.cli.terminal.extras import require
+    from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
 
 __all__ = [
     "Bar",
     "ClusterFolder",
+    "ClusterMember",
     "LocalCluster",
-    "Member",
-    "Running",
+    "RunningProcess",
     "local_cluster",
     "locked",
     "main",
@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "cluster_folder": ("ClusterFolder", "Member", "locked", "write_json"),
-    "extras": ("require",),
-    "local": ("LocalCluster", "Running", "local_cluster", "wait_for_orphans"),
-    "output": ("Bar", "print_json", "print_table", "remarks"),
-    "running": ("run_loop", "watch_parent"),
+    "supervision.cluster_folder": ("ClusterFolder", "ClusterMember", "locked", "write_json"),
+    "terminal.extras": ("require",),
+    "supervision.local_processes": ("LocalCluster", "RunningProcess", "local_cluster", "wait_for_orphans"),
+    "terminal.output": ("Bar", "print_json", "print_table", "remarks"),
+    "process.serving": ("run_loop", "watch_parent"),
 }
 
 

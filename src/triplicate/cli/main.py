@@ -11,23 +11,23 @@ from typing import NoReturn
 
 import click
 
-from triplicate.cli.extras import cure_of
-from triplicate.cli.pipes import OutputClosed
+from triplicate.cli.terminal.extras import cure_of
+from triplicate.cli.terminal.pipes import OutputClosed
 from triplicate.errors import SqlError, TriplicateError
 
 COMMANDS: dict[str, str] = {
-    "up": "triplicate.cli.up:up",
-    "bookie": "triplicate.cli.bookie_commands:bookie",
-    "doctor": "triplicate.cli.doctor:doctor",
-    "cluster": "triplicate.cli.cluster:cluster",
-    "ledger": "triplicate.cli.ledger:ledger",
-    "log": "triplicate.cli.log:log",
-    "node": "triplicate.cli.node:node",
-    "database": "triplicate.cli.database:database",
-    "sql": "triplicate.cli.sql:sql",
-    "sim": "triplicate.cli.sim:sim",
-    "zookeeper": "triplicate.cli.zookeeper:zookeeper",
-    "demo": "triplicate.demo.command:demo",
+    "up": "triplicate.cli.server_commands.up_command:up",
+    "bookie": "triplicate.cli.server_commands.bookie_group:bookie",
+    "doctor": "triplicate.cli.server_commands.doctor_command:doctor",
+    "cluster": "triplicate.cli.server_commands.cluster_command:cluster",
+    "ledger": "triplicate.cli.data_commands.ledger_command:ledger",
+    "log": "triplicate.cli.data_commands.log_command:log",
+    "node": "triplicate.cli.server_commands.node_command:node",
+    "database": "triplicate.cli.data_commands.database_command:database",
+    "sql": "triplicate.cli.data_commands.sql_command:sql",
+    "sim": "triplicate_simulator.sim_command:sim",
+    "zookeeper": "triplicate.cli.server_commands.zookeeper_command:zookeeper",
+    "demo": "triplicate_demo.demo_command:demo",
 }
 """Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
 HIDDEN = ("zookeeper",)

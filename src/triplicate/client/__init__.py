@@ -1,14 +1,14 @@
 """The client room: ledgers for programs."""
 
-from triplicate.client.adds import Payload
-from triplicate.client.adv_writer import AdvLedgerWriter
-from triplicate.client.authentication import Authenticator
 from triplicate.client.client import WRITER_AWAITED, BookieInfo, Client
 from triplicate.client.connect import connect
-from triplicate.client.reader import LedgerReader
-from triplicate.client.tail import Tail
-from triplicate.client.write_handle import WriteHandle
-from triplicate.client.writer import LedgerWriter
+from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.read.ledger_reader import LedgerReader
+from triplicate.client.read.tail import Tail
+from triplicate.client.write.add_pipeline import Payload
+from triplicate.client.write.adv_writer import AdvLedgerWriter
+from triplicate.client.write.ledger_writer import LedgerWriter
+from triplicate.client.write.write_handle import WriteHandle
 from triplicate.config import ClientSettings
 
 __all__ = [

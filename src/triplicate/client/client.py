@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 
-from triplicate.client.adv_writer import AdvLedgerWriter
-from triplicate.client.answers import about_bookie
-from triplicate.client.asking import asked
-from triplicate.client.authentication import Authenticator
-from triplicate.client.metrics import ClientMetrics
-from triplicate.client.patience import Patience
-from triplicate.client.pool import ChannelPool, Services, Suspects
-from triplicate.client.reader import LedgerReader
-from triplicate.client.recovery import recover_ledger
-from triplicate.client.write_handle import WriteHandle
-from triplicate.client.writer import LedgerWriter
+from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.pool import ChannelPool, ClientContext, ExpiringBookies
+from triplicate.client.connection.response_errors import bookie_error
+from triplicate.client.connection.single_request import send_request
+from triplicate.client.ledger_recovery import recover_ledger
+from triplicate.client.metadata_retry import MetadataRetry
+from triplicate.client.read.ledger_reader import LedgerReader
+from triplicate.client.write.adv_writer import AdvLedgerWriter
+from triplicate.client.write.ledger_writer import LedgerWriter
+from triplicate.client.write.write_handle import WriteHandle
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, check_quorums, choose_ensemble
-from triplicate.metadata import ClusterMetadata, Operation, Versioned
+from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
+from triplicate.metadata import ClusterMetadata, TreeOperation, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope
 from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
@@ -74,13 +74,13 @@ class Client:
         self.settings = settings
         self.metrics = metrics
         scope = TaskScope(f"client of {host.name}")
-        self._services = Services(
+        self._services = ClientContext(
             host,
             metadata,
             settings,
             scope,
             ChannelPool(host, metadata, settings, scope, authenticate),
-            Suspects(settings.suspect_s),
+            ExpiringBookies(settings.suspect_s),
             ClientMetrics(metrics),
             authenticate,
         )
@@ -163,7 +163,7 @@ class Client:
         services, (ensemble_size, write_quorum, ack_quorum) = self._services, sizes
         if ledger_id is not None and not 0 <= ledger_id < 2**63:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        patience = Patience(services, None, "the creation of a ledger")
+        patience = MetadataRetry(services, None, "the creation of a ledger")
         writable = await patience.read(services.metadata.bookies.writable)
         suspects = services.suspects.names(services.host.clock.monotonic())
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
@@ -173,7 +173,7 @@ class Client:
             ensemble_size=ensemble_size,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
-            segments=(Segment(0, ensemble),),
+            segments=(EnsembleSegment(0, ensemble),),
             digest_type=DigestType(digest_type),
             password=bytes(password),
             custom={**ours, **custom},
@@ -217,7 +217,7 @@ class Client:
         self._remember(writer)
         return writer
 
-    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: Patience) -> tuple[int, Versioned]:
+    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: MetadataRetry) -> tuple[int, Versioned]:
         ledgers = self._services.metadata.ledgers
         if ledger_id is not None:
             return ledger_id, await patience.read(partial(ledgers.create, ledger_id, metadata))
@@ -254,7 +254,7 @@ class Client:
             OutcomeUnknown: the metadata could not be reached within ``metadata_timeout_s``.
         """
         self._check_usable()
-        patience = Patience(self._services, ledger_id, f"the recovery of ledger {ledger_id}")
+        patience = MetadataRetry(self._services, ledger_id, f"the recovery of ledger {ledger_id}")
         found = self._admit(ledger_id, await patience.read(lambda: self._services.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
         recovered = await recover_ledger(self._services, ledger_id, found, patience)
@@ -264,7 +264,7 @@ class Client:
             self._services.metrics.ledgers_recovered.inc()
         return reader
 
-    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
+    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         """Delete a ledger. A ledger that is not there counts as deleted.
 
         Its metadata stays in the trash for the setting `trash_period_s`, and its data on the bookies for theirs: see `undelete`.
@@ -319,10 +319,10 @@ class Client:
             BookieError: it did not answer, or could not say.
         """
         self._check_usable()
-        response = await asked(self._services.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
+        response = await send_request(self._services.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
         if response.status is not Status.OK or response.total_bytes is None or response.free_bytes is None:
             status = Status.IO_ERROR if response.status is Status.OK else response.status
-            raise about_bookie(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the question for its disk space")
+            raise bookie_error(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the question for its disk space")
         return BookieInfo(response.total_bytes, response.free_bytes)
 
     async def aclose(self) -> None:

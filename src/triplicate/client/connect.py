@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from types import TracebackType
 
-from triplicate.client.authentication import Authenticator
 from triplicate.client.client import Client
+from triplicate.client.connection.authentication import Authenticator
 from triplicate.config import ClientSettings
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Metrics, real_host

@@ -1,12 +1,12 @@
 """Settings: frozen dataclasses whose fields carry unit, default, bounds and meaning, and the loader that fills them."""
 
-from .bookie import BookieSettings
-from .client import ClientSettings
-from .loader import Configuration, Key, keys_of, load, section_of, to_toml
-from .node import NodeSettings
-from .process import MetadataSettings, ProcessSettings
-from .sections import all_sections
-from .setting import SettingInfo, setting
+from triplicate.config.bookie_settings import BookieSettings
+from triplicate.config.client_settings import ClientSettings
+from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
+from triplicate.config.node_settings import NodeSettings
+from triplicate.config.process_settings import MetadataSettings, ProcessSettings
+from triplicate.config.sections import all_sections
+from triplicate.config.setting import SettingInfo, setting
 
 __all__ = [
     "BookieSettings",

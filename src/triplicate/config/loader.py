@@ -15,9 +15,9 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..errors import ConfigError
-from .setting import SettingInfo
-from .values import convert, toml_text
+from triplicate.config.setting import SettingInfo
+from triplicate.config.values import convert, toml_text
+from triplicate.errors import ConfigError
 
 Settings = TypeVar("Settings")
 PREFIX = "TRIPLICATE_"

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from .loader import Key, keys_of
-from .sections import all_sections
-from .values import number_text, type_name, value_text
+from triplicate.config.loader import Key, keys_of
+from triplicate.config.sections import all_sections
+from triplicate.config.values import number_text, type_name, value_text
 
 INTRODUCTION = """\
 # Settings

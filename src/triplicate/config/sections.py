@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import pkgutil
 
-from .loader import keys_of, section_of
+from triplicate.config.loader import keys_of, section_of
 
 
 def all_sections() -> dict[str, type]:

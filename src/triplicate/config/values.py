@@ -10,7 +10,7 @@ import types
 import typing
 from typing import Any
 
-from .setting import SettingInfo
+from triplicate.config.setting import SettingInfo
 
 _SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _SECONDS = {"US": 1e-6, "MS": 1e-3, "S": 1.0, "MIN": 60.0, "H": 3600.0, "D": 86400.0}

@@ -15,7 +15,7 @@ from triplicate.ledger.entry import (
     entry_header,
 )
 from triplicate.ledger.last_confirmed import LastConfirmed
-from triplicate.ledger.metadata import LedgerMetadata, LedgerState, Segment
+from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement import choose_ensemble, replace_bookies
 from triplicate.ledger.read_plan import ReadPlan
@@ -32,13 +32,13 @@ __all__ = [
     "AvailabilityGroup",
     "DigestType",
     "DigestVerifier",
+    "EnsembleSegment",
     "Entry",
     "EntryCodec",
     "LastConfirmed",
     "LedgerMetadata",
     "LedgerState",
     "ReadPlan",
-    "Segment",
     "WriteTracker",
     "absent_answers_needed",
     "check_quorums",

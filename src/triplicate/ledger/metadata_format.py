@@ -12,8 +12,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from triplicate.errors import ArgumentError, FormatError
 from triplicate.ledger.entry import DigestType
+from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.ledger_metadata_pb2 import LedgerMetadataFormat
-from triplicate.ledger.metadata import LedgerMetadata, LedgerState, Segment
 
 _HEADER = b"BookieMetadataFormatVersion\t"
 _VERSION_1_IN_RECOVERY = -102
@@ -91,7 +91,7 @@ def _decode_lines(body: bytes) -> LedgerMetadata:
         state = LedgerState.CLOSED
         if last_entry_id == _VERSION_1_IN_RECOVERY:
             state, last_entry_id = LedgerState.IN_RECOVERY, -1
-    segments = tuple(Segment(int(first), tuple(ensemble)) for first, *ensemble in (line.split("\t") for line in lines[3:]))
+    segments = tuple(EnsembleSegment(int(first), tuple(ensemble)) for first, *ensemble in (line.split("\t") for line in lines[3:]))
     return LedgerMetadata(
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
@@ -151,7 +151,8 @@ def _from_message(message: LedgerMetadataFormat, version: int) -> LedgerMetadata
         write_quorum=message.quorumSize,
         ack_quorum=message.ackQuorumSize if message.HasField("ackQuorumSize") else message.quorumSize,
         segments=tuple(
-            Segment(segment.firstEntryId, tuple(map(_text, segment.ensembleMember)), _unknown_bytes(segment)) for segment in message.segment
+            EnsembleSegment(segment.firstEntryId, tuple(map(_text, segment.ensembleMember)), _unknown_bytes(segment))
+            for segment in message.segment
         ),
         state=state,
         # An absent lastEntryId reads as 0, the protobuf default, as BookKeeper reads it.

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triplicate.ledger.last_confirmed import LastConfirmed
-from triplicate.ledger.metadata import LedgerMetadata, LedgerState
+from triplicate.ledger.ledger_metadata import LedgerMetadata, LedgerState
 from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, is_endangered, write_set
 from triplicate.ledger.write_tracker import WriteTracker

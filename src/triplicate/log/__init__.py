@@ -1,26 +1,26 @@
 """Named logs: endless sequences of records over ledgers, with one writer, many publishers, and any number of readers."""
 
-from triplicate.config.log import LogClientSettings, LogSettings
-from triplicate.log.core.changes import PageLimits
-from triplicate.log.core.encode import Columns
-from triplicate.log.core.head import USER, Copies, Head, Owner, PublisherState, Purpose, PurposeKind, Segment, SegmentState
-from triplicate.log.core.locate import Range
+from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, PurposeKind, Quorums, SegmentState
+from triplicate.log.core.head_changes import PageLimits
+from triplicate.log.core.locate import OffsetRange
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, HEADER_KEY_LIMIT_BYTES, EntryView, Producer, decode_entry
-from triplicate.log.core.snapshot_entries import CHUNK_BYTES, SnapshotHeader
-from triplicate.log.core.snapshots import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
-from triplicate.log.entries import LogEntry
+from triplicate.log.core.payload_encoder import Columns
+from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
+from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
-from triplicate.log.joining import Joined
 from triplicate.log.logs import Logs
-from triplicate.log.publishing import Published
-from triplicate.log.ranges import RangeReader
-from triplicate.log.reader import LogReader
-from triplicate.log.repair import Examination, LostLedger
-from triplicate.log.rewriting import Rewritten, maintain
-from triplicate.log.snapshot_ledgers import SnapshotReader, SnapshotWriter
-from triplicate.log.snapshots import LogSnapshots
-from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
-from triplicate.log.writer import LogWriter
+from triplicate.log.publishing.joining import JoinResult
+from triplicate.log.publishing.publication import PublishResult
+from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.reading.log_entries import LogEntry
+from triplicate.log.reading.log_reader import LogReader
+from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.upkeep.log_snapshots import LogSnapshots
+from triplicate.log.upkeep.repair import Examination, LostLedger
+from triplicate.log.upkeep.rewriter import RewriteResult, maintain
+from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
+from triplicate.log.writing.log_writer import LogWriter
 
 __all__ = [
     "CHUNK_BYTES",
@@ -30,31 +30,31 @@ __all__ = [
     "USER",
     "Chore",
     "Columns",
-    "Copies",
     "EntryView",
     "Examination",
     "Head",
     "Janitor",
-    "Joined",
+    "JoinResult",
     "LogClientSettings",
     "LogEntry",
     "LogReader",
+    "LogSegment",
     "LogSettings",
     "LogSnapshots",
     "LogWriter",
     "Logs",
     "LostLedger",
+    "OffsetRange",
     "Owner",
     "PageLimits",
     "Producer",
-    "Published",
+    "PublishResult",
     "PublisherState",
     "Purpose",
     "PurposeKind",
-    "Range",
+    "Quorums",
     "RangeReader",
-    "Rewritten",
-    "Segment",
+    "RewriteResult",
     "SegmentState",
     "Snapshot",
     "SnapshotHeader",

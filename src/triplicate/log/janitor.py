@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog
 from triplicate.log.logs import Logs
-from triplicate.log.orphans import Sweep, SweepMemory
+from triplicate.log.upkeep.orphans import Sweep, SweepMemory
 from triplicate.metadata import own
 from triplicate.runtime import Metrics, sleep
 

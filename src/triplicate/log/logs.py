@@ -5,31 +5,33 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from triplicate.config.log import LogClientSettings, LogSettings
+from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, NotEnoughBookies, TriplicateError
 from triplicate.ledger import check_quorums
-from triplicate.log import joining, orphans, publishers, publishing, ranges, repair, truncation
-from triplicate.log.admissions import Admissions
-from triplicate.log.core.changes import DEFAULT_LIMITS, PageLimits
-from triplicate.log.core.copies import copies_with
-from triplicate.log.core.head import USER, Head, Owner, PublisherState, Purpose, Segment, check_text
-from triplicate.log.core.locate import Range
+from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, check_text
+from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
+from triplicate.log.core.locate import OffsetRange
 from triplicate.log.core.purposes import check_purpose, check_retention
-from triplicate.log.joining import Joined
-from triplicate.log.ledgers import LedgerClient
-from triplicate.log.metrics import LogMetrics
-from triplicate.log.ownership import await_no_owner, claim, live_owner, release
-from triplicate.log.publishing import Published
-from triplicate.log.ranges import RangeReader
-from triplicate.log.reader import LogReader, head_for, readable_end
-from triplicate.log.repair import Examination
-from triplicate.log.rewriting import Rewriter, Rewritten
-from triplicate.log.segments import create_segment, password_of
-from triplicate.log.snapshots import LogSnapshots
-from triplicate.log.staging import StagedLedger, StagingOrigin, StagingWriter
-from triplicate.log.store import HeadStore
-from triplicate.log.succession import Succession, take_over
-from triplicate.log.writer import LogWriter
+from triplicate.log.core.quorums import quorums_for
+from triplicate.log.publishing import joining, publication, publishers
+from triplicate.log.publishing.joining import JoinResult
+from triplicate.log.publishing.publication import PublishResult
+from triplicate.log.publishing.request_server import RequestServer
+from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, StagingWriter
+from triplicate.log.reading import range_reader
+from triplicate.log.reading.log_reader import LogReader, head_for, readable_end
+from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.log_metrics import LogMetrics
+from triplicate.log.store.ownership import await_no_owner, claim, live_owner, release
+from triplicate.log.store.segments import create_segment, password_of
+from triplicate.log.upkeep import orphans, repair, truncation
+from triplicate.log.upkeep.log_snapshots import LogSnapshots
+from triplicate.log.upkeep.repair import Examination
+from triplicate.log.upkeep.rewriter import Rewriter, RewriteResult
+from triplicate.log.writing.log_writer import LogWriter
+from triplicate.log.writing.segment_transitions import SegmentTransitions, take_over
 
 TIDIED_LEAST = 64
 """A publish lets retention take so many segments, or twice as many as it published: it does not wait for a backlog, nor lets one grow."""
@@ -96,7 +98,7 @@ class Logs:
         """The head as it is now. Raises NoSuchLog."""
         return (await self._store.read(name)).head
 
-    async def segments(self, name: str) -> list[Segment]:
+    async def segments(self, name: str) -> list[LogSegment]:
         """Every segment, oldest first, the open one last. Raises NoSuchLog."""
         return await self._store.segments(name)
 
@@ -139,8 +141,8 @@ class Logs:
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        admissions = Admissions(self.client, self._store, self.settings, name) if publishing.serves_publishers(head) else None
-        succession = Succession(name, self.client, self._store, self.settings, head, admissions)
+        admissions = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
+        succession = SegmentTransitions(name, self.client, self._store, self.settings, head, admissions)
         writer = LogWriter(succession, self.settings, metrics, head, me)
         try:
             await writer.start(ledger)
@@ -166,7 +168,7 @@ class Logs:
         """Offset after the last record that may be read now."""
         return await readable_end(self.client, self._store, self.settings, name)
 
-    async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
+    async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 
         The offsets of the ranges are a pure function of start, end and max_records, whatever happens to the log meanwhile.
@@ -177,9 +179,9 @@ class Logs:
         Raises:
             NoSuchLog, OffsetTruncated, OffsetGap; ArgumentError: start after end.
         """
-        return await ranges.plan(self._store, name, start, end, max_records, skip_lost=skip_lost)
+        return await range_reader.plan(self._store, name, start, end, max_records, skip_lost=skip_lost)
 
-    def read_range(self, planned: Range) -> RangeReader:
+    def read_range(self, planned: OffsetRange) -> RangeReader:
         """Read one planned range; needs nothing of the log but its ledger, unless that was rewritten since the planning."""
         return RangeReader(self.client, self._store, self.settings, planned)
 
@@ -212,7 +214,7 @@ class Logs:
         ledger, _ = await create_segment(self.client, self.settings, head.settings, origin.custom())
         return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
 
-    async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> Joined:
+    async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> JoinResult:
         """Copy small neighbouring staging ledgers of a batch into ledgers of up to `target_bytes`; at most 64 MiB are copied.
 
         Nothing is published, and nothing deleted: publish `ledgers` of the answer, then discard what they replace.
@@ -233,7 +235,7 @@ class Logs:
         batch: int | None = None,
         publisher: str = "publisher",
         wait_s: float | None = None,
-    ) -> Published:
+    ) -> PublishResult:
         """Make sealed staging ledgers segments of a log, in the order given: all or none, and each batch of an application once.
 
         While the log has a living writer, that one is asked to list them at a roll, between two of its records.
@@ -252,7 +254,7 @@ class Logs:
             have another password than those of the log.
         """
         await self._admit(name)
-        published = await publishing.publish(
+        published = await publication.publish(
             self.client,
             self._store,
             self.settings,
@@ -282,19 +284,19 @@ class Logs:
         if application is not None:
             check_text("the application's name", application)
         head = await self._admit(name)
-        if head.open is not None and not publishing.serves_publishers(head):
+        if head.open is not None and not publication.serves_publishers(head):
             await await_no_owner(self._store, name)
         writable = await self.client.metadata.bookies.writable()
-        if copies_with(head.settings, len(writable)) is None:
+        if quorums_for(head.settings, len(writable)) is None:
             there = f"there are {len(writable)} ({', '.join(writable) or 'none'})"
             raise NotEnoughBookies(f"log {name!r} needs {head.settings.ack_quorum} writable bookies, {there}; start more bookies")
-        await publishing.check_password(self._store, name, head, [password_of(self.settings)])
+        await publication.check_password(self._store, name, head, [password_of(self.settings)])
         if application is None or batch is None:
             return None
         state, _ = await publishers.read_publisher(self._store, name, application)
         if state is None:
             await publishers.check_not_forgotten(self._store, name, application, batch)
-        return state if publishing.is_old_batch(state, batch) else None
+        return state if publication.is_old_batch(state, batch) else None
 
     async def _tidy(self, name: str, most: int) -> None:
         """Apply retention where there is no writer whose rolls do it. What is too much, or fails, is left to the janitor."""
@@ -310,7 +312,7 @@ class Logs:
 
     async def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
         """Whether all of some ledgers are segments of a log: to be asked before any of them is deleted."""
-        return await publishing.is_published(self._store, name, ledger_ids)
+        return await publication.is_published(self._store, name, ledger_ids)
 
     async def discard(self, name: str, ledger_ids: Sequence[int]) -> list[int]:
         """Delete staging ledgers, except those that are segments of the log or were not made for it; returns the ids deleted.
@@ -319,7 +321,7 @@ class Logs:
         """
         return await orphans.discard_unpublished(self.client, self._store, name, ledger_ids)
 
-    async def raise_copies(self, name: str, *, limit: int | None = None) -> Rewritten:
+    async def raise_copies(self, name: str, *, limit: int | None = None) -> RewriteResult:
         """Rewrite closed segments that have fewer copies than the log asks for into ledgers with all of them, paced.
 
         Interrupted, it can be run again. Readers go on; the log may be written meanwhile. Segments are left as they are while too few
@@ -335,7 +337,7 @@ class Logs:
         rewriter = self._rewriter(name)
         return await self._rewrite(name, await rewriter.reduced(), rewriter, limit)
 
-    async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> Rewritten:
+    async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> RewriteResult:
         """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
 
         Segments of different epochs are not merged, since a reader takes the epoch of an entry from its ledger.
@@ -348,9 +350,11 @@ class Logs:
         rewriter = self._rewriter(name)
         return await self._rewrite(name, await rewriter.small(limit=limit, least=least, every=every), rewriter)
 
-    async def _rewrite(self, name: str, runs: Sequence[tuple[Segment, ...]], rewriter: Rewriter, limit: int | None = None) -> Rewritten:
+    async def _rewrite(
+        self, name: str, runs: Sequence[tuple[LogSegment, ...]], rewriter: Rewriter, limit: int | None = None
+    ) -> RewriteResult:
         """Rewrite at most `limit` runs. A run that cannot be rewritten does not stop the next; `limit` bounds these as well."""
-        done, failures = Rewritten(), list[TriplicateError]()
+        done, failures = RewriteResult(), list[TriplicateError]()
         most = limit if limit is not None else len(runs)
         for run in runs:
             if done.ledgers + done.postponed >= most or len(failures) >= most:
@@ -367,7 +371,7 @@ class Logs:
             raise failures[0]
         return done
 
-    async def rewritable(self, name: str, *, merge: bool) -> list[tuple[Segment, ...]]:
+    async def rewritable(self, name: str, *, merge: bool) -> list[tuple[LogSegment, ...]]:
         """What `raise_copies`, or `merge_small`, would rewrite: each item becomes one segment. Raises NoSuchLog."""
         rewriter = self._rewriter(name)
         return await (rewriter.small() if merge else rewriter.reduced())

@@ -12,10 +12,10 @@ import re
 from contextlib import suppress
 
 from triplicate.errors import ConnectionLost, NodeExists, NoNode
-from triplicate.metadata.bookie_ids import check_bookie_id
-from triplicate.metadata.repair_formats import decode_vote, encode_vote
-from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import Tree
+from triplicate.metadata.core.bookie_ids import check_bookie_id
+from triplicate.metadata.core.repair_formats import decode_vote, encode_vote
+from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
 
 _VOTE = re.compile(r"V_-?[0-9]{9,10}", re.ASCII)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from google.protobuf import text_format
 
 from triplicate.errors import FormatError, NodeExists, NoNode
-from triplicate.metadata.bookie_ids import check_bookie_id
-from triplicate.metadata.bookkeeper_pb2 import CookieFormat
-from triplicate.metadata.retrying import retried
-from triplicate.metadata.tree import ANY_VERSION, Tree
+from triplicate.metadata.core.bookie_ids import check_bookie_id
+from triplicate.metadata.core.bookkeeper_pb2 import CookieFormat
+from triplicate.metadata.core.tree import ANY_VERSION, Tree
+from triplicate.metadata.retries import retried
 from triplicate.runtime import Host
 
 LAYOUT_VERSION = 4

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from triplicate.errors import ConfigError, ConnectionLost, CorruptionError, NodeExists, NoNode
-from triplicate.metadata.ids import HIGH_MAX
+from triplicate.metadata.core.paths import SHORT_IDS_END, join, name_of, parent_of
+from triplicate.metadata.core.tree import CreateNode, DeleteNode, Tree, TreeOperation
 from triplicate.metadata.layout import ClusterMetadata, decode_layout
-from triplicate.metadata.ledgers import LedgerStore
-from triplicate.metadata.paths import SHORT_IDS_END, join, name_of, parent_of
-from triplicate.metadata.retrying import retried
-from triplicate.metadata.tree import Create, Delete, Operation, Tree
+from triplicate.metadata.ledger_ids import HIGH_MAX
+from triplicate.metadata.ledger_store import LedgerStore
+from triplicate.metadata.retries import retried
 from triplicate.runtime import Host, TaskScope
 
 BATCH_NODES = 200
@@ -43,9 +43,9 @@ class CopyReport:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _CopyBatch:
     paths: list[str] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[TreeOperation] = field(default_factory=list)
     size: int = 0
 
 
@@ -134,14 +134,14 @@ class _Copying:
         if not await _exists(self._source.tree, self._host, top):
             return  # A cluster in which nobody has made a log yet has nothing of ours.
         await self._create_ancestors(self._mapped(top))
-        batch = _Batch()
+        batch = _CopyBatch()
         ephemerals: list[str] = []
         async for path, data in self._walk(top, ephemerals):
             if batch.paths and (len(batch.paths) == BATCH_NODES or batch.size + len(data) > BATCH_BYTES):
                 await self._write(batch)
-                batch = _Batch()
+                batch = _CopyBatch()
             batch.paths.append(self._mapped(path))
-            batch.operations.append(Create(self._mapped(path), data))
+            batch.operations.append(CreateNode(self._mapped(path), data))
             batch.size += len(data)
             self._count(data)
         if batch.paths:
@@ -177,13 +177,13 @@ class _Copying:
             tasks = [scope.spawn(one(path), name=path) for path in paths]
         return [task.result() for task in tasks]
 
-    async def _write(self, batch: _Batch) -> None:
+    async def _write(self, batch: _CopyBatch) -> None:
         try:
             await self._target.multi(batch.operations)
         except (NodeExists, ConnectionLost):
             # An earlier attempt was broken off, or this one got through and its answer was lost.
             for operation in batch.operations:
-                assert isinstance(operation, Create)
+                assert isinstance(operation, CreateNode)
                 await self._put(operation.path, operation.data)
         self._progress("copy", len(batch.paths))
 
@@ -258,7 +258,7 @@ class _Copying:
         path = await retried(self._host, lambda: self._target.create(prefix, sequential=True, parents=True))
         await self._delete(path)
         missing = first - int(name_of(path).removeprefix("ID-")) - 1
-        once: list[Operation] = [Create(f"{prefix}raise"), Delete(f"{prefix}raise")]
+        once: list[TreeOperation] = [CreateNode(f"{prefix}raise"), DeleteNode(f"{prefix}raise")]
         while missing > 0:
             operations = once * min(missing, BATCH_NODES)
             # If an answer is lost some numbers are passed over, which harms nobody.

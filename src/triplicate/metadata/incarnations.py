@@ -11,10 +11,10 @@ import json
 from dataclasses import dataclass, replace
 
 from triplicate.errors import FormatError, NodeExists, NoNode
-from triplicate.metadata.bookie_ids import check_bookie_id
-from triplicate.metadata.own import incarnation_path
-from triplicate.metadata.retrying import retried
-from triplicate.metadata.tree import Stat, Tree
+from triplicate.metadata.core.bookie_ids import check_bookie_id
+from triplicate.metadata.core.own import incarnation_path
+from triplicate.metadata.core.tree import Stat, Tree
+from triplicate.metadata.retries import retried
 from triplicate.runtime import Host
 
 FIRST = 1

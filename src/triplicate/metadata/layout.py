@@ -9,17 +9,17 @@ import uuid
 from contextlib import suppress
 
 from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode, WrongCluster
-from triplicate.metadata import own
 from triplicate.metadata.auditor import AuditorElection
-from triplicate.metadata.bookies import STALE_WAIT_S, BookieDirectory
+from triplicate.metadata.bookie_registry import STALE_WAIT_S, BookieRegistry
 from triplicate.metadata.cookies import Cookies
+from triplicate.metadata.core import own
+from triplicate.metadata.core.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
+from triplicate.metadata.core.tree import CreateNode, Tree, TreeOperation
 from triplicate.metadata.incarnations import Incarnations
-from triplicate.metadata.ledgers import LedgerStore
-from triplicate.metadata.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
-from triplicate.metadata.retrying import retried
+from triplicate.metadata.ledger_store import LedgerStore
+from triplicate.metadata.retries import retried
 from triplicate.metadata.trash import Trash
-from triplicate.metadata.tree import Create, Operation, Tree
-from triplicate.metadata.underreplication import UnderReplication
+from triplicate.metadata.underreplication import UnderreplicationManager
 from triplicate.runtime import Host
 
 DEFAULT_ROOT = "/ledgers"
@@ -69,10 +69,10 @@ class ClusterMetadata:
         self.paths = paths
         self.ledgers = LedgerStore(tree, host, root, paths)
         self.trash = Trash(tree, host, self.own_root, self.ledgers)
-        self.bookies = BookieDirectory(tree, host, root, stale_wait_s=stale_wait_s)
+        self.bookies = BookieRegistry(tree, host, root, stale_wait_s=stale_wait_s)
         self.cookies = Cookies(tree, host, root)
         self.incarnations = Incarnations(tree, host, self.own_root)
-        self.under_replication = UnderReplication(tree, host, root)
+        self.under_replication = UnderreplicationManager(tree, host, root)
         self.auditor = AuditorElection(tree, host, root)
 
     @classmethod
@@ -159,7 +159,7 @@ async def _initialise(tree: Tree, host: Host, root: str) -> bytes:
     async def attempt() -> bytes | None:
         # Nodes that are there already (an operator made the root by hand) are left out; INSTANCEID is what decides who won.
         nodes = {root: b"", f"{root}/available": b"", f"{root}/available/readonly": b"", f"{root}/INSTANCEID": instance_id}
-        operations: list[Operation] = [Create(path, data) for path, data in nodes.items() if await tree.exists(path) is None]
+        operations: list[TreeOperation] = [CreateNode(path, data) for path, data in nodes.items() if await tree.exists(path) is None]
         with suppress(NodeExists):
             # Another process may initialise at the same time, or our own multi was applied although its answer got lost.
             await tree.multi(operations)

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
-from triplicate.metadata.ledgers import LedgerStore, Versioned
-from triplicate.metadata.own import returned_path, trash_path
-from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import ANY_VERSION, Operation, Stat, Tree
+from triplicate.metadata.core.own import returned_path, trash_path
+from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation
+from triplicate.metadata.ledger_store import LedgerStore, Versioned
+from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
@@ -91,7 +91,7 @@ class Trash:
         self._looked_at = ""
         """The name of the last node that `expire` looked at."""
 
-    async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
+    async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         """Delete a ledger's metadata, kept here first. A ledger that is not there counts as deleted. A period of 0 keeps nothing.
 
         Args:

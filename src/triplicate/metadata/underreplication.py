@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, BadVersion, ConnectionLost, FormatError, MetadataError, NodeExists, NoNode, NotEmpty
-from triplicate.metadata.bookie_ids import check_bookie_id
-from triplicate.metadata.paths import name_of, parent_of, underreplicated_path
-from triplicate.metadata.repair_formats import (
+from triplicate.metadata.core.bookie_ids import check_bookie_id
+from triplicate.metadata.core.paths import name_of, parent_of, underreplicated_path
+from triplicate.metadata.core.repair_formats import (
     check_repair_layout,
     decode_check_time,
     decode_lock,
@@ -28,9 +28,9 @@ from triplicate.metadata.repair_formats import (
     encode_mark,
     encode_repair_layout,
 )
-from triplicate.metadata.retrying import Attempts, retried
-from triplicate.metadata.tree import Check, Delete, Tree, Watch
-from triplicate.metadata.watching import JoinedWatch
+from triplicate.metadata.core.tree import CheckVersion, DeleteNode, Tree, Watch
+from triplicate.metadata.drivers.watches import JoinedWatch
+from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
 
 RACES_MAX = 100
@@ -50,7 +50,7 @@ class PeriodicCheck(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class UnderreplicatedLedger:
     """A ledger that lacks copies."""
 
     ledger_id: int
@@ -62,15 +62,15 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkLock:
+class ReplicationLock:
     """A marked ledger that this session works on."""
 
-    mark: Mark
+    mark: UnderreplicatedLedger
     session_id: int
     """The session that holds it; when that ends, the lock is another's to take."""
 
 
-class UnderReplication:
+class UnderreplicationManager:
     """The marks and locks of one cluster, and what governs its auto-recovery."""
 
     def __init__(self, tree: Tree, host: Host, root: str) -> None:
@@ -121,7 +121,7 @@ class UnderReplication:
         if complete != present:
             await self._tree.set(path, encode_mark(complete, self._now_ms()), stat.version)
 
-    async def get(self, ledger_id: int) -> Mark | None:
+    async def get(self, ledger_id: int) -> UnderreplicatedLedger | None:
         """A ledger's mark, or None.
 
         Raises:
@@ -133,15 +133,15 @@ class UnderReplication:
         except NoNode:
             return None
         missing, ctime_ms = decode_mark(data)
-        return Mark(ledger_id, missing, ctime_ms, stat.version)
+        return UnderreplicatedLedger(ledger_id, missing, ctime_ms, stat.version)
 
-    def marks(self) -> MarkIterator:
+    def marks(self) -> UnderreplicatedIterator:
         """All marks in ascending order of the ledger ids; those made or deleted meanwhile may be missed."""
-        return MarkIterator(self, self._tree, self._host, self._marks)
+        return UnderreplicatedIterator(self, self._tree, self._host, self._marks)
 
     # Locks.
 
-    async def take(self, worker: str) -> MarkLock | None:
+    async def take(self, worker: str) -> ReplicationLock | None:
         """Lock one of the marked ledgers that nobody works on, chosen at random; None when there is none.
 
         Args:
@@ -150,7 +150,7 @@ class UnderReplication:
         await self._prepare()
         return await self._search(worker, watches=None)
 
-    async def take_next(self, worker: str) -> MarkLock:
+    async def take_next(self, worker: str) -> ReplicationLock:
         """As `take`, but waits until there is one, and while auto-recovery is disabled."""
         await self._prepare()
         while True:
@@ -164,7 +164,7 @@ class UnderReplication:
                 for watch in watches:
                     watch.close()
 
-    async def lock(self, ledger_id: int, worker: str) -> MarkLock | None:
+    async def lock(self, ledger_id: int, worker: str) -> ReplicationLock | None:
         """Lock one ledger; None when it is not marked, or somebody works on it."""
         await self._prepare()
         if ledger_id in self._claimed:
@@ -182,7 +182,7 @@ class UnderReplication:
                 await self._delete(path)
                 return None
             kept = True
-            return MarkLock(mark, session_id)
+            return ReplicationLock(mark, session_id)
         finally:
             if not kept:
                 self._claimed.discard(ledger_id)
@@ -201,7 +201,7 @@ class UnderReplication:
             else:
                 return True
 
-    async def done(self, lock: MarkLock) -> bool:
+    async def done(self, lock: ReplicationLock) -> bool:
         """The ledger is mended: delete its mark and the lock in one step, and the parents that this leaves empty.
 
         Returns:
@@ -219,12 +219,12 @@ class UnderReplication:
         await self._prune(path)
         return True
 
-    async def _delete_under(self, lock: MarkLock, path: str) -> None:
+    async def _delete_under(self, lock: ReplicationLock, path: str) -> None:
         lock_path = self._lock_path(lock.mark.ledger_id)
         attempts = Attempts(self._host)
         while await self._holds(lock):
             try:
-                await self._tree.multi([Check(lock_path), Delete(path, lock.mark.version), Delete(lock_path)])
+                await self._tree.multi([CheckVersion(lock_path), DeleteNode(path, lock.mark.version), DeleteNode(lock_path)])
             except ConnectionLost as error:
                 await attempts.again(error)  # The lock tells whether it was applied.
             except (NoNode, BadVersion):
@@ -232,7 +232,7 @@ class UnderReplication:
             else:
                 return
 
-    async def release(self, lock: MarkLock) -> None:
+    async def release(self, lock: ReplicationLock) -> None:
         """Give a ledger back without having mended it."""
         try:
             await self._release(lock)
@@ -338,7 +338,7 @@ class UnderReplication:
             await self._create_if_missing(path, b"")
         self._prepared = True
 
-    async def _search(self, worker: str, watches: list[Watch] | None) -> MarkLock | None:
+    async def _search(self, worker: str, watches: list[Watch] | None) -> ReplicationLock | None:
         """Walk the tree in random order until a ledger could be locked, watching every directory that is read."""
         locked = dict.fromkeys(await self._names(self._locks))
         waiting = [(self._marks, 0)]
@@ -360,12 +360,12 @@ class UnderReplication:
                     return lock
         return None
 
-    async def _holds(self, lock: MarkLock) -> bool:
+    async def _holds(self, lock: ReplicationLock) -> bool:
         path = self._lock_path(lock.mark.ledger_id)
         stat = await retried(self._host, lambda: self._tree.exists(path))
         return stat is not None and stat.ephemeral_owner == lock.session_id
 
-    async def _release(self, lock: MarkLock) -> None:
+    async def _release(self, lock: ReplicationLock) -> None:
         if await self._holds(lock):
             await self._delete(self._lock_path(lock.mark.ledger_id))
 
@@ -416,20 +416,20 @@ def _delay(delay_s: int) -> bytes:
     return str(delay_s).encode("ascii")
 
 
-class MarkIterator:
+class UnderreplicatedIterator:
     """Walks the marks depth first, one directory at a time."""
 
-    def __init__(self, owner: UnderReplication, tree: Tree, host: Host, top: str) -> None:
+    def __init__(self, owner: UnderreplicationManager, tree: Tree, host: Host, top: str) -> None:
         self._owner = owner
         self._tree = tree
         self._host = host
         self._directories = [(top, 0)]
         self._found: deque[int] = deque()
 
-    def __aiter__(self) -> MarkIterator:
+    def __aiter__(self) -> UnderreplicatedIterator:
         return self
 
-    async def __anext__(self) -> Mark:
+    async def __anext__(self) -> UnderreplicatedLedger:
         while True:
             while self._found:
                 mark = await self._owner.get(self._found.popleft())

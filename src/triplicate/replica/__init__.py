@@ -2,18 +2,18 @@
 
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of
-from triplicate.replica.machine import STANDS_AT, Role, StateMachine
-from triplicate.replica.peers import Loss, Peers
-from triplicate.replica.runtime import Replica, ReplicaSettings
-from triplicate.replica.snapshots import SnapshotKeeper, SnapshotMachine, StateCopy
+from triplicate.replica.failure_detector import FailureDetector, PeerLoss
+from triplicate.replica.replica import Replica, ReplicaSettings
+from triplicate.replica.snapshot_keeper import SnapshotKeeper, SnapshotMachine, StateCopy
+from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
 
 __all__ = [
     "STANDS_AT",
     "UNREADABLE",
     "Candidate",
     "Election",
-    "Loss",
-    "Peers",
+    "FailureDetector",
+    "PeerLoss",
     "Replica",
     "ReplicaSettings",
     "Role",

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import BadVersion, FormatError, NodeExists, NoNode
-from triplicate.metadata import Delete, Operation, SetData, Tree, Watch
-from triplicate.replica.peers import Loss
+from triplicate.metadata import DeleteNode, SetData, Tree, TreeOperation, Watch
+from triplicate.replica.failure_detector import PeerLoss
 from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
 FORMAT = 2
@@ -130,7 +130,7 @@ class Election:
         *,
         delay_s: float,
         holds_name: Callable[[], bool] = lambda: True,
-        gone: Callable[[str], Coroutine[Any, Any, Loss]] | None = None,
+        gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None = None,
     ) -> None:
         self._host = host
         self._tree = tree
@@ -235,19 +235,19 @@ class Election:
         finally:
             watch.close()
 
-    async def _loss_of(self, sign: Candidate, watch: Watch) -> Loss | None:
+    async def _loss_of(self, sign: Candidate, watch: Watch) -> PeerLoss | None:
         """Wait until another session's sign has changed (None), or its process is known to have ended or to hang, which its session
         outlives for some seconds.
         """
         if sign.node_id == self._node_id and self._holds_name():
-            return Loss()  # Of this node's former life, as one process bears the name at a time.
+            return PeerLoss()  # Of this node's former life, as one process bears the name at a time.
         if self._gone is None:
             await watch.changed()
             return None
         _, loss = await first_of([_changed(watch), self._gone(sign.address)], name="leader")
         return loss
 
-    async def _depose(self, sign: Candidate, session_id: int, loss: Loss) -> bool:
+    async def _depose(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
         """Take a lost leader's sign down; False where that could not be done while a silence was still one."""
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
@@ -262,7 +262,7 @@ class Election:
             self._host.trace("replica.leader_not_deposed", path=self._path, node=sign.node_id, address=sign.address)
         return is_down
 
-    async def _take_down(self, sign: Candidate, session_id: int, loss: Loss) -> bool:
+    async def _take_down(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
         """Remove the sign of a session, if it is there still. Should its process go on all the same, the log fences it.
 
         Returns:
@@ -283,12 +283,12 @@ class Election:
                 return False
             is_first = False
             with suppress(NoNode, BadVersion):
-                await self._tree.multi([*guard, Delete(self._leader_path, stat.version)])
+                await self._tree.multi([*guard, DeleteNode(self._leader_path, stat.version)])
                 why = "silent" if loss.silent else "ended"
                 self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address, why=why)
                 return True
 
-    async def _guard_of(self, node_id: str) -> list[Operation]:
+    async def _guard_of(self, node_id: str) -> list[TreeOperation]:
         """A change that only one of those can make who take the same sign down. Every sign is at version 0, so that the version alone would
         let a late one take down its successor; the candidate's node of the process is another version with each taking down.
         """
@@ -350,7 +350,7 @@ def _read_sign(data: bytes) -> Candidate:
         return Candidate("", "", 0)
 
 
-async def _spoken(loss: Loss) -> bool:
+async def _spoken(loss: PeerLoss) -> bool:
     await loss.spoken()
     return False
 

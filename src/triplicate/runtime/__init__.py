@@ -2,10 +2,10 @@
 
 from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.channel import BoundedChannel
-from triplicate.runtime.memory import keep_freed_memory, let_freed_memory_linger
+from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
+from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import Probe, ProbeAnswer, serve_metrics
-from triplicate.runtime.points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.ports import (
     Buffer,
     Clock,
@@ -22,8 +22,8 @@ from triplicate.runtime.ports import (
     Worker,
 )
 from triplicate.runtime.real import JsonLinesTrace, no_trace, real_host
-from triplicate.runtime.scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
-from triplicate.runtime.worker_pool import Lane, WorkerPool
+from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.worker_pool import SerialWorker, WorkerPool
 
 __all__ = [
     "Backoff",
@@ -37,13 +37,13 @@ __all__ = [
     "Group",
     "Host",
     "JsonLinesTrace",
-    "Lane",
     "Listener",
     "LogDevice",
     "Metrics",
     "Network",
     "Probe",
     "ProbeAnswer",
+    "SerialWorker",
     "TaskScope",
     "Timer",
     "Trace",

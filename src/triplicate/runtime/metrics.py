@@ -20,7 +20,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Tally(Collector):
+class UnlockedCounter(Collector):
     """A counter for data paths: no lock, so only one thread may count."""
 
     __slots__ = ("_help", "_name", "value")
@@ -38,7 +38,7 @@ class Tally(Collector):
         yield CounterMetricFamily(self._name, self._help, value=self.value)
 
 
-class Distribution(Collector):
+class UnlockedHistogram(Collector):
     """A histogram for data paths: no lock, so only one thread may observe."""
 
     __slots__ = ("_bounds", "_counts", "_help", "_name", "_sum")
@@ -93,13 +93,13 @@ class Metrics:
             lambda: prometheus_client.Histogram(name, help, labels, buckets=buckets, registry=None),
         )
 
-    def tally(self, name: str, help: str) -> Tally:
+    def tally(self, name: str, help: str) -> UnlockedCounter:
         """A counter that one thread alone counts, without a lock; errors as for `counter`."""
-        return self._get(Tally, name, (), lambda: Tally(name, help))
+        return self._get(UnlockedCounter, name, (), lambda: UnlockedCounter(name, help))
 
-    def distribution(self, name: str, help: str, *, buckets: Sequence[float] = SECONDS_BUCKETS) -> Distribution:
+    def distribution(self, name: str, help: str, *, buckets: Sequence[float] = SECONDS_BUCKETS) -> UnlockedHistogram:
         """A histogram that one thread alone fills, without a lock; errors as for `counter`."""
-        return self._get(Distribution, name, (), lambda: Distribution(name, help, buckets))
+        return self._get(UnlockedHistogram, name, (), lambda: UnlockedHistogram(name, help, buckets))
 
     def expose(self) -> bytes:
         """Everything, in Prometheus' text format 0.0.4."""

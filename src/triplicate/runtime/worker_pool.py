@@ -32,7 +32,7 @@ class WorkerPool:
         self._workers = [new_worker(f"{name}-{number}") for number in range(threads)]
         # A worker starts its thread with its first function, so the one used last is used first: few lanes need few threads.
         self._idle = list(reversed(self._workers))
-        self._ready: deque[Lane] = deque()
+        self._ready: deque[SerialWorker] = deque()
         self._closed = False
         self._waiting_for_end: list[asyncio.Future[None]] = []
 
@@ -41,9 +41,9 @@ class WorkerPool:
         """Lanes that have work and no thread."""
         return len(self._ready)
 
-    def lane(self, name: str) -> Lane:
+    def lane(self, name: str) -> SerialWorker:
         """A worker of its own for one purpose."""
-        return Lane(self, name)
+        return SerialWorker(self, name)
 
     async def close(self) -> None:
         """Refuse further work, wait for what was accepted, then end the threads. Idempotent."""
@@ -57,7 +57,7 @@ class WorkerPool:
 
     # What lanes use.
 
-    def enqueue(self, lane: Lane) -> None:
+    def enqueue(self, lane: SerialWorker) -> None:
         """A lane has work and does not run: give it a thread when its turn comes.
 
         Raises:
@@ -75,13 +75,13 @@ class WorkerPool:
         while self._ready and self._idle:
             self._start(self._ready.popleft(), self._idle.pop())
 
-    def _start(self, lane: Lane, worker: Worker) -> None:
+    def _start(self, lane: SerialWorker, worker: Worker) -> None:
         answer, context, function, arguments = lane.next_job()
         # No waiter holds this future: a cancelled wait must not look like the end of a function that still runs.
         running = asyncio.ensure_future(context.run(worker.run, function, *arguments))
         running.add_done_callback(lambda ended: self._ended(lane, worker, answer, ended))
 
-    def _ended(self, lane: Lane, worker: Worker, answer: asyncio.Future[Any], ended: asyncio.Future[Any]) -> None:
+    def _ended(self, lane: SerialWorker, worker: Worker, answer: asyncio.Future[Any], ended: asyncio.Future[Any]) -> None:
         self._idle.append(worker)
         if lane.finished():
             self._ready.append(lane)
@@ -97,7 +97,7 @@ class WorkerPool:
             release_waiters(self._waiting_for_end)
 
 
-class Lane:
+class SerialWorker:
     """Implements `Worker` on a pool. Callers bound what is queued by waiting for their results."""
 
     def __init__(self, pool: WorkerPool, name: str) -> None:

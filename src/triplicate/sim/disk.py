@@ -17,9 +17,9 @@ from typing import Generic, TypeVar
 from zlib import crc32
 
 from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
-from triplicate.sim.image import DIRECTORY, Directory, Entry, Inode, Names, Resize, Write, parent_of
+from triplicate.sim.disk_image import DIRECTORY, Directory, DirectoryEntry, Inode, Namespace, Resize, Write, parent_of
 from triplicate.sim.loop import Life, VirtualLoop, context_of
-from triplicate.sim.record import Recorder
+from triplicate.sim.recorder import Recorder
 
 Item = TypeVar("Item")
 
@@ -53,7 +53,7 @@ class SimulatedDisk:
         self.name = name
         self.total_bytes = total_bytes
         self.timing = timing or DiskTiming()
-        self.names = Names()
+        self.names = Namespace()
         self.debt_s = 0.0
         """Time that operations since the last `take_debt` would have taken; workers and log devices wait for it."""
         self.operations = 0
@@ -158,7 +158,7 @@ class SimulatedDisk:
 
     def wipe(self) -> None:
         """Everything is gone, as when a disk is replaced: nothing is there but the root."""
-        self.names = Names()
+        self.names = Namespace()
         self.locks.clear()
         self._used_at_most = 0
         self.before_operation = None
@@ -259,7 +259,7 @@ class SimulatedDisk:
         return size / self.timing.bytes_per_s * self.slowness
 
     @staticmethod
-    def _inodes(entries: Sequence[Entry]) -> list[Inode]:
+    def _inodes(entries: Sequence[DirectoryEntry]) -> list[Inode]:
         """Each file once, in the order of `entries`, whatever number of names it has."""
         return list({id(entry): entry for entry in entries if isinstance(entry, Inode)}.values())
 
@@ -336,7 +336,7 @@ class DiskPort:
         if isinstance(live.get(target), Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
         self._disk.operate("rename", target)
-        moves: dict[str, Entry | None] = {}
+        moves: dict[str, DirectoryEntry | None] = {}
         for path in sorted(live):
             if path == source or path.startswith(source + "/"):
                 moves[path] = None

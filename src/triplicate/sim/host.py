@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
-from triplicate.sim.databases import OpenDatabases
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
+from triplicate.sim.fault_points import FaultPoints
 from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
-from triplicate.sim.points import FaultPoints
-from triplicate.sim.record import Recorder
+from triplicate.sim.recorder import Recorder
+from triplicate.sim.sqlite_connections import SqliteConnections
 from triplicate.sim.watchdog import callbacks_bounded
 
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ class World:
         self.points = FaultPoints(self.recorder)
         self.points.install()
         self._disk_timing = disk
-        self._databases = OpenDatabases()
+        self._databases = SqliteConnections()
         self._clocks: dict[str, SimulatedClock] = {}
         self._lives: dict[str, int] = {}
 

@@ -18,8 +18,8 @@ from zlib import crc32
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Listener
 from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
-from triplicate.sim.record import Recorder
-from triplicate.sim.transport import Connection, SimulatedTransport
+from triplicate.sim.recorder import Recorder
+from triplicate.sim.transport import SimulatedConnection, SimulatedTransport
 
 FIRST_FREE_PORT = 40_001
 
@@ -60,7 +60,7 @@ class SimulatedNetwork:
         self.loop = loop
         self.recorder = recorder
         self.timing = timing or NetworkTiming()
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, SimulatedConnection] = {}
         """Those of which at least one end still knows."""
         self.strikes: dict[str, int] = {}
         """How often each kind of fault struck something."""
@@ -156,7 +156,7 @@ class SimulatedNetwork:
                 return True
         return False
 
-    def tear(self, connection: Connection) -> None:
+    def tear(self, connection: SimulatedConnection) -> None:
         """Break a connection inside what was written last; called right after that write."""
         if connection.break_off(inside=True):
             self._strike("reset_at_write", connection.client.life.name, connection.server.life.name)
@@ -258,7 +258,7 @@ class SimulatedNetwork:
             self.loop.call_later(back_s, _settle, answer, refusal)
             return
         capacity = chance.randrange(self.timing.buffer_low_bytes, self.timing.buffer_high_bytes + 1)
-        connection = Connection(self, number, chance, capacity)
+        connection = SimulatedConnection(self, number, chance, capacity)
         client = SimulatedTransport(connection, life, context, (source, FIRST_FREE_PORT + 10_000 + number), address)
         server = SimulatedTransport(connection, listening.life, listening.context, address, client.own_address)
         connection.join(client, server)
@@ -267,7 +267,7 @@ class SimulatedNetwork:
         self.loop.call_soon(_accept, connection.server, listening.factory, context=listening.context)
         self.loop.call_later(back_s, _settle, answer, connection.client)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: SimulatedConnection) -> None:
         """Both ends are closed or gone."""
         self.connections.pop(connection.number, None)
 

@@ -54,7 +54,7 @@ class Direction:
         "undelivered",
     )
 
-    def __init__(self, connection: Connection, source: SimulatedTransport, target: SimulatedTransport) -> None:
+    def __init__(self, connection: SimulatedConnection, source: SimulatedTransport, target: SimulatedTransport) -> None:
         self.source = source
         self.target = target
         self.link = (source.life.name, target.life.name)
@@ -206,7 +206,7 @@ class Direction:
         self.undelivered = sum(segment.size for segment in kept)
 
 
-class Connection:
+class SimulatedConnection:
     """Two ends of one connection, which the network joins right after construction."""
 
     client: SimulatedTransport
@@ -274,7 +274,12 @@ class SimulatedTransport(asyncio.Transport):
     incoming: Direction
 
     def __init__(
-        self, connection: Connection, life: Life, context: contextvars.Context, own_address: tuple[str, int], peer_address: tuple[str, int]
+        self,
+        connection: SimulatedConnection,
+        life: Life,
+        context: contextvars.Context,
+        own_address: tuple[str, int],
+        peer_address: tuple[str, int],
     ) -> None:
         super().__init__({"sockname": own_address, "peername": peer_address})
         self.connection = connection

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from triplicate.spark.sessions import register, session
 
 if TYPE_CHECKING:
-    from triplicate.spark.changes import ChangesDataSource
-    from triplicate.spark.source import TriplicateDataSource
+    from triplicate.spark.change_feed.change_source import ChangesDataSource
+    from triplicate.spark.logs.log_source import TriplicateDataSource
 
 __all__ = ["ChangesDataSource", "TriplicateDataSource", "register", "session"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "TriplicateDataSource":
-        from triplicate.spark.source import TriplicateDataSource
+        from triplicate.spark.logs.log_source import TriplicateDataSource
 
         return TriplicateDataSource
     if name == "ChangesDataSource":
-        from triplicate.spark.changes import ChangesDataSource
+        from triplicate.spark.change_feed.change_source import ChangesDataSource
 
         return ChangesDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -125,8 +125,8 @@ def interpreter(folder: Path) -> str:
 
 def register(spark: SparkSession) -> None:
     """Make both formats known to a session of your own. Needed only where the modules ``pyspark_triplicate*`` cannot be found."""
-    from triplicate.spark.changes import ChangesDataSource
-    from triplicate.spark.source import TriplicateDataSource
+    from triplicate.spark.change_feed.change_source import ChangesDataSource
+    from triplicate.spark.logs.log_source import TriplicateDataSource
 
     spark.dataSource.register(TriplicateDataSource)
     spark.dataSource.register(ChangesDataSource)

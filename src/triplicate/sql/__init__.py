@@ -1,8 +1,7 @@
 """The replicated SQL database: SQLite as the state machine, an ordered row log as its input."""
 
-from triplicate.config.node import NodeSettings
-from triplicate.sql.connection import connection_string
-from triplicate.sql.core.columns import Value
+from triplicate.config.node_settings import NodeSettings
+from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -14,22 +13,7 @@ from triplicate.sql.core.records import (
     decode_header,
     decode_transaction,
 )
-from triplicate.sql.core.tables import TableShape
-from triplicate.sql.database import SqlDatabase
-from triplicate.sql.directory import (
-    LEASE_S,
-    LONGEST_LEASE_S,
-    DatabaseInfo,
-    create_database,
-    database_file,
-    database_info,
-    database_names,
-)
-from triplicate.sql.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
-from triplicate.sql.hosted import HostedDatabase
-from triplicate.sql.node import DatabaseNode
-from triplicate.sql.pg import PostgresServer, ServerLimits
-from triplicate.sql.schema_changes import (
+from triplicate.sql.core.schema_changes import (
     ColumnAdded,
     ColumnDropped,
     ColumnRenamed,
@@ -40,7 +24,23 @@ from triplicate.sql.schema_changes import (
     fold,
     table_change,
 )
-from triplicate.sql.session import SqlSession
+from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.engine.session import SqlSession
+from triplicate.sql.engine.sql_database import SqlDatabase
+from triplicate.sql.hosting.connection_string import connection_string
+from triplicate.sql.hosting.database_directory import (
+    LEASE_S,
+    LONGEST_LEASE_S,
+    DatabaseInfo,
+    create_database,
+    database_file,
+    database_info,
+    database_names,
+)
+from triplicate.sql.hosting.database_node import DatabaseNode
+from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
+from triplicate.sql.hosting.hosted_database import HostedDatabase
+from triplicate.sql.pg import PostgresServer, ServerLimits
 
 __all__ = [
     "LEASE_S",

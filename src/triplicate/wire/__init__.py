@@ -5,19 +5,6 @@ number in their name are version 2's.
 """
 
 from triplicate.wire import v2, v3
-from triplicate.wire.batch import (
-    ADD_HEAD_BYTES,
-    ADD_RESPONSE,
-    AddAnswerRun,
-    AddRun,
-    add_prefix,
-    encode_add_responses,
-    encode_alternating_add_responses,
-    gather_add_responses,
-    iter_adds,
-    scan_add_responses,
-    scan_adds,
-)
 from triplicate.wire.frames import BOOKIE_FRAME_BYTES, LENGTH_BYTES, MAX_FRAME_BYTES, FrameBuffer, encode_frame, excess_of, next_frame
 from triplicate.wire.messages import (
     LAST_ENTRY,
@@ -45,7 +32,7 @@ from triplicate.wire.messages import (
     WriteLacRequest,
     WriteLacResponse,
 )
-from triplicate.wire.oversized import OVERSIZED_HEAD_BYTES, TOO_LARGE, OversizedAdd, may_be_add, oversized_v2_add, oversized_v3_add
+from triplicate.wire.oversized_add import OVERSIZED_HEAD_BYTES, TOO_LARGE, OversizedAdd, may_be_add, oversized_v2_add, oversized_v3_add
 from triplicate.wire.status import V2_CODES, status_from_v2, status_from_v3, status_to_v2
 from triplicate.wire.v2 import (
     FLAG_FENCE,
@@ -59,15 +46,21 @@ from triplicate.wire.v2 import (
     encode_request,
     encode_response,
 )
-from triplicate.wire.v3_adds import (
-    V3AddAnswerRun,
-    V3AddEncoder,
-    V3AddRun,
-    encode_v3_add_responses,
-    scan_v3_add_responses,
-    scan_v3_adds,
+from triplicate.wire.v2_bulk import (
+    ADD_HEAD_BYTES,
+    ADD_RESPONSE,
+    AddAnswerRun,
+    AddRun,
+    add_prefix,
+    encode_add_responses,
+    encode_alternating_add_responses,
+    gather_add_responses,
+    iter_adds,
+    scan_add_responses,
+    scan_adds,
 )
-from triplicate.wire.v3_envelope import V3Request, is_v3
+from triplicate.wire.v3.bulk import V3AddAnswerRun, V3AddEncoder, V3AddRun, encode_v3_add_responses, scan_v3_add_responses, scan_v3_adds
+from triplicate.wire.v3.envelope import V3Request, is_v3
 
 __all__ = [
     "ADD_HEAD_BYTES",

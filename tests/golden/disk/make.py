@@ -16,12 +16,12 @@ from pathlib import Path
 
 from triplicate.bookie import Bookie, Replacement
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.core.journal import GroupType
-from triplicate.bookie.journal import JournalItem
-from triplicate.bookie.ledgers import LedgerHandle
-from triplicate.bookie.storage import Storage
+from triplicate.bookie.core.journal_format import GroupType
+from triplicate.bookie.core.ledger_table import LedgerHandle
+from triplicate.bookie.journal.journal import JournalItem
+from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
-from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Host, real_host
 from triplicate.wire import add_prefix
@@ -121,7 +121,7 @@ async def whole_cluster(folder: Path, *, create: bool = False) -> ClusterMetadat
 
 
 async def create_ledger(cluster: ClusterMetadata, ledger_id: int, *, last_entry_id: int | None = None) -> None:
-    segments = (Segment(0, ("bookie-1",)),)
+    segments = (EnsembleSegment(0, ("bookie-1",)),)
     metadata = LedgerMetadata(1, 1, 1, segments, LedgerState.OPEN, digest_type=DigestType.CRC32C, password=b"golden")
     if last_entry_id is not None:
         metadata = metadata.closed(last_entry_id, 8 * (last_entry_id + 1))

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 from triplicate.bookie.core.file_header import JOURNAL_MAGIC, FileIdentity, encode_file_header
-from triplicate.bookie.core.journal import ALIGNMENT, END_BLOCK, REUSED_KEY, GroupType, encode_group
-from triplicate.bookie.core.state import LedgerState, encode_states
+from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, REUSED_KEY, GroupType, encode_group
+from triplicate.bookie.core.ledger_data import LedgerData, encode_states
 
 NUMBER, FORMER = 7, 5
 FIRST_SEQUENCE = 41
-STATES = [LedgerState(1, b"k" * 20, True), LedgerState(2, b"l" * 20, False, b"an explicit record")]
+STATES = [LedgerData(1, b"k" * 20, True), LedgerData(2, b"l" * 20, False, b"an explicit record")]
 FILE_BYTES = 8 * ALIGNMENT
 
 

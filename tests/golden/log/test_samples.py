@@ -11,22 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import FormatError
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns, encode_control
-from triplicate.log.core.forgotten import Forgotten, decode_forgotten, encode_forgotten
+from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
 from triplicate.log.core.head import (
     Archive,
-    Copies,
     Head,
+    LogSegment,
     Owner,
     Page,
     PageReference,
     PublisherState,
     Purpose,
     PurposeKind,
-    Segment,
+    Quorums,
     SegmentState,
     decode_head,
     decode_owner,
@@ -38,14 +37,17 @@ from triplicate.log.core.head import (
     encode_publisher,
 )
 from triplicate.log.core.payload import Producer, decode_entry
-from triplicate.log.core.requests import PublishRequest, decode_request, encode_request
+from triplicate.log.core.payload_encoder import columns_of, encode_columns, encode_control
+from triplicate.log.core.publish_request import PublishRequest, decode_request, encode_request
 
 HERE = Path(__file__).parent
 
 SEGMENTS = (
-    Segment(7, 1200, 100, 4096, 9, 1_700_000_000_000_000, 1_700_000_001_000_000, SegmentState.CLOSED),
-    Segment(3, 1300, 50, 2048, 4, 1_700_000_002_000_000, 1_700_000_003_000_000, SegmentState.ARCHIVED, Archive("a/b.parquet", "sha256:00")),
-    Segment(9, 1350, 1, 60, 1, 1_700_000_004_000_000, 1_700_000_004_000_000, SegmentState.DELETING),
+    LogSegment(7, 1200, 100, 4096, 9, 1_700_000_000_000_000, 1_700_000_001_000_000, SegmentState.CLOSED),
+    LogSegment(
+        3, 1300, 50, 2048, 4, 1_700_000_002_000_000, 1_700_000_003_000_000, SegmentState.ARCHIVED, Archive("a/b.parquet", "sha256:00")
+    ),
+    LogSegment(9, 1350, 1, 60, 1, 1_700_000_004_000_000, 1_700_000_004_000_000, SegmentState.DELETING),
 )
 REFERENCES = (
     PageReference(4, 1, 0, 800, 64, 1_600_000_000_000_000, 1_650_000_000_000_000),
@@ -54,17 +56,17 @@ REFERENCES = (
 HEAD = Head(
     "00112233445566778899aabbccddeeff", 5, "ffeeddccbbaa99887766554433221100",
     Owner("node-1", "0123456789abcdef0123456789abcdef"), 17,
-    Segment(11, 1351), SEGMENTS, REFERENCES, LogSettings(roll_size_bytes=1 << 20, retain_age_s=3600.0, compression="zstd"),
+    LogSegment(11, 1351), SEGMENTS, REFERENCES, LogSettings(roll_size_bytes=1 << 20, retain_age_s=3600.0, compression="zstd"),
     1_700_000_000_000,
 )  # fmt: skip
-REDUCED = replace(SEGMENTS[0], ledger_id=12, reduced=Copies(2, 2))
+REDUCED = replace(SEGMENTS[0], ledger_id=12, reduced=Quorums(2, 2))
 HEAD_2 = replace(
-    HEAD, recent=(REDUCED, *SEGMENTS[1:]), open=Segment(11, 1351, reduced=Copies(2, 2)), purpose=Purpose(PurposeKind.DATABASE, "shop"),
+    HEAD, recent=(REDUCED, *SEGMENTS[1:]), open=LogSegment(11, 1351, reduced=Quorums(2, 2)), purpose=Purpose(PurposeKind.DATABASE, "shop"),
     past_time_us=1_600_000_000_000_000,
 )  # fmt: skip
-LOST = Segment(13, 1200, 100, 0, -1, 0, 0, SegmentState.LOST)
+LOST = LogSegment(13, 1200, 100, 0, -1, 0, 0, SegmentState.LOST)
 HEAD_2_LOST = replace(HEAD_2, recent=(LOST, *SEGMENTS[1:]), pages=(replace(REFERENCES[0], size_bytes=123_456), REFERENCES[1]))
-FORGOTTEN = Forgotten({"0123456789abcdef": 12, "fedcba9876543210": 2**62})
+FORGOTTEN = ForgottenPublishers({"0123456789abcdef": 12, "fedcba9876543210": 2**62})
 REQUEST = PublishRequest(
     "0011", "Spark ingest", "ingest", 7, (replace(SEGMENTS[0], first_offset=0), replace(SEGMENTS[0], ledger_id=8, first_offset=0))
 )

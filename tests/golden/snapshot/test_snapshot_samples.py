@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.snapshot_entries import (
+from triplicate.log.core.snapshot_format import (
     ContentCheck,
     SnapshotHeader,
     Trailer,
@@ -22,7 +22,7 @@ from triplicate.log.core.snapshot_entries import (
     encode_header,
     encode_trailer,
 )
-from triplicate.log.core.snapshots import Snapshot, SnapshotList, SnapshotState, decode_snapshots, encode_snapshots
+from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, SnapshotState, decode_snapshots, encode_snapshots
 
 HERE = Path(__file__).parent
 CONTENT = b"content " * 100

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.writer import LedgerWriter
+    from triplicate.client.write.ledger_writer import LedgerWriter
 
     release = LedgerWriter.release
 

@@ -12,15 +12,15 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.patience import Patience
+    from triplicate.client.metadata_retry import MetadataRetry
     from triplicate.ledger import LedgerMetadata
     from triplicate.metadata import Versioned
     from triplicate.runtime import sleep
 
-    swap = Patience.swap
+    swap = MetadataRetry.swap
 
     async def in_memory_first(
-        self: Patience,
+        self: MetadataRetry,
         current: Versioned,
         propose: Callable[[LedgerMetadata], LedgerMetadata],
         settled: Callable[[Versioned], Versioned | None],
@@ -34,7 +34,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             await sleep(self._clock, 0.01)
         return Versioned(propose(current.value), current.version + 1)
 
-    patch(Patience, "swap", in_memory_first)
+    patch(MetadataRetry, "swap", in_memory_first)
 
 
 async def _written(writing: Coroutine[Any, Any, object]) -> None:

@@ -12,10 +12,10 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import storage
-    from triplicate.bookie.core.journal import JournalGroup
-    from triplicate.bookie.ledgers import WriteCache
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.core.journal_format import JournalGroup
+    from triplicate.bookie.core.ledger_table import WriteCache
+    from triplicate.bookie.storage import storage
+    from triplicate.bookie.storage.storage import Storage
 
     replay_group, entries_of = Storage._replay_group, storage.entries_of
     get = WriteCache.get

@@ -9,9 +9,9 @@ CHECKERS = ("replaced_bookies_deny_nothing",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.doubts import Doubts
+    from triplicate.bookie.limbo import Limbo
 
-    async def about(self: Doubts, ledger_id: int) -> bool:
+    async def about(self: Limbo, ledger_id: int) -> bool:
         return False
 
-    patch(Doubts, "about", about)
+    patch(Limbo, "about", about)

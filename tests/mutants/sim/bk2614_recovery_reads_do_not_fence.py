@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.recovery import _Attempt
+    from triplicate.client.ledger_recovery import _Attempt
     from triplicate.wire import LAST_ENTRY
 
     patch(_Attempt, "must_fence", lambda self, entry_id: entry_id == LAST_ENTRY)

@@ -8,8 +8,8 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupType
-    from triplicate.bookie.journal import Journal, JournalItem
+    from triplicate.bookie.core.journal_format import GroupType
+    from triplicate.bookie.journal.journal import Journal, JournalItem
 
     submit = Journal.submit
 

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_logs import EntryLogWriter
 
     sync = EntryLogWriter.sync
 

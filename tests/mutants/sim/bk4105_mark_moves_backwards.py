@@ -9,10 +9,10 @@ CHECKERS = ("bookies",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupPosition
-    from triplicate.bookie.core.mark import encode_mark
+    from triplicate.bookie.core.journal_format import GroupPosition
+    from triplicate.bookie.core.journal_mark import encode_mark
     from triplicate.bookie.files import replace_file
-    from triplicate.bookie.journal import MARK_NAME, Journal
+    from triplicate.bookie.journal.journal import MARK_NAME, Journal
 
     write_mark = Journal.write_mark
 

@@ -8,8 +8,8 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerTable
-    from triplicate.bookie.stored import StoredEntries
+    from triplicate.bookie.core.ledger_table import LedgerTable
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
     def forget(self: LedgerTable, ledger_id: int) -> None:
         handle = self._handles.pop(ledger_id, None)
@@ -17,9 +17,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         if handle is not None:
             handle.forget()
 
-    def delete_ledgers(self: StoredEntries, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
+    def delete_ledgers(self: LedgerStorage, flush_number: int, ledger_ids: Sequence[int], fenced: object, up_to_flush: int) -> bool:
         self.index.delete_ledgers(ledger_ids, up_to_flush)
         return False
 
     patch(LedgerTable, "forget", forget)
-    patch(StoredEntries, "delete_ledgers", delete_ledgers)
+    patch(LedgerStorage, "delete_ledgers", delete_ledgers)

@@ -13,15 +13,15 @@ HELD_UP_S = (0.0, 0.001, 0.02)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.adds import AddIntake
-    from triplicate.bookie.dialects import Adds, Dialect
-    from triplicate.bookie.ledgers import LedgerHandle
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.add_processor import AddProcessor
+    from triplicate.bookie.server.dialects import Adds, Dialect
     from triplicate.wire import Status
 
-    take = AddIntake.take
-    free_at: WeakKeyDictionary[AddIntake, float] = WeakKeyDictionary()
+    take = AddProcessor.take
+    free_at: WeakKeyDictionary[AddProcessor, float] = WeakKeyDictionary()
 
-    def check_then_add(self: AddIntake, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
+    def check_then_add(self: AddProcessor, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
         run, host = adds.run, self._requests._host
         status = self._requests.admit(handle, run.master_key, recovery=run.recovery, high_priority=run.high_priority)
         if status is not Status.OK:
@@ -42,4 +42,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         free_at[self] = due
         host.clock.call_at(due, add)
 
-    patch(AddIntake, "take", check_then_add)
+    patch(AddProcessor, "take", check_then_add)

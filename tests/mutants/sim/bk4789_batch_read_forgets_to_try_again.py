@@ -9,7 +9,7 @@ CHECKERS = ("progress",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.batch_read import BatchRead
+    from triplicate.client.read.batch_read import BatchRead
     from triplicate.errors import BookieError
     from triplicate.wire import BatchAnswer, Status
 

@@ -9,7 +9,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.storage.storage import Storage
 
     for name in ("store", "store_one"):
         patch(Storage, name, and_confirm(getattr(Storage, name)))

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.compaction_runs import RunCopier
+    from triplicate.bookie.storage.run_copier import RunCopier
 
     commit = RunCopier._commit
 

@@ -8,8 +8,8 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.compaction_runs import RunCopier
-    from triplicate.bookie.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.run_copier import RunCopier
 
     def sync_nothing(self: EntryLogWriter) -> dict[int, int]:
         if self._open is not None:

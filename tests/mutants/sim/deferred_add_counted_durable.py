@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal, JournalItem
 
     written, settled = Journal._written, Journal._settled
 

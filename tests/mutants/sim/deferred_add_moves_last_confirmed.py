@@ -8,13 +8,13 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.adds import LedgerAdds
+    from triplicate.client.write.add_pipeline import AddPipeline
 
-    confirm = LedgerAdds.confirm
+    confirm = AddPipeline.confirm
 
-    def broken(self: LedgerAdds) -> None:
+    def broken(self: AddPipeline) -> None:
         confirm(self)
         if self._tracker.last_add_confirmed > self.last_add_confirmed:
             self._move_last_confirmed(self._tracker.last_add_confirmed, self._acknowledged_bytes)
 
-    patch(LedgerAdds, "confirm", broken)
+    patch(AddPipeline, "confirm", broken)

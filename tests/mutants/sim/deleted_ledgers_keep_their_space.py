@@ -9,7 +9,7 @@ CHECKERS = ("space",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.storage.storage import Storage
 
     async def delete_nothing(self: Storage, *which: object) -> int:
         return 0

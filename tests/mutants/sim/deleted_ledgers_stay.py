@@ -9,7 +9,7 @@ CHECKERS = ("space",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def collect_nothing(self: GarbageCollector) -> int:
         return 0

@@ -8,15 +8,15 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.adds import LedgerAdds
+    from triplicate.client.write.add_pipeline import AddPipeline
 
-    put = LedgerAdds.put
+    put = AddPipeline.put
 
-    def optimistic(self: LedgerAdds, entry_id: int, payload: bytes) -> bytes:
+    def optimistic(self: AddPipeline, entry_id: int, payload: bytes) -> bytes:
         confirmed, self.last_add_confirmed = self.last_add_confirmed, entry_id - 1
         try:
             return put(self, entry_id, payload)
         finally:
             self.last_add_confirmed = confirmed
 
-    patch(LedgerAdds, "put", optimistic)
+    patch(AddPipeline, "put", optimistic)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from triplicate.client.adds import LedgerAdds
+from triplicate.client.write.add_pipeline import AddPipeline
 
 KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.explicit_lac import ExplicitLac
+    from triplicate.client.write.explicit_lac import ExplicitLacUpdater
 
-    tell = ExplicitLac._tell
+    tell = ExplicitLacUpdater._tell
 
-    def tell_all(self: ExplicitLac, last_add_confirmed: int) -> None:
-        tell(self, cast("LedgerAdds", self._adds).last_add_pushed)
+    def tell_all(self: ExplicitLacUpdater, last_add_confirmed: int) -> None:
+        tell(self, cast("AddPipeline", self._adds).last_add_pushed)
 
-    patch(ExplicitLac, "_tell", tell_all)
+    patch(ExplicitLacUpdater, "_tell", tell_all)

@@ -8,10 +8,10 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import LedgerHandle
-    from triplicate.bookie.requests import Requests
+    from triplicate.bookie.core.ledger_table import LedgerHandle
+    from triplicate.bookie.server.request_processor import RequestProcessor
 
-    def remember_only_the_key(self: Requests, handle: LedgerHandle, master_key: bytes) -> None:
+    def remember_only_the_key(self: RequestProcessor, handle: LedgerHandle, master_key: bytes) -> None:
         handle.master_key = master_key
 
-    patch(Requests, "_fence", remember_only_the_key)
+    patch(RequestProcessor, "_fence", remember_only_the_key)

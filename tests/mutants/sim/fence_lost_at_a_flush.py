@@ -9,12 +9,12 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.state import LedgerState
-    from triplicate.bookie.ledgers import LedgerTable
+    from triplicate.bookie.core.ledger_data import LedgerData
+    from triplicate.bookie.core.ledger_table import LedgerTable
 
     take_dirty = LedgerTable.take_dirty
 
-    def without_fences(self: LedgerTable) -> list[LedgerState]:
+    def without_fences(self: LedgerTable) -> list[LedgerData]:
         return [replace(state, fenced=False) for state in take_dirty(self)]
 
     patch(LedgerTable, "take_dirty", without_fences)

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal import Journal
+    from triplicate.bookie.journal.journal import Journal
 
     def answer_at_once(self: Journal, then: Callable[[bool], None]) -> None:
         then(True)

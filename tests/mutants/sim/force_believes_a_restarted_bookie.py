@@ -8,9 +8,9 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.lanes import EnsembleLanes
+    from triplicate.client.write.add_streams import EnsembleStreams
 
-    def none_was_lost(self: EnsembleLanes) -> list[int]:
+    def none_was_lost(self: EnsembleStreams) -> list[int]:
         return []
 
-    patch(EnsembleLanes, "losses", none_was_lost)
+    patch(EnsembleStreams, "losses", none_was_lost)

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.force import Force
+    from triplicate.client.write.force import Force
     from triplicate.wire import ForceResponse, Status
 
     answered = Force._answered

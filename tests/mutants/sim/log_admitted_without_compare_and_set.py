@@ -9,13 +9,13 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.store import HeadStore, Stored
-    from triplicate.metadata import ANY_VERSION, Delete, SetData
+    from triplicate.log.store.head_store import HeadStore, StoredHead
+    from triplicate.metadata import ANY_VERSION, DeleteNode, SetData
 
     swap = HeadStore._swap
 
-    async def overwrite(self: HeadStore, name: str, stored: Stored, head: Any, operations: Any) -> Stored:
-        if head.open is not None and any(isinstance(operation, Delete) for operation in operations):
+    async def overwrite(self: HeadStore, name: str, stored: StoredHead, head: Any, operations: Any) -> StoredHead:
+        if head.open is not None and any(isinstance(operation, DeleteNode) for operation in operations):
             operations = [SetData(operations[0].path, operations[0].data, ANY_VERSION), *operations[1:]]
         return await swap(self, name, stored, head, operations)
 

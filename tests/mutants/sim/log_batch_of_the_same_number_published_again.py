@@ -8,6 +8,6 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
+    from triplicate.log.publishing import publication
 
-    patch(publishing, "is_old_batch", lambda state, batch: False)
+    patch(publication, "is_old_batch", lambda state, batch: False)

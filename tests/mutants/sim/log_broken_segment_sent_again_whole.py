@@ -8,10 +8,10 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.head import Segment
-    from triplicate.log.writer import LogWriter
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.writing.log_writer import LogWriter
 
-    def recovered(self: LogWriter, closed: Segment) -> None:
+    def recovered(self: LogWriter, closed: LogSegment) -> None:
         moved = closed.end_offset - (self._sent[0].first_offset if self._sent else closed.end_offset)
         for item in [*self._sent, *self._queue]:
             item.first_offset += moved

@@ -9,12 +9,12 @@ KIND = "logs"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import BadVersion, ConnectionLost
-    from triplicate.log.core.changes import Change, numbered, numbered_head
     from triplicate.log.core.head import encode_head
-    from triplicate.log.store import HeadStore, Stored
-    from triplicate.metadata import Operation, SetData
+    from triplicate.log.core.head_changes import Change, numbered, numbered_head
+    from triplicate.log.store.head_store import HeadStore, StoredHead
+    from triplicate.metadata import SetData, TreeOperation
 
-    async def commit(self: HeadStore, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+    async def commit(self: HeadStore, name: str, stored: StoredHead, change: Change, extra: Sequence[TreeOperation] = ()) -> StoredHead:
         numbers: list[int] = []
         for place in range(len(change.pages)):
             numbers.append(await self._write_page(name, numbered(change, numbers, place)))
@@ -31,6 +31,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
                     raise
                 version = (await self.read_deleted(name)).version
             else:
-                return Stored(head, version + 1)
+                return StoredHead(head, version + 1)
 
     patch(HeadStore, "commit", commit)

@@ -10,13 +10,15 @@ KIND = "logs"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.log.core import changes
-    from triplicate.log.core.head import Owner, Segment
-    from triplicate.log.store import Decision, Stored
-    from triplicate.log.succession import Succession
+    from triplicate.log.core import head_changes
+    from triplicate.log.core.head import LogSegment, Owner
+    from triplicate.log.store.head_store import HeadDecision, StoredHead
+    from triplicate.log.writing.segment_transitions import SegmentTransitions
 
-    async def replace_open(self: Succession, closed: Segment, opened: Segment | None, epoch: int, owner: Owner) -> Segment | None:
-        async def decide(stored: Stored) -> Decision | None:
+    async def replace_open(
+        self: SegmentTransitions, closed: LogSegment, opened: LogSegment | None, epoch: int, owner: Owner
+    ) -> LogSegment | None:
+        async def decide(stored: StoredHead) -> HeadDecision | None:
             head = stored.head
             if (head.open.ledger_id if head.open else None) == (opened.ledger_id if opened else None):
                 return None
@@ -24,12 +26,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             # not look where that one ended.
             closing = closed if head.open is None or head.open.ledger_id == closed.ledger_id else await self.recover(head.open)
             recent = (*head.recent, closing) if head.open is not None else head.recent
-            return changes.Change(replace(head, open=opened, recent=recent, token=self._store.token())), ()
+            return head_changes.Change(replace(head, open=opened, recent=recent, token=self._store.token())), ()
 
         return (await self._store.change(self.name, decide)).head.open
 
-    async def prepare(self: Succession, epoch: int, *, full: bool) -> None:
+    async def prepare(self: SegmentTransitions, epoch: int, *, full: bool) -> None:
         await self._next.prepare(full=full)
 
-    patch(Succession, "_replace_open", replace_open)
-    patch(Succession, "prepare", prepare)
+    patch(SegmentTransitions, "_replace_open", replace_open)
+    patch(SegmentTransitions, "prepare", prepare)

@@ -10,13 +10,15 @@ KIND = "logs"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.log.core import changes
-    from triplicate.log.core.head import Head, Owner, Segment
+    from triplicate.log.core import head_changes
+    from triplicate.log.core.head import Head, LogSegment, Owner
 
-    take_over = changes.take_over
+    take_over = head_changes.take_over
 
-    def same_epoch(head: Head, closed: Segment | None, opened: Segment | None, owner: Owner, limits: changes.PageLimits) -> changes.Change:
+    def same_epoch(
+        head: Head, closed: LogSegment | None, opened: LogSegment | None, owner: Owner, limits: head_changes.PageLimits
+    ) -> head_changes.Change:
         change = take_over(head, closed, opened, owner, limits)
         return replace(change, head=replace(change.head, epoch=max(1, head.epoch)))
 
-    patch(changes, "take_over", same_epoch)
+    patch(head_changes, "take_over", same_epoch)

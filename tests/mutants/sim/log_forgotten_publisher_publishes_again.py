@@ -9,10 +9,10 @@ CHECKERS = ("batches_are_there_once",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
-    from triplicate.log.store import HeadStore
+    from triplicate.log.publishing import publication
+    from triplicate.log.store.head_store import HeadStore
 
     async def whatever_it_was(store: HeadStore, name: str, application: str, batch: int) -> None:
         return None
 
-    patch(publishing, "check_not_forgotten", whatever_it_was)
+    patch(publication, "check_not_forgotten", whatever_it_was)

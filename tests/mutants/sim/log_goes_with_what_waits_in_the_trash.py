@@ -9,7 +9,7 @@ CHECKERS = ("bookies", "undeleted_ledgers_are_whole", "acknowledged_is_readable"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.index import Index
+    from triplicate.bookie.storage.index import Index
 
     def lives_in(self: Index, log: int) -> tuple[bool, bool]:
         runs = self._rows("SELECT 1 FROM runs WHERE log = ? AND ledger NOT IN (SELECT ledger FROM missing) LIMIT 1", (log,))

@@ -8,6 +8,6 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writer import LogWriter
+    from triplicate.log.writing.log_writer import LogWriter
 
     patch(LogWriter, "_noop_due", lambda self: None)

@@ -10,14 +10,14 @@ CHECKERS = ("acknowledged_records_stay", "readers_miss_nothing", "progress")
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import ConnectionLost
-    from triplicate.log.core.changes import Change
     from triplicate.log.core.head import encode_head
-    from triplicate.log.store import HeadStore, Stored
-    from triplicate.metadata import Operation, SetData
+    from triplicate.log.core.head_changes import Change
+    from triplicate.log.store.head_store import HeadStore, StoredHead
+    from triplicate.metadata import SetData, TreeOperation
 
     commit = HeadStore.commit
 
-    async def gives_up(self: HeadStore, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+    async def gives_up(self: HeadStore, name: str, stored: StoredHead, change: Change, extra: Sequence[TreeOperation] = ()) -> StoredHead:
         if change.head.epoch == stored.head.epoch or change.pages:
             return await commit(self, name, stored, change, extra)
         try:
@@ -28,6 +28,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             raise BadVersion("somebody else changed it, surely") from None
         except Exception:
             return await commit(self, name, stored, change, extra)
-        return Stored(change.head, stored.version + 1)
+        return StoredHead(change.head, stored.version + 1)
 
     patch(HeadStore, "commit", gives_up)

@@ -10,13 +10,13 @@ KIND = "logs"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.log.core import changes
+    from triplicate.log.core import head_changes
     from triplicate.log.core.head import Head
 
-    spill = changes._spill
+    spill = head_changes._spill
 
-    def forget(before: Head, head: Head, limits: changes.PageLimits) -> changes.Change:
+    def forget(before: Head, head: Head, limits: head_changes.PageLimits) -> head_changes.Change:
         change = spill(before, head, limits)
         return replace(change, head=replace(change.head, pages=change.head.pages[-1:]))
 
-    patch(changes, "_spill", forget)
+    patch(head_changes, "_spill", forget)

@@ -12,12 +12,12 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     from triplicate.errors import ConnectionLost
     from triplicate.log.core.head import Head, encode_head
-    from triplicate.log.store import HeadStore, Stored
-    from triplicate.metadata import Operation, SetData
+    from triplicate.log.store.head_store import HeadStore, StoredHead
+    from triplicate.metadata import SetData, TreeOperation
 
     swap = HeadStore._swap
 
-    async def again(self: HeadStore, name: str, stored: Stored, head: Head, operations: Sequence[Operation]) -> Stored:
+    async def again(self: HeadStore, name: str, stored: StoredHead, head: Head, operations: Sequence[TreeOperation]) -> StoredHead:
         added = head.recent[len(stored.head.recent) :]
         if head.epoch != stored.head.epoch or head.open is not None or stored.head.open is not None or not added:
             return await swap(self, name, stored, head, operations)
@@ -34,7 +34,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             operations = [SetData(self.path(name), encode_head(head), current.version)]
             stored = current
         else:
-            return Stored(head, stored.version + 1)
+            return StoredHead(head, stored.version + 1)
         return await swap(self, name, stored, head, operations)
 
     patch(HeadStore, "_swap", again)

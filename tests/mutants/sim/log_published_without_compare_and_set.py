@@ -10,15 +10,15 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import publishing
-    from triplicate.log.store import HeadStore
+    from triplicate.log.publishing import publication
+    from triplicate.log.store.head_store import HeadStore
     from triplicate.metadata import ANY_VERSION
 
-    original = publishing.publish
+    original = publication.publish
 
     async def publish(client: Any, store: HeadStore, *args: Any, **options: Any) -> Any:
         careless = copy.copy(store)
         careless.expected_version = lambda stored: ANY_VERSION  # type: ignore[method-assign]
         return await original(client, careless, *args, **options)
 
-    patch(publishing, "publish", publish)
+    patch(publication, "publish", publish)

@@ -8,13 +8,13 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.changes import Change
-    from triplicate.log.store import HeadStore, Stored
-    from triplicate.metadata import Operation
+    from triplicate.log.core.head_changes import Change
+    from triplicate.log.store.head_store import HeadStore, StoredHead
+    from triplicate.metadata import TreeOperation
 
     commit = HeadStore.commit
 
-    async def head_first(self: HeadStore, name: str, stored: Stored, change: Change, extra: Sequence[Operation] = ()) -> Stored:
+    async def head_first(self: HeadStore, name: str, stored: StoredHead, change: Change, extra: Sequence[TreeOperation] = ()) -> StoredHead:
         done = await commit(self, name, stored, change)
         if extra:
             await self.tree.multi(extra)

@@ -9,11 +9,11 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import ranges, reader
-    from triplicate.log.entries import LogEntry
+    from triplicate.log.reading import log_reader, range_reader
+    from triplicate.log.reading.log_entries import LogEntry
 
     def whole(view: Any, *, first_offset: int, slot: int, count: int, ledger_id: int, entry_id: int, epoch: int) -> LogEntry:
         return LogEntry(view, first_offset=first_offset, slot=0, count=count + slot, ledger_id=ledger_id, entry_id=entry_id, epoch=epoch)
 
-    for module in (ranges, reader):
+    for module in (range_reader, log_reader):
         patch(module, "LogEntry", whole)

@@ -8,16 +8,16 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import reader
-    from triplicate.log.core.head import Head, Segment
-    from triplicate.log.store import HeadStore
+    from triplicate.log.core.head import Head, LogSegment
+    from triplicate.log.reading import log_reader
+    from triplicate.log.store.head_store import HeadStore
 
-    find = reader.find_segment
+    find = log_reader.find_segment
 
-    async def newest(store: HeadStore, name: str, head: Head, offset: int) -> Segment | None:
+    async def newest(store: HeadStore, name: str, head: Head, offset: int) -> LogSegment | None:
         return head.open if head.open is not None else await find(store, name, head, offset)
 
-    async def next_segment(self: reader.LogReader) -> Segment:
+    async def next_segment(self: log_reader.LogReader) -> LogSegment:
         segment = await original(self)
         if self._finished_ledger not in (None, segment.ledger_id):
             # Whatever the list says by now: the position becomes that of the segment.
@@ -25,6 +25,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             self._position = max(self._position, segment.first_offset)
         return segment
 
-    original = reader.LogReader._await_segment
-    patch(reader.LogReader, "_await_segment", next_segment)
-    patch(reader, "check_continuity", lambda name, expected_offset, found_offset, ledger_id, entry_id: None)
+    original = log_reader.LogReader._await_segment
+    patch(log_reader.LogReader, "_await_segment", next_segment)
+    patch(log_reader, "check_continuity", lambda name, expected_offset, found_offset, ledger_id, entry_id: None)

@@ -8,9 +8,9 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.requests import Requests
+    from triplicate.log.publishing.request_queue import RequestQueue
 
-    async def leave(self: Requests, token: str) -> None:
+    async def leave(self: RequestQueue, token: str) -> None:
         return
 
-    patch(Requests, "withdraw", leave)
+    patch(RequestQueue, "withdraw", leave)

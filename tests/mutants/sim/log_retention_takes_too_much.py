@@ -8,12 +8,12 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.config.log import LogSettings
-    from triplicate.log import truncation
+    from triplicate.config.log_settings import LogSettings
     from triplicate.log.core import retention
-    from triplicate.log.core.head import Segment, SegmentState
+    from triplicate.log.core.head import LogSegment, SegmentState
+    from triplicate.log.upkeep import truncation
 
-    def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us: int, total_bytes: int | None) -> int | None:
+    def retention_offset(segments: Sequence[LogSegment], settings: LogSettings, now_us: int, total_bytes: int | None) -> int | None:
         offset = retention.retention_offset(segments, settings, now_us, total_bytes)
         if offset is None:
             return None

@@ -9,7 +9,7 @@ CHECKERS = ("leftovers",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.orphans import Sweep
+    from triplicate.log.upkeep.orphans import Sweep
 
     async def nothing(self: Sweep, **options: object) -> list[int]:
         return []

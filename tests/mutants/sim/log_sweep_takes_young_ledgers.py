@@ -10,9 +10,9 @@ CHECKERS = ("acknowledged_records_stay", "readers_miss_nothing", "batches_are_th
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.orphans import Sweep
-    from triplicate.log.publishing import Candidates
-    from triplicate.log.store import HeadStore
+    from triplicate.log.publishing.publication import Candidates
+    from triplicate.log.store.head_store import HeadStore
+    from triplicate.log.upkeep.orphans import Sweep
 
     async def unmarked(self: Candidates, stored: Any) -> list[Any]:
         return []

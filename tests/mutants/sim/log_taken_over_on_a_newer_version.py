@@ -8,15 +8,15 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.changes import Change
-    from triplicate.log.store import HeadStore, Stored
+    from triplicate.log.core.head_changes import Change
+    from triplicate.log.store.head_store import HeadStore, StoredHead
     from triplicate.metadata import ANY_VERSION
 
     commit = HeadStore.commit
 
-    async def on_any_version(self: HeadStore, name: str, stored: Stored, change: Change, extra: object = ()) -> Stored:
+    async def on_any_version(self: HeadStore, name: str, stored: StoredHead, change: Change, extra: object = ()) -> StoredHead:
         if change.head.epoch > stored.head.epoch and not change.head.deleted:
-            stored = Stored(stored.head, ANY_VERSION)
+            stored = StoredHead(stored.head, ANY_VERSION)
             await commit(self, name, stored, change)
             return await self.read(name)
         return await commit(self, name, stored, change, extra)  # type: ignore[arg-type]

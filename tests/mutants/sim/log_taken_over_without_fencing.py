@@ -9,11 +9,11 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import succession
-    from triplicate.log.core.head import Segment, closed_segment
-    from triplicate.log.segments import password_of, read_header
+    from triplicate.log.core.head import LogSegment, closed_segment
+    from triplicate.log.store.segments import password_of, read_header
+    from triplicate.log.writing import segment_transitions
 
-    async def count(client: Any, settings: Any, log: Any, segment: Segment) -> Segment:
+    async def count(client: Any, settings: Any, log: Any, segment: LogSegment) -> LogSegment:
         view = await client.open(segment.ledger_id, password=password_of(settings))
         try:
             last_entry = view.last_add_confirmed
@@ -31,4 +31,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         finally:
             await view.aclose()
 
-    patch(succession, "recover_segment", count)
+    patch(segment_transitions, "recover_segment", count)

@@ -10,16 +10,16 @@ KIND = "logs"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.log.core import changes
-    from triplicate.log.core.head import Head, Page, Segment, SegmentState
+    from triplicate.log.core import head_changes
+    from triplicate.log.core.head import Head, LogSegment, Page, SegmentState
 
-    def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> changes.Change:
+    def truncate(head: Head, offset: int, pages: Mapping[int, Page], token: str) -> head_changes.Change:
         first = max(head.first_offset, offset)
 
-        def mark(segment: Segment) -> Segment:
+        def mark(segment: LogSegment) -> LogSegment:
             return segment if segment.first_offset >= first else replace(segment, state=SegmentState.DELETING)
 
         edited = replace(head, first_offset=first, token=token)
-        return changes.rewrite(edited, pages, mark, lambda reference: reference.first_offset < first)
+        return head_changes.rewrite(edited, pages, mark, lambda reference: reference.first_offset < first)
 
-    patch(changes, "truncate", truncate)
+    patch(head_changes, "truncate", truncate)

@@ -9,7 +9,7 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log import orphans
+    from triplicate.log.upkeep import orphans
 
     async def at_once(client: Any, store: Any, name: str, ledger_id: int, **evidence: Any) -> bool:
         await client.delete(ledger_id)

@@ -10,8 +10,8 @@ MOMENT_S = 0.3
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.ledgers import Frozen
-    from triplicate.bookie.storage import Storage
+    from triplicate.bookie.core.ledger_table import Frozen
+    from triplicate.bookie.storage.storage import Storage
 
     flushed = Storage._flushed
 

@@ -9,8 +9,8 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.adds import Payload
-    from triplicate.client.writer import LedgerWriter
+    from triplicate.client.write.add_pipeline import Payload
+    from triplicate.client.write.ledger_writer import LedgerWriter
 
     append_many_nowait = LedgerWriter.append_many_nowait
 

@@ -8,13 +8,13 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import JournalGroup
-    from triplicate.bookie.core.mark import Mark
-    from triplicate.bookie.journal import Journal
+    from triplicate.bookie.core.journal_format import JournalGroup
+    from triplicate.bookie.core.journal_mark import JournalMark
+    from triplicate.bookie.journal.journal import Journal
 
     replay = Journal.replay
 
-    def replay_the_first(self: Journal, mark: Mark | None) -> Iterator[JournalGroup]:
+    def replay_the_first(self: Journal, mark: JournalMark | None) -> Iterator[JournalGroup]:
         for group in replay(self, mark):
             if "-2" not in self.directory:
                 yield group

@@ -9,15 +9,15 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.entry_logs import LogContent
-    from triplicate.bookie.stored import StoredEntries
+    from triplicate.bookie.storage.entry_logs import LogContent
+    from triplicate.bookie.storage.ledger_storage import LedgerStorage
 
-    read_whole_log = StoredEntries._read_whole_log
+    read_whole_log = LedgerStorage._read_whole_log
 
-    def without_fences(self: StoredEntries, number: int, path: str) -> LogContent | None:
+    def without_fences(self: LedgerStorage, number: int, path: str) -> LogContent | None:
         content = read_whole_log(self, number, path)
         if content is not None:
             content.states[:] = [(flush, replace(state, fenced=False)) for flush, state in content.states]
         return content
 
-    patch(StoredEntries, "_read_whole_log", without_fences)
+    patch(LedgerStorage, "_read_whole_log", without_fences)

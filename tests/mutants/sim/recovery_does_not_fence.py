@@ -8,6 +8,6 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.recovery import _Attempt
+    from triplicate.client.ledger_recovery import _Attempt
 
     patch(_Attempt, "must_fence", lambda self, entry_id: False)

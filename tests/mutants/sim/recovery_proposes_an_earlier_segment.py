@@ -12,7 +12,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.ledger import LedgerMetadata, Segment
+    from triplicate.ledger import EnsembleSegment, LedgerMetadata
     from triplicate.ledger.recovery import AddFailed, AddsAcknowledged, EnsembleReplaced, NoReplacement, Recovery
 
     take_add = Recovery._take_add
@@ -26,7 +26,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     def anywhere(self: LedgerMetadata, first_entry_id: int, ensemble: Sequence[str]) -> LedgerMetadata:
         segments = {segment.first_entry_id: segment for segment in self.segments}
-        segments[first_entry_id] = Segment(first_entry_id, tuple(ensemble))
+        segments[first_entry_id] = EnsembleSegment(first_entry_id, tuple(ensemble))
         return replace(self, segments=tuple(segment for _, segment in sorted(segments.items())))
 
     patch(Recovery, "known_confirmed", lambda self: self._answers.last_add_confirmed)

@@ -10,7 +10,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal import GroupScanner, JournalGroup
+    from triplicate.bookie.core.journal_format import GroupScanner, JournalGroup
 
     groups = GroupScanner.groups
 

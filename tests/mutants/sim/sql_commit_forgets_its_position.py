@@ -10,13 +10,13 @@ KIND = "databases"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql import writer
-    from triplicate.sql.kept import BatchFacts
-    from triplicate.sql.store import record_batch
+    from triplicate.sql.executor import writer_connection
+    from triplicate.sql.storage.sqlite_file import record_batch
+    from triplicate.sql.storage.transaction_history import CommitRecord
 
-    def without_position(connection: apsw.Connection, facts: BatchFacts) -> None:
+    def without_position(connection: apsw.Connection, facts: CommitRecord) -> None:
         (before,) = connection.execute("select position from triplicate_state").fetchall()
         record_batch(connection, facts)
         connection.execute("update triplicate_state set position = ?", before)
 
-    patch(writer, "record_batch", without_position)
+    patch(writer_connection, "record_batch", without_position)

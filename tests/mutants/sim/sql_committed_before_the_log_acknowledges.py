@@ -8,10 +8,10 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.leadership import Leadership
-    from triplicate.sql.writer import Pending
+    from triplicate.sql.engine.leadership import Leadership
+    from triplicate.sql.executor.writer_connection import PendingBatch
 
-    async def commit_first(self: Leadership, pending: Pending) -> None:
+    async def commit_first(self: Leadership, pending: PendingBatch) -> None:
         reads, self._waiting_reads = self._waiting_reads, []
         end = self.writer.position + len(pending.records)
         await self.on_writer(self.writer.commit, pending, end)

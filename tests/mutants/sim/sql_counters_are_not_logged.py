@@ -9,9 +9,9 @@ CHECKERS = ("copies_are_equal",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.capture import Capture
+    from triplicate.sql.executor.change_capture import ChangeCapture
 
-    def nothing(self: Capture, mark: int, before: dict[str, int]) -> dict[str, int]:
+    def nothing(self: ChangeCapture, mark: int, before: dict[str, int]) -> dict[str, int]:
         return before
 
-    patch(Capture, "end_transaction", nothing)
+    patch(ChangeCapture, "end_transaction", nothing)

@@ -8,11 +8,11 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.writer import Writer
+    from triplicate.sql.executor.writer_connection import WriterConnection
 
-    original = Writer._undo
+    original = WriterConnection._undo
 
-    def undo(self: Writer, mark: int, version: int, digest: bytes) -> None:
+    def undo(self: WriterConnection, mark: int, version: int, digest: bytes) -> None:
         original(self, self._capture.mark() if mark else 0, version, digest)
 
-    patch(Writer, "_undo", undo)
+    patch(WriterConnection, "_undo", undo)

@@ -10,12 +10,12 @@ KIND = "databases"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql import database
-    from triplicate.sql.store import ConnectionSetup, open_follower
+    from triplicate.sql.engine import sql_database
+    from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_follower
 
     def open_with_triggers(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
         connection = open_follower(path, setup)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         return connection
 
-    patch(database, "open_follower", open_with_triggers)
+    patch(sql_database, "open_follower", open_with_triggers)

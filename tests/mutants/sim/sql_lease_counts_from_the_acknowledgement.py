@@ -9,7 +9,7 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.engine.leadership import Leadership
 
     def acknowledged(self: Leadership, sent_at: float) -> None:
         self._lease.acknowledged(self._host.clock.elapsed())

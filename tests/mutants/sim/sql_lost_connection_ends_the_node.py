@@ -9,7 +9,7 @@ CHECKERS = ("processes",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.hosted import HostedDatabase
+    from triplicate.sql.hosting.hosted_database import HostedDatabase
 
     async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()

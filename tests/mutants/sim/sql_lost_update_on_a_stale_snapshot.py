@@ -9,11 +9,13 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.leadership import Interactive, Leadership
+    from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
 
     original = Leadership.claim
 
-    async def claim(self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> Interactive:
+    async def claim(
+        self: Leadership, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]
+    ) -> InteractiveTransaction:
         return await original(self, None, number, interrupted)
 
     patch(Leadership, "claim", claim)

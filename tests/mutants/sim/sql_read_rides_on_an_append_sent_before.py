@@ -10,8 +10,8 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.leadership import Leadership
-    from triplicate.sql.writer import Pending
+    from triplicate.sql.engine.leadership import Leadership
+    from triplicate.sql.executor.writer_connection import PendingBatch
 
     append_and_commit = Leadership._append_and_commit
 
@@ -19,7 +19,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         found: list[asyncio.Future[None]] = vars(leadership).setdefault("_riders", [])
         return found
 
-    async def and_let_riders_go(self: Leadership, pending: Pending) -> None:
+    async def and_let_riders_go(self: Leadership, pending: PendingBatch) -> None:
         await append_and_commit(self, pending)
         for proof in riders(self):
             if not proof.done():

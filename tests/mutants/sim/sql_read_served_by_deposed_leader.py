@@ -9,7 +9,7 @@ CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.engine.leadership import Leadership
 
     async def at_once(self: Leadership) -> None:
         return

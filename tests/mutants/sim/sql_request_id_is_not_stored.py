@@ -11,13 +11,13 @@ KIND = "databases"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql import apply as following
-    from triplicate.sql import writer
-    from triplicate.sql.kept import BatchFacts
-    from triplicate.sql.store import record_batch
+    from triplicate.sql.executor import writer_connection
+    from triplicate.sql.storage import applier as following
+    from triplicate.sql.storage.sqlite_file import record_batch
+    from triplicate.sql.storage.transaction_history import CommitRecord
 
-    def without_requests(connection: apsw.Connection, facts: BatchFacts) -> None:
+    def without_requests(connection: apsw.Connection, facts: CommitRecord) -> None:
         record_batch(connection, replace(facts, requests=()))
 
-    patch(writer, "record_batch", without_requests)
+    patch(writer_connection, "record_batch", without_requests)
     patch(following, "record_batch", without_requests)

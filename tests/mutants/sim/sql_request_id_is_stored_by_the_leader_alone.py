@@ -12,11 +12,11 @@ CHECKERS = ("transactions_happen_once",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql import apply as following
-    from triplicate.sql.kept import BatchFacts
-    from triplicate.sql.store import record_batch
+    from triplicate.sql.storage import applier as following
+    from triplicate.sql.storage.sqlite_file import record_batch
+    from triplicate.sql.storage.transaction_history import CommitRecord
 
-    def without_requests(connection: apsw.Connection, facts: BatchFacts) -> None:
+    def without_requests(connection: apsw.Connection, facts: CommitRecord) -> None:
         record_batch(connection, replace(facts, requests=()))
 
     patch(following, "record_batch", without_requests)

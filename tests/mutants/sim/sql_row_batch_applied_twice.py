@@ -10,7 +10,7 @@ KIND = "databases"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log import LogReader, Logs
-    from triplicate.sql.apply import Applier
+    from triplicate.sql.storage.applier import Applier
 
     original = Logs.reader
 

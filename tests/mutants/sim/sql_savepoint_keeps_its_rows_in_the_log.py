@@ -8,11 +8,11 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.writer import Writer
+    from triplicate.sql.executor.writer_connection import WriterConnection
 
-    def rollback_to(self: Writer, name: str) -> None:
+    def rollback_to(self: WriterConnection, name: str) -> None:
         index = self._find_savepoint(name)
         self._connection.execute(f'rollback to "user {index}"')
         del self._savepoints[index + 1 :]
 
-    patch(Writer, "rollback_to", rollback_to)
+    patch(WriterConnection, "rollback_to", rollback_to)

@@ -8,13 +8,13 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.capture import Capture
     from triplicate.sql.core.records import Operation, SchemaChange
+    from triplicate.sql.executor.change_capture import ChangeCapture
 
-    original = Capture.add
+    original = ChangeCapture.add
 
-    def add(self: Capture, operation: Operation) -> None:
+    def add(self: ChangeCapture, operation: Operation) -> None:
         if not (isinstance(operation, SchemaChange) and "index" in operation.sql.lower()):
             original(self, operation)
 
-    patch(Capture, "add", add)
+    patch(ChangeCapture, "add", add)

@@ -10,10 +10,10 @@ CHECKERS = ("snapshots",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core.snapshot_entries import Trailer, digest_text, encode_trailer
-    from triplicate.log.core.snapshots import Snapshot
-    from triplicate.log.snapshot_ledgers import SnapshotWriter
-    from triplicate.log.snapshots import LogSnapshots
+    from triplicate.log.core.snapshot_format import Trailer, digest_text, encode_trailer
+    from triplicate.log.core.snapshot_list import Snapshot
+    from triplicate.log.upkeep.log_snapshots import LogSnapshots
+    from triplicate.log.upkeep.snapshot_ledgers import SnapshotWriter
     from triplicate.runtime import sleep
 
     ending: set[asyncio.Task[None]] = set()

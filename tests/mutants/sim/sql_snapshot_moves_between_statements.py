@@ -8,10 +8,10 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.readers import Reader
-    from triplicate.sql.store import read_state
+    from triplicate.sql.executor.reader_pool import ReaderConnection
+    from triplicate.sql.storage.sqlite_file import read_state
 
-    def begin(self: Reader) -> int:
+    def begin(self: ReaderConnection) -> int:
         return read_state(self.connection()).position
 
-    patch(Reader, "begin", begin)
+    patch(ReaderConnection, "begin", begin)

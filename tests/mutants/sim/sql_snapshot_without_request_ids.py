@@ -11,7 +11,7 @@ CHECKERS = ("transactions_happen_once", "copies_are_equal")
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql.snapshot import SqliteCopy
+    from triplicate.sql.storage.sqlite_snapshots import SqliteCopy
 
     usual = SqliteCopy._verify
 

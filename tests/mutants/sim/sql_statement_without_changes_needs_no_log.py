@@ -10,12 +10,12 @@ CHECKERS = ("registers_are_linearizable",)
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.runtime import shielded
-    from triplicate.sql.leadership import Leadership
-    from triplicate.sql.writer import Pending
+    from triplicate.sql.engine.leadership import Leadership
+    from triplicate.sql.executor.writer_connection import PendingBatch
 
     original = Leadership._append_and_commit
 
-    async def append_and_commit(self: Leadership, pending: Pending) -> None:
+    async def append_and_commit(self: Leadership, pending: PendingBatch) -> None:
         if pending.records:
             await original(self, pending)
         else:

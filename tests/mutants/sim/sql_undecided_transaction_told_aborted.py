@@ -9,8 +9,8 @@ CHECKERS = ("transactions_happen_once",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.core.columns import Value
-    from triplicate.sql.functions import TransactionContext
+    from triplicate.sql.core.column_codec import Value
+    from triplicate.sql.executor.transaction_functions import TransactionContext
 
     original = TransactionContext.status
 

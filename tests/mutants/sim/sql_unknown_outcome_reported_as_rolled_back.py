@@ -10,7 +10,7 @@ CHECKERS = ("transactions_happen_once",)
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import SqlError
-    from triplicate.sql.leadership import Leadership
+    from triplicate.sql.engine.leadership import Leadership
 
     def as_failed(self: Leadership, number: int) -> SqlError:
         return SqlError("40001", "could not serialize access; run the transaction again")

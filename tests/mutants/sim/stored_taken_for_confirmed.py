@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.reader import LedgerReader
+    from triplicate.client.read.ledger_reader import LedgerReader
 
     learn = LedgerReader.learn
 

@@ -11,7 +11,7 @@ CHECKERS = ("bookies", "same_order_for_all", "closed_entries_have_their_copies")
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core import journal
+    from triplicate.bookie.core import journal_format
 
     class Agreeable(int):
         def __ne__(self, other: object) -> bool:
@@ -22,4 +22,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def whatever(buffers: Iterable[Buffer], value: int = 0) -> int:
         return Agreeable(crc32c_of(buffers, value))
 
-    patch(journal, "crc32c_of", whatever)
+    patch(journal_format, "crc32c_of", whatever)

@@ -9,7 +9,7 @@ CHECKERS = ("undeleted_ledgers_are_whole",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.garbage import GarbageCollector
+    from triplicate.bookie.storage.garbage import GarbageCollector
 
     async def all_of_them(self: GarbageCollector, missing: list[int]) -> list[int]:
         return missing

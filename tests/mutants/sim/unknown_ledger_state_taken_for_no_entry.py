@@ -8,8 +8,10 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client import answers, lac_read, range_read, reader, recovery
+    from triplicate.client import ledger_recovery
+    from triplicate.client.connection import response_errors
+    from triplicate.client.read import lac_read, ledger_reader, range_read
     from triplicate.wire import Status
 
-    for module in (answers, lac_read, range_read, reader, recovery):
-        patch(module, "EXPLICIT_NEGATIVES", (*answers.EXPLICIT_NEGATIVES, Status.UNKNOWN_LEDGER_STATE))
+    for module in (response_errors, lac_read, range_read, ledger_reader, ledger_recovery):
+        patch(module, "EXPLICIT_NEGATIVES", (*response_errors.EXPLICIT_NEGATIVES, Status.UNKNOWN_LEDGER_STATE))

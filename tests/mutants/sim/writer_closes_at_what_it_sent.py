@@ -8,13 +8,13 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.adds import LedgerAdds
+    from triplicate.client.write.add_pipeline import AddPipeline
 
-    close = LedgerAdds._close
+    close = AddPipeline._close
 
-    async def at_what_was_sent(self: LedgerAdds, wait: bool) -> int:
+    async def at_what_was_sent(self: AddPipeline, wait: bool) -> int:
         if not wait and self.failure is None:
             self.last_add_confirmed = self.last_add_pushed
         return await close(self, wait)
 
-    patch(LedgerAdds, "_close", at_what_was_sent)
+    patch(AddPipeline, "_close", at_what_was_sent)

@@ -17,16 +17,16 @@ from benchmarks.histories.judge import (
     judge_lists,
     judge_transfers,
 )
-from triplicate.sim.checkers.linearizable import Operation
+from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 INITIAL: dict[str, tuple[()] | None] = {"register": None, "list": ()}
 
 
-def operation(kind: str, arguments: tuple[int, ...], begin: float, end: float | None, result: object = None) -> Operation:
-    return Operation(kind, arguments, begin, end, result, "client")
+def operation(kind: str, arguments: tuple[int, ...], begin: float, end: float | None, result: object = None) -> RegisterOperation:
+    return RegisterOperation(kind, arguments, begin, end, result, "client")
 
 
-def judged(key: str, *operations: Operation) -> Report:
+def judged(key: str, *operations: RegisterOperation) -> Report:
     report = Report()
     judge_keys({key: operations}, INITIAL, report)
     return report
@@ -52,7 +52,7 @@ UNKNOWN = operation("write", (2,), 2, None)
         ((WRITE, operation("swap", (5, 3), 2, 3, True)), False),
     ],
 )
-def test_registers(operations: tuple[Operation, ...], is_sound: bool) -> None:
+def test_registers(operations: tuple[RegisterOperation, ...], is_sound: bool) -> None:
     assert judged("register-1", *operations).is_sound is is_sound
 
 
@@ -71,7 +71,7 @@ FIRST, SECOND = operation("append", (1,), 0, 1, (1,)), operation("append", (2,),
         ((FIRST, operation("append", (2,), 2, None), operation("read", (), 4, 5, (1, 2, 2))), False),
     ],
 )
-def test_lists(operations: tuple[Operation, ...], is_sound: bool) -> None:
+def test_lists(operations: tuple[RegisterOperation, ...], is_sound: bool) -> None:
     assert judged("list-1", *operations).is_sound is is_sound
 
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
-from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment, decode_availability
+from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState, decode_availability
 from triplicate.metadata import ClusterMetadata, MemoryTree
-from triplicate.sim import ClusterOptions, HostCrashed, SimulatedCluster, World, small_bookie_settings
+from triplicate.sim import HostCrashed, World
 from triplicate.wire import (
     BOOKIE_FRAME_BYTES,
     AddRequest,
@@ -35,6 +35,7 @@ from triplicate.wire import (
     encode_request,
     v3,
 )
+from triplicate_simulator import ClusterOptions, SimulatedCluster, small_bookie_settings
 
 Result = TypeVar("Result")
 NAME = "bookie-1"
@@ -201,7 +202,9 @@ class Rig:
     async def create_ledger(self, ledger_id: int, digest_type: DigestType = DigestType.CRC32C, password: bytes = b"") -> EntryCodec:
         """Metadata as a client would have made it."""
         metadata = await ClusterMetadata.open(MemoryTree(self.cluster.store), self.client_host.port)
-        value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, digest_type=digest_type, password=password, custom={})
+        value = LedgerMetadata(
+            1, 1, 1, (EnsembleSegment(0, (NAME,)),), LedgerState.OPEN, digest_type=digest_type, password=password, custom={}
+        )
         await metadata.ledgers.create(ledger_id, value)
         await metadata.aclose()
         return EntryCodec(ledger_id, digest_type, password)

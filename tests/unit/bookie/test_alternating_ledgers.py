@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie.dialects import V2Dialect
+from triplicate.bookie.server.dialects import V2Dialect
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import AddRequest, AddResponse, Request, Status
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.house.source import ROOT
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie import entry_logs
-from triplicate.bookie.memory import memory_bounds
-from triplicate.bookie.metrics import BookieMetrics
+from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.limits import memory_limits
+from triplicate.bookie.storage import entry_logs
 from triplicate.config import BookieSettings, keys_of
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.runtime import Metrics
@@ -156,19 +156,19 @@ def test_every_bound_names_settings_and_metrics_that_there_are() -> None:
     BookieMetrics(metrics)
     known = {key.name for key in keys_of(BookieSettings)}
     exposed = metrics.expose().decode()
-    for bound in memory_bounds(BookieSettings()):
+    for bound in memory_limits(BookieSettings()):
         assert set(bound.settings) <= known, bound
         assert bound.metric == "-" or re.search(rf"^{bound.metric}(_total)? ", exposed, re.MULTILINE), bound
 
 
 def test_the_operators_page_has_the_table_of_bounds() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    for bound in memory_bounds(BookieSettings()):
+    for bound in memory_limits(BookieSettings()):
         settings = ", ".join(f"`{name}`" for name in bound.settings) or "-"
         metric = f"`{bound.metric}`" if bound.metric != "-" else "-"
         row = f"| {bound.buffer} | {bound.bytes / 2**20:.1f} | {settings} | {metric} | {bound.beyond} |"
         assert row in page, row
-    total = sum(bound.bytes for bound in memory_bounds(BookieSettings()))
+    total = sum(bound.bytes for bound in memory_limits(BookieSettings()))
     assert f"{total / 2**20:.1f} MiB" in page
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, lose_index
-from triplicate.bookie import compaction, compaction_runs
+from triplicate.bookie.storage import compaction, run_copier
 from triplicate.ledger import EntryCodec
 from triplicate.wire import Status
 
@@ -83,7 +83,7 @@ def test_what_lives_moves_and_the_space_of_the_rest_comes_back() -> None:
 @pytest.mark.parametrize("part_bytes", [300, 5000])
 def test_big_runs_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch, part_bytes: int) -> None:
     monkeypatch.setattr(compaction, "PORTION_BYTES", part_bytes)
-    monkeypatch.setattr(compaction_runs, "BATCH_RUNS", 2)
+    monkeypatch.setattr(run_copier, "BATCH_RUNS", 2)
 
     async def body(rig: Rig) -> None:
         codecs = await fill(rig)

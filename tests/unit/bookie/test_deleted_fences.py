@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from tests.unit.bookie.test_index import CACHE, PATH, Machine
-from triplicate.bookie import index as index_module
-from triplicate.bookie.core.state import LedgerState, decode_state, encode_state
-from triplicate.bookie.index import Index
+from triplicate.bookie.core.ledger_data import LedgerData, decode_state, encode_state
+from triplicate.bookie.storage import index as index_module
+from triplicate.bookie.storage.index import Index
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.ledger import EntryCodec
 from triplicate.wire import Status
@@ -178,17 +178,17 @@ def test_only_so_many_deleted_ledgers_are_remembered(monkeypatch: pytest.MonkeyP
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
     for flush in range(1, 31):
-        index.add(flush, [(1, LedgerState(flush, b"k", True).tombstone())], (), [(1, 100)])
+        index.add(flush, [(1, LedgerData(flush, b"k", True).tombstone())], (), [(1, 100)])
     assert 20 <= index.count("deleted") <= 25
     assert index.tombstone(1) is None
-    assert index.tombstone(30) == LedgerState(30, b"k", True, deleted=True)
+    assert index.tombstone(30) == LedgerData(30, b"k", True, deleted=True)
     index.close()
 
 
 def test_an_index_of_the_first_version_is_taken_over() -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    index.add(1, [(1, LedgerState(5, b"k" * 20, True))], [], [(1, 99)])
+    index.add(1, [(1, LedgerData(5, b"k" * 20, True))], [], [(1, 99)])
     assert index._database is not None
     with index._database:
         for sql in ("DROP TABLE deleted", "DROP TABLE missing", "UPDATE facts SET value = 1 WHERE name = 'version'"):
@@ -202,11 +202,11 @@ def test_an_index_of_the_first_version_is_taken_over() -> None:
 
 
 def test_a_record_of_a_deleted_ledger_is_of_a_version_that_older_releases_refuse() -> None:
-    state = LedgerState(5, b"k" * 20, True, b"l" * 20).tombstone()
+    state = LedgerData(5, b"k" * 20, True, b"l" * 20).tombstone()
     data = encode_state(state)
     assert data[0] == 2
     assert decode_state(data) == state
-    assert encode_state(LedgerState(5, b"k"))[0] == 1
+    assert encode_state(LedgerData(5, b"k"))[0] == 1
     with pytest.raises(FormatError, match="version 1, flags 0x9"):
         decode_state(b"\x01" + data[1:])
     with pytest.raises(FormatError, match="version 3"):

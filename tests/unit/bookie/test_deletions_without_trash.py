@@ -9,7 +9,7 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.trash_rig import PERIOD_S, entry_is_there, filled, open_metadata
 from triplicate.errors import ConnectionLost
-from triplicate.metadata import Fault, TrashedLedger
+from triplicate.metadata import InjectedFault, TrashedLedger
 from triplicate.wire import Status
 
 
@@ -78,9 +78,9 @@ def test_nothing_is_deleted_while_the_list_of_the_trash_does_not_answer() -> Non
         await metadata.ledgers.delete(5)
         for unanswered in ("children", "get", "exists"):
 
-            def fault(session: int, name: str, path: str, unanswered: str = unanswered) -> Fault | None:
+            def fault(session: int, name: str, path: str, unanswered: str = unanswered) -> InjectedFault | None:
                 in_trash = path.endswith("/trash") or "/trash/" in path
-                return Fault(raise_before=ConnectionLost("test")) if name == unanswered and (in_trash or name == "exists") else None
+                return InjectedFault(raise_before=ConnectionLost("test")) if name == unanswered and (in_trash or name == "exists") else None
 
             rig.cluster.store.fault = fault
             with pytest.raises(ConnectionLost):

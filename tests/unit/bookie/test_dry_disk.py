@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.bookie.dry_disk import DryDisk
+from triplicate.bookie.offline.overlay_disk import OverlayDisk
 from triplicate.runtime.real_disk import RealDisk
 
 
 def test_a_directory_that_is_made_has_what_is_made_in_it_and_the_space_of_the_one_above(tmp_path: Path) -> None:
     below = RealDisk()
-    disk, made = DryDisk(below, given_up="RESERVE"), f"{tmp_path}/a/b"
+    disk, made = OverlayDisk(below, given_up="RESERVE"), f"{tmp_path}/a/b"
     with pytest.raises(FileNotFoundError):
         disk.names(made)
     disk.mkdir(made)
@@ -25,6 +25,6 @@ def test_a_directory_that_is_made_has_what_is_made_in_it_and_the_space_of_the_on
 
 def test_a_directory_that_is_there_keeps_its_files(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    disk = DryDisk(RealDisk())
+    disk = OverlayDisk(RealDisk())
     disk.mkdir(str(tmp_path))
     assert disk.names(str(tmp_path)) == ["file"]

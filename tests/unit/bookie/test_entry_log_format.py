@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.bookie.core.entry_log import (
+from triplicate.bookie.core.entry_log_format import (
     BLOCK_HEADER_BYTES,
     BlockInfo,
     BlockType,
-    LogReader,
+    EntryLogScanner,
     decode_run_table,
     encode_footer,
     encode_run,
@@ -16,13 +16,13 @@ from triplicate.bookie.core.entry_log import (
     split_entry,
 )
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, FileIdentity, encode_file_header
-from triplicate.bookie.core.state import LedgerState, decode_states
+from triplicate.bookie.core.ledger_data import LedgerData, decode_states
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.wire import v2
 
 HEADER = encode_file_header(ENTRY_LOG_MAGIC, FileIdentity("bookie-1", "a-cluster", 1))
 ENTRIES: list[tuple[int, bytes]] = [(5, b"five"), (6, b""), (9, b"nine" * 10)]
-STATE = LedgerState(42, b"k" * 20, True)
+STATE = LedgerData(42, b"k" * 20, True)
 
 
 def join(buffers: list[bytes | bytearray | memoryview]) -> bytes:
@@ -40,8 +40,8 @@ def log_of(*, footer: bool) -> tuple[bytes, list[BlockInfo]]:
     return data, [run, states]
 
 
-def reader_of(data: bytes) -> LogReader:
-    return LogReader(lambda size, offset: data[offset : offset + size], len(data), "1.entries")
+def reader_of(data: bytes) -> EntryLogScanner:
+    return EntryLogScanner(lambda size, offset: data[offset : offset + size], len(data), "1.entries")
 
 
 def test_a_run_holds_its_entries_in_order_as_a_batch_read_answers_them() -> None:

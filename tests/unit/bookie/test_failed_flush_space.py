@@ -11,16 +11,16 @@ from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_full_disk import codec
 from tests.unit.bookie.test_index import Machine
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.entry_logs import EntryLogWriter
-from triplicate.bookie.places import LogPlaces
-from triplicate.sim.cluster import LEDGER_DIRECTORY
+from triplicate.bookie.storage.entry_logs import EntryLogWriter
+from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def writer_on(machine: Machine, paths: dict[int, str], log_bytes: int = 1 << 30) -> EntryLogWriter:
-    places = LogPlaces(machine.disk, ["/data"], 0.95)
+    places = LedgerDirs(machine.disk, ["/data"], 0.95)
     return EntryLogWriter(machine.disk, places, FileIdentity("bookie", "instance", 0, 1), log_bytes, paths, iter(range(1, 99)))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from triplicate.ledger import DigestType, EntryCodec
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.wire import AddRequest, Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 
 async def flushed_ledger(rig: Rig) -> None:

@@ -13,8 +13,8 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import lose_index
 from tests.unit.bookie.test_full_disk import codec, until
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 INDEX = f"{LEDGER_DIRECTORY}/current/index.db"
 MARK = f"{JOURNAL_DIRECTORY}/current/mark"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.core.state import LedgerState
-from triplicate.bookie.ledgers import Frozen
-from triplicate.bookie.stored import LEDGERS_AT_ONCE, StoredEntries
+from triplicate.bookie.core.ledger_data import LedgerData
+from triplicate.bookie.core.ledger_table import Frozen
+from triplicate.bookie.storage.ledger_storage import LEDGERS_AT_ONCE, LedgerStorage
 from triplicate.config import BookieSettings
 from triplicate.runtime import real_host
 from triplicate.runtime.real import no_trace
@@ -22,14 +22,14 @@ ENTRY = bytes(64)
 
 def frozen_of(ledgers: int) -> Frozen:
     tables: dict[int, dict[int, Buffer]] = {ledger_id: {0: ENTRY, 1: ENTRY} for ledger_id in range(ledgers)}
-    return Frozen(tables, 0, [LedgerState(ledger_id, bytes(20), False, None, False) for ledger_id in range(ledgers)])
+    return Frozen(tables, 0, [LedgerData(ledger_id, bytes(20), False, None, False) for ledger_id in range(ledgers)])
 
 
 class Flushing:
     def __init__(self, folder: Path) -> None:
         self.asides = 0
         identity = FileIdentity("bookie", "instance", 0, 1)
-        self.stored = StoredEntries(RealDisk(), [str(folder)], identity, BookieSettings(), no_trace, self._step_aside)
+        self.stored = LedgerStorage(RealDisk(), [str(folder)], identity, BookieSettings(), no_trace, self._step_aside)
         self.stored.open(0)
 
     def _step_aside(self) -> None:

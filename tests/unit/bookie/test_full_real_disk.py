@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.core.journal import GroupType
-from triplicate.bookie.core.state import LedgerState, encode_states
-from triplicate.bookie.journal import Journal, JournalItem
+from triplicate.bookie.core.journal_format import GroupType
+from triplicate.bookie.core.ledger_data import LedgerData, encode_states
+from triplicate.bookie.journal.journal import Journal, JournalItem
 from triplicate.runtime import Buffer, real_host
 from triplicate.runtime.real_disk import RealFile
 
@@ -65,7 +65,7 @@ def test_a_half_written_group_is_cut_off_and_the_journal_goes_on(tmp_path: Path,
 
     async def submitted(journal: Journal, number: int) -> bool:
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        state, _ = encode_states([LedgerState(number, b"k" * 20)])
+        state, _ = encode_states([LedgerData(number, b"k" * 20)])
         journal.submit(JournalItem(GroupType.STATES, [state], len(state), 1, then=done.set_result))
         async with asyncio.timeout(20):
             return await done
@@ -76,4 +76,4 @@ def test_a_half_written_group_is_cut_off_and_the_journal_goes_on(tmp_path: Path,
     synced = asyncio.run(body())
     assert len(synced) == 40 - len(strikes)
     assert (len(full), failed) == (len(strikes), [])
-    assert asyncio.run(replayed()) == [encode_states([LedgerState(number, b"k" * 20)])[0] for number in synced]
+    assert asyncio.run(replayed()) == [encode_states([LedgerData(number, b"k" * 20)])[0] for number in synced]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from triplicate.bookie.core.entry_log import BlockInfo, BlockType
-from triplicate.bookie.core.state import LedgerState
-from triplicate.bookie.index import Index, delete_index
-from triplicate.bookie.index_file import COMMITS_SUFFIX
+from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
+from triplicate.bookie.core.ledger_data import LedgerData
+from triplicate.bookie.storage.index import Index, delete_index
+from triplicate.bookie.storage.index_vfs import COMMITS_SUFFIX
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk
 from triplicate.sim import World
@@ -61,10 +61,10 @@ def test_rows_survive_a_crash_after_add_returned() -> None:
     for seed in range(8):
         machine = Machine(seed)
         index = Index(machine.disk, PATH, CACHE)
-        index.add(1, [(1, LedgerState(5, b"k" * 20, True))], [(1, run_of(5, 0, 9)), (1, run_of(5, 10, 19, offset=9000))], [(1, 10_000)])
+        index.add(1, [(1, LedgerData(5, b"k" * 20, True))], [(1, run_of(5, 0, 9)), (1, run_of(5, 10, 19, offset=9000))], [(1, 10_000)])
         machine.crash()
         again = Index(machine.disk, PATH, CACHE)
-        assert again.ledger(5) == (LedgerState(5, b"k" * 20, True), 19)
+        assert again.ledger(5) == (LedgerData(5, b"k" * 20, True), 19)
         assert again.fact("flush") == 1
         assert again.log_sizes() == {1: 10_000}
         assert [run.first for _, run in again.runs_holding(5, 12)] == [10]
@@ -107,8 +107,8 @@ def test_overlapping_runs_come_newest_first() -> None:
 def test_an_older_state_does_not_replace_a_newer_one() -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    index.add(7, [(2, LedgerState(5, b"k", True))], [], [])
-    index.add(3, [(1, LedgerState(5, b"k", False))], [], [])
+    index.add(7, [(2, LedgerData(5, b"k", True))], [], [])
+    index.add(3, [(1, LedgerData(5, b"k", False))], [], [])
     found = index.ledger(5)
     assert found is not None
     assert found[0].fenced
@@ -118,7 +118,7 @@ def test_an_older_state_does_not_replace_a_newer_one() -> None:
 def test_deleted_ledgers_are_gone() -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    index.add(1, [(1, LedgerState(ledger, b"k")) for ledger in range(3)], [(1, run_of(ledger, 0, 5)) for ledger in range(3)], [(1, 99)])
+    index.add(1, [(1, LedgerData(ledger, b"k")) for ledger in range(3)], [(1, run_of(ledger, 0, 5)) for ledger in range(3)], [(1, 99)])
     index.delete_ledgers([1])
     assert index.ledger(1) is None
     assert index.runs_of(1) == []
@@ -133,7 +133,7 @@ def filled(machine: Machine) -> dict[str, Any]:
     # Enough commits that some pages have moved into the database file and some have not.
     for flush in range(1, 40):
         index.add(
-            flush, [(1, LedgerState(ledger, b"k" * 20)) for ledger in range(400)], [(1, run_of(1, flush * 10, flush * 10 + 9, flush))], []
+            flush, [(1, LedgerData(ledger, b"k" * 20)) for ledger in range(400)], [(1, run_of(1, flush * 10, flush * 10 + 9, flush))], []
         )
     answers = {"ledgers": index.ledger_ids(), "runs": index.runs_of(1), "flush": index.fact("flush")}
     index.close()
@@ -184,7 +184,7 @@ def test_what_is_committed_after_a_new_file_of_commits_whose_name_found_no_space
     """The file was renamed, the sync of its name refused: it is empty, and what is written goes to its beginning."""
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    index.add(1, [(1, LedgerState(5, b"k"))], [(1, run_of(5, 0, 9))], [(1, 5000)])
+    index.add(1, [(1, LedgerData(5, b"k"))], [(1, run_of(5, 0, 9))], [(1, 5000)])
     index.close()
     refused: list[str] = []
 
@@ -208,7 +208,7 @@ def test_what_is_committed_after_a_new_file_of_commits_whose_name_found_no_space
 def test_an_index_can_be_read_while_its_commits_find_no_space() -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    index.add(1, [(1, LedgerState(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
+    index.add(1, [(1, LedgerData(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
     full = True
 
     def refuse(kind: str, path: str) -> None:
@@ -219,12 +219,12 @@ def test_an_index_can_be_read_while_its_commits_find_no_space() -> None:
     rows = [(2, run_of(5, number * 10, number * 10 + 9, 2, 4096 + number)) for number in range(1, 200)]
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
-            index.add(2, [(2, LedgerState(6, b"k" * 20))], rows, [(2, 9000)])
+            index.add(2, [(2, LedgerData(6, b"k" * 20))], rows, [(2, 9000)])
         assert index.log_sizes() == {1: 10_000}
         assert index.runs_of(5) == [(1, run_of(5, 0, 9))]
         assert index.ledger(6) is None
     full = False
-    index.add(2, [(2, LedgerState(6, b"k" * 20))], rows, [(2, 9000)])
+    index.add(2, [(2, LedgerData(6, b"k" * 20))], rows, [(2, 9000)])
     machine.crash()
     again = Index(machine.disk, PATH, CACHE)
     assert again.log_sizes() == {1: 10_000, 2: 9000}
@@ -236,7 +236,7 @@ def test_a_commit_that_found_no_space_is_not_found_whole_after_a_crash() -> None
     for seed in range(2):
         machine = Machine(seed)
         index = Index(machine.disk, PATH, CACHE)
-        index.add(1, [(1, LedgerState(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
+        index.add(1, [(1, LedgerData(5, b"k" * 20))], [(1, run_of(5, 0, 9))], [(1, 10_000)])
         fails = [1]
 
         def refuse(kind: str, path: str, fails: list[int] = fails) -> None:
@@ -246,7 +246,7 @@ def test_a_commit_that_found_no_space_is_not_found_whole_after_a_crash() -> None
 
         machine.world.disk("node").before_operation = refuse
         with pytest.raises(OSError, match="No space"):
-            index.add(2, [(2, LedgerState(6, b"k" * 20))], [], [(2, 9000)])
+            index.add(2, [(2, LedgerData(6, b"k" * 20))], [], [(2, 9000)])
         # The process is killed; what it wrote is in the system's memory.
         machine.host.crash(keep_unsynced=True)
         machine.host = machine.world.start_host("node")

@@ -15,15 +15,15 @@ from tests.crash.machine import Machine, empty_disk
 from tests.crash.medium import Image, Medium
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header, encode_file_header
-from triplicate.bookie.core.journal import ALIGNMENT, END_BLOCK, REUSED_KEY, GroupType, encode_group
+from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, REUSED_KEY, GroupType, encode_group
 from triplicate.bookie.directories import Directories
-from triplicate.bookie.journal import Journal
-from triplicate.bookie.journal_files import PIECE_BYTES, JournalFiles, NextFile
+from triplicate.bookie.journal.journal import Journal
+from triplicate.bookie.journal.journal_files import PIECE_BYTES, JournalFiles, NextFile
 from triplicate.errors import CorruptionError
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.runtime import Buffer, Disk, File
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, small_bookie_settings
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, small_bookie_settings
 
 IDENTITY = FileIdentity("bookie-1", "instance", 0, 1)
 DIRECTORY = "/journal"

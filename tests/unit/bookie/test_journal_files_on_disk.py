@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.core.journal import GroupType
-from triplicate.bookie.core.state import LedgerState, encode_states
-from triplicate.bookie.journal import Journal, JournalItem
+from triplicate.bookie.core.journal_format import GroupType
+from triplicate.bookie.core.ledger_data import LedgerData, encode_states
+from triplicate.bookie.journal.journal import Journal, JournalItem
 from triplicate.runtime import TaskScope, real_host
 
 KIB = 1024
@@ -33,7 +33,7 @@ def journal_in(folder: Path, failed: list[OSError]) -> Journal:
 
 async def submitted(journal: Journal, number: int) -> bool:
     done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    state, _ = encode_states([LedgerState(number, b"k" * 20)])
+    state, _ = encode_states([LedgerData(number, b"k" * 20)])
     journal.submit(JournalItem(GroupType.STATES, [state], len(state), 1, then=done.set_result))
     async with asyncio.timeout(20):
         return await done
@@ -69,7 +69,7 @@ def test_files_are_used_again_over_several_lives(tmp_path: Path) -> None:
         found = asyncio.run(live(tmp_path, failed, life * GROUPS))
         # What came behind the last mark, and nothing else.
         marked = max((number for number in range(life * GROUPS) if number % MARK_EVERY == 0), default=-1)
-        assert found == [encode_states([LedgerState(number, b"k" * 20)])[0] for number in range(marked + 1, life * GROUPS)]
+        assert found == [encode_states([LedgerData(number, b"k" * 20)])[0] for number in range(marked + 1, life * GROUPS)]
         files = [path for path in tmp_path.iterdir() if path.suffix in (".journal", ".spare")]
         assert len(files) <= 8
         inodes.update(dict.fromkeys(path.stat().st_ino for path in files))

@@ -12,9 +12,9 @@ from triplicate.bookie.core.file_header import (
     decode_file_header,
     encode_file_header,
 )
-from triplicate.bookie.core.journal import ALIGNMENT, GroupScanner, GroupType, JournalGroup, encode_group
-from triplicate.bookie.core.mark import Mark, decode_mark, encode_mark
-from triplicate.bookie.core.state import LedgerState, decode_state, decode_states, encode_state, encode_states
+from triplicate.bookie.core.journal_format import ALIGNMENT, GroupScanner, GroupType, JournalGroup, encode_group
+from triplicate.bookie.core.journal_mark import JournalMark, decode_mark, encode_mark
+from triplicate.bookie.core.ledger_data import LedgerData, decode_state, decode_states, encode_state, encode_states
 from triplicate.errors import CorruptionError, FormatError
 
 IDENTITY = FileIdentity("bookie-1", "a-cluster", 7)
@@ -131,8 +131,8 @@ def test_a_file_of_a_newer_format_is_named() -> None:
 
 
 def test_a_mark_comes_back_and_every_flipped_byte_is_refused() -> None:
-    data = encode_mark(Mark(3, 8192, 77, 9))
-    assert decode_mark(data, "mark") == Mark(3, 8192, 77, 9)
+    data = encode_mark(JournalMark(3, 8192, 77, 9))
+    assert decode_mark(data, "mark") == JournalMark(3, 8192, 77, 9)
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 4
@@ -141,7 +141,7 @@ def test_a_mark_comes_back_and_every_flipped_byte_is_refused() -> None:
 
 
 def test_state_records_come_back() -> None:
-    states = [LedgerState(1, b"k" * 20), LedgerState(2, b"k" * 20, True, b"lac" * 9), LedgerState(3, b"", limbo=True, explicit_lac=b"")]
+    states = [LedgerData(1, b"k" * 20), LedgerData(2, b"k" * 20, True, b"lac" * 9), LedgerData(3, b"", limbo=True, explicit_lac=b"")]
     body, count = encode_states(states)
     assert list(decode_states(body, count)) == states
     with pytest.raises(CorruptionError):
@@ -153,5 +153,5 @@ def test_state_records_come_back() -> None:
 
 
 def test_merged_states_keep_every_fence() -> None:
-    fenced, later = LedgerState(1, b"k", True, b"lac"), LedgerState(1, b"k")
-    assert later.merged(fenced) == LedgerState(1, b"k", True, b"lac")
+    fenced, later = LedgerData(1, b"k", True, b"lac"), LedgerData(1, b"k")
+    assert later.merged(fenced) == LedgerData(1, b"k", True, b"lac")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.bookie.ledgers import LedgerHandle, LedgerTable, WriteCache
+from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable, WriteCache
 
 
 def busy(ledger_id: int) -> LedgerHandle:

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, add_all, check_all, codec, lose_index
 from triplicate.errors import CorruptionError
-from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
 
 LOG = f"{LEDGERS}/0000000000000001.entries"
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_index import CACHE, PATH, Machine, run_of
-from triplicate.bookie import index as index_module
-from triplicate.bookie.core.state import LedgerState
-from triplicate.bookie.index import Index
+from triplicate.bookie.core.ledger_data import LedgerData
+from triplicate.bookie.storage import index as index_module
+from triplicate.bookie.storage.index import Index
 from triplicate.ledger import EntryCodec
-from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
 
 
 async def ledger_of_runs(rig: Rig, ledger_id: int, runs: int) -> EntryCodec:
@@ -34,7 +34,7 @@ def test_no_commit_holds_more_than_a_page_of_a_deletion() -> None:
         index = rig.bookie.storage.stored.index
         for ledger_id in (5, 6):
             runs = [(9, run_of(ledger_id, number, number, 1, 4096 + number)) for number in range(8000)]
-            index.add(1, [(9, LedgerState(ledger_id, b"k" * 20))], runs, [])
+            index.add(1, [(9, LedgerData(ledger_id, b"k" * 20))], runs, [])
         commits = f"{LEDGER_DIRECTORY}/current/index.db-commits"
         sizes: list[int] = []
 
@@ -172,7 +172,7 @@ def test_a_look_at_a_ledger_while_it_is_deleted_does_not_bring_it_back(monkeypat
 def test_a_deletion_leaves_what_later_flushes_have_written() -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    state = LedgerState(5, b"k" * 20)
+    state = LedgerData(5, b"k" * 20)
     index.add(1, [(1, state)], [(1, run_of(5, 0, 9, 1))], [(1, 9000)])
     index.add(2, [], [(1, run_of(5, 10, 19, 2, 6000))], [(1, 9999)])
     index.note_missing(77, [5])

@@ -10,17 +10,17 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
 from tests.unit.bookie.test_index import run_of
-from triplicate.bookie.core.state import LedgerState as StoredState
-from triplicate.bookie.garbage import QUESTIONS_AT_ONCE
+from triplicate.bookie.core.ledger_data import LedgerData as StoredState
+from triplicate.bookie.storage.garbage import QUESTIONS_AT_ONCE
 from triplicate.errors import ConnectionLost
-from triplicate.ledger import LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.metadata import TrashedLedger
 from triplicate.metadata.trash import encode_trashed
 
 PERIOD_S = 20.0
 LEDGERS = 4 * QUESTIONS_AT_ONCE
 ANSWER_S = 0.1
-METADATA = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN)
+METADATA = LedgerMetadata(1, 1, 1, (EnsembleSegment(0, (NAME,)),), LedgerState.OPEN)
 
 
 async def fill(rig: Rig) -> None:

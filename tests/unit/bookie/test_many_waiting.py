@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie.budgets import FrameBudget, Receiving
-from triplicate.bookie.storage import Storage
+from triplicate.bookie.server.budgets import FrameBudget, Receiving
+from triplicate.bookie.storage.storage import Storage
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.sim import World
-from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import AddRequest, ReadRequest, Status, encode_request
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
 
 KIB = 1024
 

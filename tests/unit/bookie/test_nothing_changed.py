@@ -12,8 +12,8 @@ from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, add_all, check_all, lose_index
 from tests.unit.bookie.test_rebuild_index import rebuild
 from triplicate.errors import CorruptionError
-from triplicate.sim.cluster import JOURNAL_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 
 FIRST_LOG = f"{LEDGERS}/0000000000000001.entries"
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie import read_pace
+from triplicate.bookie.server import read_throttle
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import AddRequest, AddResponse, BatchReadRequest, BatchReadResponse, ReadLacRequest, ReadRequest, ReadResponse, Status
 
@@ -30,7 +30,7 @@ async def write_old(rig: Rig, ledger_id: int = OLD, size_bytes: int = 100) -> No
         assert await client.add(codec(ledger_id), entry_id, b"x" * size_bytes) is Status.OK
     await rig.bookie.storage.flush()
     assert not rig.bookie.storage.cache.active
-    await asyncio.sleep(2 * read_pace.ADDS_ARE_RECENT_S)
+    await asyncio.sleep(2 * read_throttle.ADDS_ARE_RECENT_S)
 
 
 @asynccontextmanager
@@ -58,14 +58,14 @@ class Spent:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
         self.portions = 0
-        spent = read_pace.ReadPace.spent
+        spent = read_throttle.ReadThrottle.spent
 
-        def noted(pace: read_pace.ReadPace, began: float) -> None:
+        def noted(pace: read_throttle.ReadThrottle, began: float) -> None:
             self.seconds += pace._clock.monotonic() - began
             self.portions += 1
             spent(pace, began)
 
-        monkeypatch.setattr(read_pace.ReadPace, "spent", noted)
+        monkeypatch.setattr(read_throttle.ReadThrottle, "spent", noted)
 
 
 async def read_for(rig: Rig, seconds: float) -> int:
@@ -207,7 +207,7 @@ def test_answers_are_smaller_while_adds_arrive() -> None:
             while len(got) < ENTRIES:
                 answer = await client.ask(BatchReadRequest(OLD, len(got), 7, 0, 1 << 20))
                 assert isinstance(answer, BatchReadResponse)
-                assert 1 <= len(answer.bodies) <= 64 * 1024 // read_pace.BATCHES_BESIDE_WRITES // 1000
+                assert 1 <= len(answer.bodies) <= 64 * 1024 // read_throttle.BATCHES_BESIDE_WRITES // 1000
                 got += answer.bodies
         assert [codec(OLD).decode(body, entry_id).payload for entry_id, body in enumerate(got)] == [b"x" * 1000] * ENTRIES
 
@@ -228,7 +228,7 @@ def test_an_add_behind_reads_of_the_same_connection_does_not_wait_for_them() -> 
             while not isinstance(answer := await client.answer(), AddResponse):
                 before += 1
             assert answer.status is Status.OK
-            assert rig.world.loop.time() - started < read_pace.PAUSE_MAX_S
+            assert rig.world.loop.time() - started < read_throttle.PAUSE_MAX_S
             assert before < 100
 
     run_rig(body, read_share_beside_writes=0.001)

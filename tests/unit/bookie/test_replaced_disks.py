@@ -14,9 +14,9 @@ from triplicate.bookie import Replacement, mark_visited
 from triplicate.errors import ConfigError, EnvironmentFault, WrongCluster
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.metadata import ClusterMetadata, MemoryTree
-from triplicate.sim import small_bookie_settings
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.wire import ListEntriesRequest, ReadLacRequest, ReadRequest, Status
+from triplicate_simulator import small_bookie_settings
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 UNKNOWN = Status.UNKNOWN_LEDGER_STATE
 TRASH_PERIOD_S = 1000.0

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import add_all, codec
 from tests.unit.bookie.test_index import CACHE, PATH, Machine, run_of
-from triplicate.bookie import run_windows
-from triplicate.bookie.index import Index
-from triplicate.bookie.run_windows import RunWindows
+from triplicate.bookie.storage import run_cache
+from triplicate.bookie.storage.index import Index
+from triplicate.bookie.storage.run_cache import RunCache
 from triplicate.wire import Status
 
 runs = st.lists(st.tuples(st.integers(0, 120), st.integers(0, 25), st.integers(1, 4)), max_size=40)
@@ -26,9 +26,9 @@ def test_windows_say_what_the_index_says(
 ) -> None:
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
-    windows = RunWindows(index)
+    windows = RunCache(index)
     try:
-        run_windows.FEW_RUNS, run_windows.MANY_RUNS = few, few + 2
+        run_cache.FEW_RUNS, run_cache.MANY_RUNS = few, few + 2
         offset = 4096
         for part in (before, after):
             rows = []
@@ -47,16 +47,16 @@ def test_windows_say_what_the_index_says(
         index.delete_ledgers([5])
         assert windows.holding(5, asked[0]) == []
     finally:
-        run_windows.FEW_RUNS, run_windows.MANY_RUNS = 4, 32
+        run_cache.FEW_RUNS, run_cache.MANY_RUNS = 4, 32
         index.close()
 
 
 def test_only_so_many_windows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_windows, "WINDOWS_MAX", 5)
+    monkeypatch.setattr(run_cache, "WINDOWS_MAX", 5)
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)
     index.add(1, (), [(1, run_of(ledger, 0, 9, offset=4096 + 100 * ledger)) for ledger in range(20)], [])
-    windows = RunWindows(index)
+    windows = RunCache(index)
     for ledger in range(20):
         assert len(windows.holding(ledger, 3)) == 1
     assert len(windows._windows) == 0

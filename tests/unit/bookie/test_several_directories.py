@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig
-from triplicate.bookie.places import LogPlaces
+from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.errors import CorruptionError
 from triplicate.ledger import EntryCodec
 from triplicate.wire import Status
@@ -31,7 +31,7 @@ class TwoDisks:
 
 def test_directories_take_turns_and_full_ones_come_last() -> None:
     space = {"/a": (50, 100), "/b": (50, 100), "/c": (50, 100)}
-    places = LogPlaces(TwoDisks(None, space), ["/a", "/b", "/c"], 0.95)
+    places = LedgerDirs(TwoDisks(None, space), ["/a", "/b", "/c"], 0.95)
     assert [places.in_turn()[0] for _ in range(6)] == ["/a", "/b", "/c", "/a", "/b", "/c"]
     space["/b"] = (4, 100)
     assert [places.in_turn() for _ in range(2)] == [["/a", "/c", "/b"], ["/c", "/a", "/b"]]

@@ -8,8 +8,8 @@ from itertools import accumulate, pairwise
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie.connection import Connection
-from triplicate.bookie.storage import SHARED_ENTRY_BYTES, entries_of
+from triplicate.bookie.server.server_connection import ServerConnection
+from triplicate.bookie.storage.storage import SHARED_ENTRY_BYTES, entries_of
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import ADD_HEAD_BYTES, AddRequest, AddResponse, Status, encode_request
 
@@ -21,7 +21,7 @@ def frame(codec: EntryCodec, entry_id: int, size: int = LARGE, *, damaged: bool 
     return encode_request(AddRequest(codec.ledger_id, entry_id, codec.master_key, entry[:-1] + b"?" if damaged else entry))
 
 
-def connection_of(rig: Rig) -> Connection:
+def connection_of(rig: Rig) -> ServerConnection:
     (connection,) = rig.bookie._connections.values()
     return connection
 

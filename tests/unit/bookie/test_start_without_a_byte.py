@@ -12,8 +12,8 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_full_disk import KIB, codec, until
 from tests.unit.bookie.test_rebuild_index import rebuild
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 SETTINGS: dict[str, Any] = {"reserve_bytes": 0, "flush_interval_s": 3600.0, "disk_check_interval_s": 0.3}
 GROWS = ("write", "create", "allocate")

@@ -12,8 +12,8 @@ from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_flush_goes_on import NoSpace
 from tests.unit.bookie.test_full_disk import codec, until
 from triplicate.errors import EnvironmentFault
-from triplicate.sim.cluster import LEDGER_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
 
 KIB = 1024
 SETTINGS: dict[str, Any] = {"flush_interval_s": 3600.0, "write_cache_bytes": 16 << 20, "disk_check_interval_s": 0.3}

@@ -10,10 +10,10 @@ from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_compaction import KEPT, check, fill, logs
 from tests.unit.bookie.test_crash import LEDGERS, lose_index
 from tests.unit.bookie.test_index import Machine
-from triplicate.bookie.core.entry_log import BlockInfo, BlockType
+from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.entry_logs import EntryLogWriter, LogContent, drop_copies, read_log
-from triplicate.bookie.places import LogPlaces
+from triplicate.bookie.storage.entry_logs import EntryLogWriter, LogContent, drop_copies, read_log
+from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.sim import HostCrashed
 
 
@@ -70,7 +70,7 @@ def test_of_two_unfinished_copies_the_whole_one_counts() -> None:
     machine = Machine()
     paths: dict[int, str] = {}
     identity = FileIdentity("bookie", "instance", 0, 1)
-    writer = EntryLogWriter(machine.disk, LogPlaces(machine.disk, ["/data"], 0.95), identity, 1 << 20, paths, iter(range(1, 9)))
+    writer = EntryLogWriter(machine.disk, LedgerDirs(machine.disk, ["/data"], 0.95), identity, 1 << 20, paths, iter(range(1, 9)))
     entries = {entry_id: b"%d" % entry_id * 100 for entry_id in range(20)}
     for _ in range(2):
         list(writer.runs(3, 7, entries))

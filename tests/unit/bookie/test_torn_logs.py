@@ -7,11 +7,11 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_crash import LEDGERS, add_all, check_all, lose_index
 from tests.unit.bookie.test_nothing_changed import contents
-from triplicate.bookie.core.entry_log import BlockInfo, BlockType
-from triplicate.bookie.entry_logs import read_log
+from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
+from triplicate.bookie.storage.entry_logs import read_log
 from triplicate.errors import CorruptionError
-from triplicate.sim.cluster import JOURNAL_DIRECTORY
 from triplicate.wire import Status
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 
 LOG = f"{LEDGERS}/0000000000000001.entries"
 

@@ -12,10 +12,10 @@ from tests.unit.bookie.trash_rig import PERIOD_S, entry_is_there, filled, open_m
 from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, LedgerExists, NoNode, NoSuchLedger
-from triplicate.ledger import LedgerMetadata, LedgerState, Segment
-from triplicate.metadata import ClusterMetadata, Fault, TrashedLedger
+from triplicate.ledger import EnsembleSegment, LedgerMetadata, LedgerState
+from triplicate.metadata import ClusterMetadata, InjectedFault, TrashedLedger
+from triplicate.metadata.core.tree import ANY_VERSION, Stat
 from triplicate.metadata.trash import EXPIRED_AT_ONCE, decode_trashed, encode_trashed
-from triplicate.metadata.tree import ANY_VERSION, Stat
 
 
 def test_an_undeleted_ledger_has_its_entries() -> None:
@@ -106,8 +106,8 @@ def test_nothing_is_deleted_while_the_trash_does_not_answer() -> None:
         await metadata.trash.expire()
         await asyncio.sleep(PERIOD_S + 1)
 
-        def fault(session: int, name: str, path: str) -> Fault | None:
-            return Fault(raise_before=ConnectionLost("test")) if name == "get" and "/trash/" in path else None
+        def fault(session: int, name: str, path: str) -> InjectedFault | None:
+            return InjectedFault(raise_before=ConnectionLost("test")) if name == "get" and "/trash/" in path else None
 
         rig.cluster.store.fault = fault
         with pytest.raises(ConnectionLost):
@@ -255,13 +255,13 @@ def test_a_lost_connection_leaves_a_ledger_or_its_trash(operation: str, after: b
         faults = [1, 3]
         seen = 0
 
-        def fault(session: int, name: str, path: str) -> Fault | None:
+        def fault(session: int, name: str, path: str) -> InjectedFault | None:
             nonlocal seen
             if name == operation:
                 seen += 1
                 if seen in faults:
                     error = ConnectionLost("test")
-                    return Fault(raise_after=error) if after else Fault(raise_before=error)
+                    return InjectedFault(raise_after=error) if after else InjectedFault(raise_before=error)
             return None
 
         rig.cluster.store.fault = fault
@@ -393,7 +393,7 @@ def test_a_client_deletes_into_the_trash_and_brings_back() -> None:
 
 
 def test_a_node_of_the_trash_of_another_format_is_named() -> None:
-    value = LedgerMetadata(1, 1, 1, (Segment(0, (NAME,)),), LedgerState.OPEN, password=b"p", custom={"a": b"b"})
+    value = LedgerMetadata(1, 1, 1, (EnsembleSegment(0, (NAME,)),), LedgerState.OPEN, password=b"p", custom={"a": b"b"})
     trashed = TrashedLedger(5, 123, 60.0, value, 4, 99)
     data = encode_trashed(trashed)
     assert decode_trashed(5, data) == trashed

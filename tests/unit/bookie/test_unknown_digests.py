@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
-from triplicate.ledger import DigestType, EntryCodec, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.wire import Status
 
@@ -13,7 +13,7 @@ from triplicate.wire import Status
 def test_a_ledger_whose_metadata_names_no_digest_is_written_on() -> None:
     async def body(rig: Rig) -> None:
         metadata = await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)
-        segments = (Segment(0, (NAME,)),)
+        segments = (EnsembleSegment(0, (NAME,)),)
         oldest = LedgerMetadata(1, 1, 1, segments, LedgerState.OPEN, custom={}, format_version=1, credentials_stored=False)
         await metadata.ledgers.create(5, oldest)
         await metadata.aclose()

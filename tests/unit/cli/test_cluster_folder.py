@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.cli.cluster_folder import (
+from triplicate.cli.supervision.cluster_folder import (
     DEFAULT_BOOKIES,
     HOST,
     PORTS,
@@ -20,7 +20,7 @@ from triplicate.cli.cluster_folder import (
     open_folder,
     read_folder,
 )
-from triplicate.cli.zookeeper_process import read_configuration
+from triplicate.cli.supervision.zookeeper_process import read_configuration
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, load
 from triplicate.errors import ConfigError, FormatError, WrongCluster
 
@@ -83,7 +83,7 @@ def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as holder:
         holder.bind((HOST, 0))
         used = holder.getsockname()[1]
-        monkeypatch.setattr("triplicate.cli.cluster_folder.PORTS", range(used, used + 20))
+        monkeypatch.setattr("triplicate.cli.supervision.cluster_folder.PORTS", range(used, used + 20))
         assert used not in list(free_ports(3, taken=[used + 1]))
 
 

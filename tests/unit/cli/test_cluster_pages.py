@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from triplicate.cli.cluster_pages import SILENCE_MAX_S, ClusterPages, ClusterState, Serves
+from triplicate.cli.supervision.cluster_pages import SILENCE_MAX_S, ClusterPages, ClusterState, Serves
 from triplicate.config import ProcessSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from triplicate.cli.cluster_view import LEADERLESS_S, SILENT_S, ClusterView
-from triplicate.cli.up import ready_line
+from triplicate.cli.server_commands.up_command import ready_line
+from triplicate.cli.supervision.cluster_view import LEADERLESS_S, SILENT_S, ClusterView
 
 
 def bookies(**writable: bool) -> dict[str, Any]:

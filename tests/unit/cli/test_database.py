@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.cli.database import lag_of, role_of
+from triplicate.cli.data_commands.database_command import lag_of, role_of
 from triplicate.errors import EnvironmentFault
 from triplicate.replica import Candidate
 from triplicate.sql import DatabaseInfo, connection_string

@@ -24,11 +24,11 @@ from tests.house.source import ROOT
 from triplicate.bookie import Bookie
 from triplicate.bookie.core import file_header
 from triplicate.bookie.core.file_header import FileIdentity, encode_file_header
-from triplicate.bookie.index import Index
-from triplicate.cli import doctor_machine
-from triplicate.cli.doctor import Finding, examine
+from triplicate.bookie.storage.index import Index
 from triplicate.cli.main import cli, one_line
-from triplicate.cli.options import load_configuration
+from triplicate.cli.server_commands import machine_checks
+from triplicate.cli.server_commands.doctor_command import DoctorFinding, examine
+from triplicate.cli.terminal.options import load_configuration
 from triplicate.client import Client
 from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, to_toml
 from triplicate.errors import TriplicateError
@@ -101,7 +101,7 @@ class SetUp:
     def logs(self) -> list[Path]:
         return sorted((self.ledgers / "current").glob("*.entries"))
 
-    def said(self) -> list[Finding]:
+    def said(self) -> list[DoctorFinding]:
         return list(examine(str(self.config), {}))
 
     def wrong(self) -> list[str]:
@@ -418,7 +418,7 @@ def test_a_lost_index_is_a_remark_and_not_made(setup: SetUp) -> None:
 
 
 def test_a_running_bookie_is_left_alone(setup: SetUp) -> None:
-    async def body() -> list[Finding]:
+    async def body() -> list[DoctorFinding]:
         host = real_host("runs")
         cluster = await open_cluster(setup.uri, host)
         bookie = Bookie(host, setup.settings, cluster)
@@ -520,7 +520,7 @@ def full_disks() -> Iterator[None]:
         patch.setattr(RealFile, "pwrite", pwrite)
         patch.setattr(RealFile, "allocate", allocate)
         patch.setattr(RealDisk, "free_space", free_space)
-        patch.setattr(doctor_machine, "PROBE", b"")
+        patch.setattr(machine_checks, "PROBE", b"")
         yield
 
 
@@ -548,7 +548,7 @@ def test_the_doctor_asks_for_open_files_that_a_server_cannot_take_by_itself(
     setup: SetUp, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], remarks: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
-    said = [str(each) for each in doctor_machine.machine_findings(setup.settings) if "open files" in str(each)]
+    said = [str(each) for each in machine_checks.machine_findings(setup.settings) if "open files" in str(each)]
     assert len(said) == remarks
     assert all(text.startswith("the hard limit of open files is 300, and bookie.connections allows ") for text in said)
 
@@ -561,7 +561,7 @@ def test_the_doctor_says_that_a_bookie_starts_read_only_only_where_it_does(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "write", refuse)
-    said = [str(each) for each in doctor_machine.machine_findings(setup.settings, starts=starts)]
+    said = [str(each) for each in machine_checks.machine_findings(setup.settings, starts=starts)]
     full = [text for text in said if ": the disk is full" in text]
     assert full == [
         f"{directory}: the disk is full: {'the bookie starts read-only; ' * starts}free some space"

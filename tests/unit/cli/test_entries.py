@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from triplicate.cli.entries import EntryPrinter, FixedSource, LineSource, entry_facts
+from triplicate.cli.data_commands.entry_text import EntryPrinter, FixedSource, LineSource, entry_facts
 from triplicate.ledger import Entry
 
 
@@ -61,7 +61,7 @@ def test_lines_are_found_across_reads(chunks: list[bytes], expected: list[bytes]
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplicate.cli.entries.LINE_BYTES_MAX", 10)
+    monkeypatch.setattr("triplicate.cli.data_commands.entry_text.LINE_BYTES_MAX", 10)
     with pytest.raises(ValueError, match="a line is longer than 10 bytes"):
         lines_of(b"x" * 6, b"x" * 6)
 

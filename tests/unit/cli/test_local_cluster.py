@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.cli import local
-from triplicate.cli.cluster_folder import ClusterFolder, Member
-from triplicate.cli.local import LocalCluster, process_start
+from triplicate.cli.supervision import local_processes
+from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
+from triplicate.cli.supervision.local_processes import LocalCluster, process_start
 
 PROGRAM = """
 import json, os, sys
@@ -33,7 +33,7 @@ os.read(parent, 1)
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCluster]:
     """One bookie; its process is a small program that serves, or fails where its settings say so."""
-    folder = ClusterFolder(tmp_path, "id", (Member("bookie-1", "bookie", 0, 0),))
+    folder = ClusterFolder(tmp_path, "id", (ClusterMember("bookie-1", "bookie", 0, 0),))
     (tmp_path / "bookie-1").mkdir()
     (tmp_path / "bookie-1" / "bookie.toml").write_text("")
     program = tmp_path / "program.py"
@@ -111,7 +111,7 @@ def test_a_full_disk_does_not_end_the_cluster(cluster: LocalCluster, monkeypatch
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(local, "write_json", full)
+    monkeypatch.setattr(local_processes, "write_json", full)
     cluster.launch("bookie-1")
     cluster.kill("bookie-1")
     assert [one.member.name for one in cluster.ended()] == ["bookie-1"]
@@ -119,7 +119,7 @@ def test_a_full_disk_does_not_end_the_cluster(cluster: LocalCluster, monkeypatch
     def broken(*_: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(local, "write_json", broken)
+    monkeypatch.setattr(local_processes, "write_json", broken)
     with pytest.raises(OSError, match="Input/output"):
         cluster.launch("bookie-1")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from triplicate.cli.running import LogTrace, UtcFormatter, configure_log
+from triplicate.cli.process.serving import LogTrace, UtcFormatter, configure_log
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from triplicate.cli import main as command
-from triplicate.cli.extras import EXTRA_OF
+from triplicate.cli.terminal.extras import EXTRA_OF
 from triplicate.errors import ConfigError, SqlError
 
 

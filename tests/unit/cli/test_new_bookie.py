@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from triplicate.bookie import Bookie
-from triplicate.cli.doctor import examine
 from triplicate.cli.main import cli, one_line
+from triplicate.cli.server_commands.doctor_command import examine
 from triplicate.config import BookieSettings, to_toml
 from triplicate.errors import EnvironmentFault
 from triplicate.metadata import ClusterMetadata, Cookie, open_cluster

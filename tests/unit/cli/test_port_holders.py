@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from triplicate.cli.cluster_folder import ClusterFolder, Member
-from triplicate.cli.port_holders import Holder, holder_of, port_conflict
+from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
+from triplicate.cli.supervision.port_holders import Holder, holder_of, port_conflict
 
 
 @pytest.mark.parametrize(("address", "asked"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1")])
@@ -28,7 +28,7 @@ def test_the_process_that_listens_is_found(address: str, asked: str) -> None:
 
 
 def folder_of(tmp_path: Path, text: str) -> ClusterFolder:
-    folder = ClusterFolder(tmp_path, "id", (Member("node-1", "node", 1, 2),))
+    folder = ClusterFolder(tmp_path, "id", (ClusterMember("node-1", "node", 1, 2),))
     (tmp_path / "node-1").mkdir(parents=True)
     (tmp_path / "node-1" / "node.toml").write_text(text)
     return folder

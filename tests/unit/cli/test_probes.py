@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from triplicate.cli.probes import BEAT_S, SILENCE_MAX_S, ProcessState, Readiness, Serving, bookie_readiness, node_readiness
-from triplicate.cli.running import metrics_url, serve
+from triplicate.cli.process.probes import BEAT_S, SILENCE_MAX_S, ProcessState, Readiness, ServedProcess, bookie_readiness, node_readiness
+from triplicate.cli.process.serving import metrics_url, serve
 from triplicate.config import ProcessSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.replica import Role
@@ -42,7 +42,7 @@ class Server:
     reasons: list[str] = field(default_factory=list)
     url: str = ""
 
-    async def start(self, host: Host, metrics: Metrics) -> Serving:
+    async def start(self, host: Host, metrics: Metrics) -> ServedProcess:
         self.begun.set()
         await self.may_start.wait()
 
@@ -53,7 +53,7 @@ class Server:
         async def stop() -> None:
             await self.may_stop.wait()
 
-        return Serving({"name": "x"}, stop, failed, lambda: self.problems, lambda: Readiness(self.reasons, {"writable": True}))
+        return ServedProcess({"name": "x"}, stop, failed, lambda: self.problems, lambda: Readiness(self.reasons, {"writable": True}))
 
     async def probe(self, path: str) -> tuple[int, Any]:
         return await asyncio.to_thread(fetch, self.url + path)
@@ -132,7 +132,7 @@ def state_of(problems: Sequence[str] = (), reasons: Sequence[str] = ()) -> tuple
 
     clock = HandClock()
     state = ProcessState("x", cast("Any", clock))
-    state.serving = Serving({}, nothing, nothing, lambda: problems, lambda: Readiness(reasons))
+    state.serving = ServedProcess({}, nothing, nothing, lambda: problems, lambda: Readiness(reasons))
     return state, clock
 
 

@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import resource
-from triplicate.cli.running import serve_process
+from triplicate.cli.process.serving import serve_process
 from triplicate.config import ProcessSettings
 from triplicate.errors import EnvironmentFault
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
-from triplicate.cli.sim import check_writable, keep_plan, show_totals, sim
-from triplicate.sim import PLAYS, Hunt, Mutant, Plan, Shrunk, Summary, Verdict, plan_of
-from triplicate.sim import Result as Outcome
-from triplicate.sim.shrink import Finding
+from triplicate_simulator import WORKLOADS, Hunt, Mutant, Plan, Shrunk, Summary, Verdict, plan_of
+from triplicate_simulator import Result as Outcome
+from triplicate_simulator.runner.shrink import ViolationKind
+from triplicate_simulator.sim_command import check_writable, keep_plan, show_totals, sim
 
 
 def call(*arguments: str) -> Result:
@@ -28,7 +28,7 @@ def refused(*arguments: str) -> str:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PLAYS, "tiny", TinyPlay)
+    monkeypatch.setitem(WORKLOADS, "tiny", TinyPlay)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_plan_that_cannot_be_kept_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """It was tried in the end, when minutes of work were lost by it."""
-    monkeypatch.setattr("triplicate.cli.sim.shrink", lambda *_, **__: pytest.fail("it was played"))
+    monkeypatch.setattr("triplicate_simulator.sim_command.shrink", lambda *_, **__: pytest.fail("it was played"))
     path = tmp_path / name
     assert str(path) in refused("shrink", "1", "--out", str(path))
 
@@ -135,14 +135,14 @@ def test_a_plan_that_could_not_be_kept_after_all_is_shown(capsys: pytest.Capture
 
 
 def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("triplicate.sim.mutants.FOLDER", tmp_path / "nowhere")
+    monkeypatch.setattr("triplicate_simulator.runner.mutants.FOLDER", tmp_path / "nowhere")
     assert "part of a checkout" in refused("mutants")
 
 
 def test_a_mutant_that_no_longer_fits_is_told_from_a_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
     lost, moved = Hunt(Mutant("lost", "", "x"), False, 9, note="no seed"), Hunt(Mutant("moved", "", "y"), False, note="gone", judged=False)
-    monkeypatch.setattr("triplicate.cli.sim.unclean", lambda kinds: [])
-    monkeypatch.setattr("triplicate.cli.sim.hunt_all", lambda mutants, **_: [lost, moved])
+    monkeypatch.setattr("triplicate_simulator.sim_command.unclean", lambda kinds: [])
+    monkeypatch.setattr("triplicate_simulator.sim_command.hunt_all", lambda mutants, **_: [lost, moved])
     answer = call("mutants")
     assert answer.return_value == 1
     assert "moved not judged: gone" in answer.output
@@ -158,7 +158,9 @@ def test_a_good_range_ends_with_totals_and_code_0() -> None:
 
 
 def test_a_violation_is_shown_and_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplicate.sim.scenario.judge", lambda history, checkers: [Verdict("acknowledged_in_order", 1, ["so it is"])])
+    monkeypatch.setattr(
+        "triplicate_simulator.runner.scenario.judge", lambda history, checkers: [Verdict("acknowledged_in_order", 1, ["so it is"])]
+    )
     answer = call("run", "--seeds", "1", "--jobs", "1")
     assert answer.return_value == 1
     assert "acknowledged_in_order: so it is" in answer.output
@@ -186,10 +188,10 @@ def test_the_totals_say_how_often_a_bounded_search_gave_up_also_when_it_never_di
 
 def test_which_of_several_findings_was_followed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(seed: int, plan: Plan, **_: object) -> Shrunk:
-        lost, late = Finding("acknowledged_is_readable"), Finding("progress", "no progress")
+        lost, late = ViolationKind("acknowledged_is_readable"), ViolationKind("progress", "no progress")
         return Shrunk(plan, late, (lost, late), Outcome(1, "ledgers", "", 1.0, {}, {}, [], ["no progress: x"]), 3, True)
 
-    monkeypatch.setattr("triplicate.cli.sim.shrink", found)
+    monkeypatch.setattr("triplicate_simulator.sim_command.shrink", found)
     answer = call("shrink", "1", "--out", str(tmp_path / "small.json"))
     assert answer.return_value == 0
     assert "followed: progress (no progress); at first there was also acknowledged_is_readable" in answer.output
@@ -197,7 +199,7 @@ def test_which_of_several_findings_was_followed_is_told(tmp_path: Path, monkeypa
 
 def test_a_long_range_that_left_something_out_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = Summary()
-    monkeypatch.setattr("triplicate.cli.sim.run", lambda seeds, **_: summary)
+    monkeypatch.setattr("triplicate_simulator.sim_command.run", lambda seeds, **_: summary)
     answer = call("run", "--seeds", "1..100")
     assert answer.return_value == 1
     assert "left out: fault partition never struck" in answer.output

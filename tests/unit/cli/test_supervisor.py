@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import pytest
 
-from triplicate.cli.cluster_folder import ClusterFolder, Member
-from triplicate.cli.local import Running
-from triplicate.cli.supervisor import FIRST_S, LONGEST_S, STEADY_S, Supervisor
+from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
+from triplicate.cli.supervision.local_processes import RunningProcess
+from triplicate.cli.supervision.supervisor import FIRST_S, LONGEST_S, STEADY_S, Supervisor
 from triplicate.errors import EnvironmentFault
 
-MEMBER = Member("bookie-1", "bookie", 20_000, 20_001)
+MEMBER = ClusterMember("bookie-1", "bookie", 20_000, 20_001)
 
 
 class Processes:
@@ -24,15 +24,15 @@ class Processes:
 
     def __init__(self) -> None:
         self.folder = ClusterFolder(Path("/c"), "id", (MEMBER,))
-        self.running: dict[str, Running] = {"bookie-1": self.process()}
+        self.running: dict[str, RunningProcess] = {"bookie-1": self.process()}
         self.launched: list[float] = []
         self.now = 0.0
         self.refusal: Exception | None = None
-        self._ready: list[Running] = []
-        self._ended: list[Running] = []
+        self._ready: list[RunningProcess] = []
+        self._ended: list[RunningProcess] = []
 
-    def process(self) -> Running:
-        return Running(MEMBER, cast("Any", SimpleNamespace(pid=7, returncode=None)), {"address": "127.0.0.1:20000"})
+    def process(self) -> RunningProcess:
+        return RunningProcess(MEMBER, cast("Any", SimpleNamespace(pid=7, returncode=None)), {"address": "127.0.0.1:20000"})
 
     def launch(self, name: str) -> None:
         if self.refusal is not None:
@@ -48,15 +48,15 @@ class Processes:
         cast("Any", one.process).returncode = code
         self._ended.append(one)
 
-    def newly_ready(self) -> list[Running]:
+    def newly_ready(self) -> list[RunningProcess]:
         found, self._ready = self._ready, []
         return found
 
-    def ended(self) -> list[Running]:
+    def ended(self) -> list[RunningProcess]:
         found, self._ended = self._ended, []
         return found
 
-    def why_not_started(self, member: Member) -> str:
+    def why_not_started(self, member: ClusterMember) -> str:
         return f"{member.name} did not start: no disk"
 
 

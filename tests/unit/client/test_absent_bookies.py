@@ -10,8 +10,8 @@ import pytest
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import AdvLedgerWriter, LedgerWriter
 from triplicate.errors import ConnectionLost, HandleClosed, LedgerFenced, NotEnoughBookies
-from triplicate.ledger import LedgerState, Segment
-from triplicate.metadata import BookieServiceInfo, Fault
+from triplicate.ledger import EnsembleSegment, LedgerState
+from triplicate.metadata import BookieServiceInfo, InjectedFault
 from triplicate.runtime import Metrics
 from triplicate.wire import AddRequest, ReadRequest, Status, v3
 
@@ -103,7 +103,7 @@ def test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry
             await eventually(lambda: writer.ensemble_changes == 1)
             position = before.ensemble.index("b")
             ensemble = (*before.ensemble[:position], "d", *before.ensemble[position + 1 :])
-            assert writer.metadata.segments == (before, Segment(first, ensemble))
+            assert writer.metadata.segments == (before, EnsembleSegment(first, ensemble))
             assert writer.missing_bookies == ()
             await writer.append(b"y")
             await eventually(lambda: copies(cluster, "d", writer.ledger_id) == [first])
@@ -253,7 +253,7 @@ def test_the_writer_goes_on_while_nobody_can_say_whether_there_are_other_bookies
         async with fake_cluster("abcd") as cluster, cluster.client(replace(QUICK, add_timeout_s=5.0)) as client:
             writer = await client.create()
             await writer.append(b"0")
-            cluster.store.fault = lambda session, name, path: Fault(raise_before=ConnectionLost("the store is away"))
+            cluster.store.fault = lambda session, name, path: InjectedFault(raise_before=ConnectionLost("the store is away"))
             await cluster[members(writer)[0]].stop()
             assert await writer.append(b"1") == 1
             await eventually(lambda: len(writer.missing_bookies) == 1)
@@ -419,7 +419,7 @@ def test_nothing_is_confirmed_by_bookies_that_the_metadata_does_not_name(setting
         async with fake_cluster("abcdef") as cluster, cluster.client(settings) as client:
             writer = await client.create()
             await writer.append(b"0")
-            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.5) if name == "set" else None
+            cluster.store.fault = lambda session, name, path: InjectedFault(delay_before_s=0.5) if name == "set" else None
             named = members(writer)
             for name in named:
                 await cluster[name].stop()
@@ -443,7 +443,7 @@ def test_a_replacement_counts_only_once_the_metadata_names_it() -> None:
             await writer.append(b"0")
             gone, slow = members(writer)[:2]
             (spare,) = set("abcd") - set(members(writer))
-            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.3) if name == "set" else None
+            cluster.store.fault = lambda session, name, path: InjectedFault(delay_before_s=0.3) if name == "set" else None
             cluster[slow].when(AddRequest, "hold")
             await cluster[gone].stop()
             future = writer.append_nowait(b"1")
@@ -482,7 +482,7 @@ def test_failures_during_a_change_are_handled_by_the_next() -> None:
             writer = await client.create()
             await writer.append(b"0")
             first, second, third = members(writer)
-            slow = [Fault(delay_before_s=0.2)]
+            slow = [InjectedFault(delay_before_s=0.2)]
             cluster.store.fault = lambda session, name, path: slow.pop() if name == "set" and slow else None
             await cluster[first].stop()
             future = writer.append_nowait(b"1")

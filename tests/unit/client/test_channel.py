@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, FakeBookie, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import Client
-from triplicate.client.channel import BookieChannel
-from triplicate.client.pool import ChannelPool
+from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.client.connection.pool import ChannelPool
 from triplicate.config import ClientSettings
 from triplicate.errors import (
     ArgumentError,
@@ -344,7 +344,7 @@ def test_a_refusal_without_ids_ends_the_writers_of_that_connection() -> None:
                 bookie.when(AddRequest, "drop")
             appending = asyncio.ensure_future(writer.append(b"y"))
             await asyncio.sleep(0.02)
-            asked = v3.V3Request(99, None, v3.Operation.ADD)
+            asked = v3.V3Request(99, None, v3.OperationType.ADD)
             for bookie in cluster.bookies.values():
                 say(bookie, v3.encode_unauthenticated(asked))
             with pytest.raises(Unauthorized, match="authentication"):
@@ -421,7 +421,7 @@ def test_a_bookie_that_never_answers_a_token_is_not_waited_for_forever(wire: str
 
 def test_channels_count_what_they_owe(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr("triplicate.client.channel.MOST_REQUESTS", 2)
+        monkeypatch.setattr("triplicate.client.connection.bookie_channel.MOST_REQUESTS", 2)
         async with fake_cluster("abc") as cluster, pool_of(cluster) as pool:
             channel: BookieChannel = pool.v3_channel("a")
             asked = Asked([])

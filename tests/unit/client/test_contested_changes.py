@@ -12,7 +12,7 @@ from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_clust
 from triplicate.client import LedgerWriter
 from triplicate.errors import ConnectionLost, LedgerClosed, LedgerFenced, NoSuchLedger, OutcomeUnknown, TriplicateError
 from triplicate.ledger import LedgerMetadata
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.wire import AddRequest, Request, Status
 
 
@@ -50,7 +50,7 @@ def test_a_ledger_that_others_took_is_not_changed(change: Others, error: type[Tr
             await writer.append(b"0")
             await change_by_others(cluster, writer, change)
             before = (await cluster.metadata_of(writer.ledger_id)).segments
-            faults = iter([Fault(raise_after=ConnectionLost("lost"))] if lost else [])
+            faults = iter([InjectedFault(raise_after=ConnectionLost("lost"))] if lost else [])
             cluster.store.fault = lambda session, name, path: next(faults, None) if name == "set" else None
             with pytest.raises(error):
                 await (await needing_a_replacement(cluster, writer))
@@ -80,7 +80,7 @@ def test_a_change_with_unknown_outcome_is_made_once(when: str) -> None:
             writer = await client.create()
             await writer.append(b"0")
             lost = ConnectionLost("lost")
-            faults = iter([Fault(raise_before=lost) if when == "before" else Fault(raise_after=lost)] * 2)
+            faults = iter([InjectedFault(raise_before=lost) if when == "before" else InjectedFault(raise_after=lost)] * 2)
             cluster.store.fault = lambda session, name, path: next(faults, None) if name == "set" else None
             assert await (await needing_a_replacement(cluster, writer)) == 1
             assert writer.ensemble_changes == 1
@@ -108,7 +108,7 @@ def test_answers_in_the_middle_of_a_change_move_nothing_that_the_new_segment_lea
 
             for name in old:
                 cluster[name].rules.append(rule)
-            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=0.2) if name == "set" else None
+            cluster.store.fault = lambda session, name, path: InjectedFault(delay_before_s=0.2) if name == "set" else None
             futures = [writer.append_nowait(b"y") for _ in range(3)]
             await eventually(lambda: writer.missing_bookies == old)
             for name in old:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.client.absentees import Absentee, Danger
+from triplicate.client.write.failed_bookies import FailedBookie, QuorumLossTimer
 from triplicate.errors import BookieError
 from triplicate.runtime import Backoff
 
@@ -15,7 +15,7 @@ class Middle:
 
 
 def test_a_danger_that_comes_back_soon_was_never_over() -> None:
-    danger = Danger(10.0)
+    danger = QuorumLossTimer(10.0)
     danger.seen(100.0, 7)
     assert danger.since == 100.0
     danger.seen(105.0, 7)
@@ -26,7 +26,7 @@ def test_a_danger_that_comes_back_soon_was_never_over() -> None:
 
 
 def test_a_danger_that_comes_back_after_something_was_confirmed_is_a_new_one() -> None:
-    danger = Danger(10.0)
+    danger = QuorumLossTimer(10.0)
     danger.seen(100.0, 7)
     danger.seen(105.0, 8)
     danger.seen(106.0, 8)
@@ -34,7 +34,7 @@ def test_a_danger_that_comes_back_after_something_was_confirmed_is_a_new_one() -
 
 
 def test_a_bookie_is_left_alone_longer_each_time_it_fails_until_that_is_long_ago() -> None:
-    absentee = Absentee(BookieError("first"), Backoff(1.0, 4.0, Middle()), 4.0, 0.0)  # type: ignore[arg-type]
+    absentee = FailedBookie(BookieError("first"), Backoff(1.0, 4.0, Middle()), 4.0, 0.0)  # type: ignore[arg-type]
     assert absentee.until == 1.0
     absentee.is_back = True
     absentee.failed(BookieError("second"), 10.0)

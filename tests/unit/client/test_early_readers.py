@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.client.cluster import fake_cluster, run
 from triplicate.errors import ConnectionLost, HandleClosed, NoSuchEntry, RecoveryFailed
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.wire import AddRequest, Status
 
 
@@ -52,7 +52,7 @@ def test_an_entry_is_not_denied_while_the_metadata_is_away() -> None:
             with pytest.raises(NoSuchEntry):
                 await reader.read(7, 7)
             await writer.close()
-            cluster.store.fault = lambda *_: Fault(raise_before=ConnectionLost("the store is away"))
+            cluster.store.fault = lambda *_: InjectedFault(raise_before=ConnectionLost("the store is away"))
             with pytest.raises(ConnectionLost):
                 await reader.read(0, 0)
             cluster.store.fault = None

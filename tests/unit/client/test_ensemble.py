@@ -10,8 +10,8 @@ import pytest
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import LedgerWriter
 from triplicate.errors import ConnectionLost, HandleClosed, LedgerClosed, LedgerFenced, NotEnoughBookies, OutcomeUnknown, Unauthorized
-from triplicate.ledger import LedgerState, Segment
-from triplicate.metadata import Fault
+from triplicate.ledger import EnsembleSegment, LedgerState
+from triplicate.metadata import InjectedFault
 from triplicate.wire import AddRequest, Status
 
 
@@ -40,7 +40,7 @@ def test_a_dead_bookie_is_replaced_and_its_replacement_gets_what_is_unconfirmed(
             assert await writer.append(b"y") == 5
             await eventually(lambda: writer.ensemble_changes == 1)
             first = writer.metadata.last_segment.first_entry_id
-            assert writer.metadata.segments == (before, Segment(first, (before.ensemble[0], spare, before.ensemble[2])))
+            assert writer.metadata.segments == (before, EnsembleSegment(first, (before.ensemble[0], spare, before.ensemble[2])))
             assert first in (5, 6), "it begins behind the last-add-confirmed"
             assert (await cluster.metadata_of(writer.ledger_id)).segments == writer.metadata.segments
             assert await writer.append(b"z") == 6
@@ -105,7 +105,7 @@ def test_nothing_is_confirmed_before_the_metadata_is_written() -> None:
             writer = await client.create()
             await writer.append(b"0")
             gate = {"delay": 0.15}
-            cluster.store.fault = lambda session, name, path: Fault(delay_before_s=gate["delay"]) if name == "set" else None
+            cluster.store.fault = lambda session, name, path: InjectedFault(delay_before_s=gate["delay"]) if name == "set" else None
             await cluster[member(writer, 0)].stop()
             future = writer.append_nowait(b"1")
             alive = [member(writer, 1), member(writer, 2)]
@@ -124,7 +124,7 @@ def test_a_change_whose_answer_was_lost_is_found_applied() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:
             writer = await client.create()
             await writer.append(b"0")
-            lost = iter([Fault(raise_after=ConnectionLost("lost"))])
+            lost = iter([InjectedFault(raise_after=ConnectionLost("lost"))])
             cluster.store.fault = lambda session, name, path: next(lost, None) if name == "set" else None
             await cluster[member(writer, 0)].stop()
             assert await writer.append(b"1") == 1
@@ -260,7 +260,7 @@ def test_a_metadata_store_that_stays_away_ends_the_writer_with_the_reason() -> N
         async with fake_cluster("abcd") as cluster, cluster.client(settings) as client:
             writer = await client.create()
             futures = await unconfirmed(cluster, writer, [b"0"])
-            cluster.store.fault = lambda session, name, path: Fault(raise_before=ConnectionLost("the store is away"))
+            cluster.store.fault = lambda session, name, path: InjectedFault(raise_before=ConnectionLost("the store is away"))
             await cluster[member(writer, 1)].stop()
             with pytest.raises(OutcomeUnknown, match="the store is away"):
                 await futures[0]
@@ -274,7 +274,7 @@ def test_appends_go_on_while_the_metadata_store_is_away() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:
             writer = await client.create()
             await writer.append(b"0")
-            cluster.store.fault = lambda session, name, path: Fault(raise_before=ConnectionLost("the store is away"))
+            cluster.store.fault = lambda session, name, path: InjectedFault(raise_before=ConnectionLost("the store is away"))
             assert await writer.append_many([b"x"] * 100) == range(1, 101)
             cluster.store.fault = None
             assert await writer.close() == 100

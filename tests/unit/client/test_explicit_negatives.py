@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.client.cluster import QUICK, fake_cluster, run
-from triplicate.client.answers import EXPLICIT_NEGATIVES
+from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
 from triplicate.errors import NoSuchEntry, ReadFailed, TriplicateError, Unauthorized
 from triplicate.wire import BatchReadRequest, ListEntriesRequest, ReadLacRequest, ReadRequest, Status
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.client.cluster import fake_cluster, run
 from triplicate import blocking
 from triplicate.cli import main as command
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, NotEnoughBookies
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_tree

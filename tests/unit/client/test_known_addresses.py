@@ -12,17 +12,17 @@ import pytest
 from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
 from triplicate.errors import BookieUnavailable, ConnectionLost, ReadFailed, RecoveryFailed
 from triplicate.ledger import LedgerState
-from triplicate.metadata import Fault, bookie_service
+from triplicate.metadata import InjectedFault, bookie_service
 from triplicate.wire import ReadRequest, Status
 
 SETTINGS = replace(QUICK, address_wait_s=0.05, connect_timeout_s=2.0)
-SILENT = Fault(delay_before_s=3600.0)
-LOST = Fault(raise_before=ConnectionLost("the store is away"))
+SILENT = InjectedFault(delay_before_s=3600.0)
+LOST = InjectedFault(raise_before=ConnectionLost("the store is away"))
 BOTH_WAYS = pytest.mark.parametrize("fault", [SILENT, LOST], ids=["silent", "lost"])
 
 
 @contextmanager
-def away(cluster: FakeCluster, fault: Fault = SILENT) -> Iterator[None]:
+def away(cluster: FakeCluster, fault: InjectedFault = SILENT) -> Iterator[None]:
     cluster.store.fault = lambda session, operation, path: fault
     try:
         yield
@@ -42,7 +42,7 @@ async def reset(cluster: FakeCluster, names: str = "abc") -> None:
 
 
 @BOTH_WAYS
-def test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away(fault: Fault) -> None:
+def test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away(fault: InjectedFault) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:
             writer = await client.create()
@@ -91,7 +91,7 @@ def test_a_recovery_connects_to_known_bookies_while_the_metadata_are_away() -> N
             writer.abandon()
             store = cluster.store
 
-            def marked(session: int, operation: str, path: str) -> Fault | None:
+            def marked(session: int, operation: str, path: str) -> InjectedFault | None:
                 """The store goes away as soon as the ledger is marked for recovery."""
                 return LOST if operation != "set" and gone else None
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.client.cluster import fake_cluster, run
 from triplicate.client import WRITER_AWAITED
 from triplicate.errors import ArgumentError, BookieUnavailable, ConnectionLost, HandleClosed, OutcomeUnknown, ReadFailed, RequestTimeout
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.wire import AddRequest, ReadRequest, ReadResponse, Status
 
 
@@ -112,11 +112,11 @@ def test_a_lost_answer_never_makes_two_clients_of_one_name_the_writer() -> None:
             ledger_id = (await client.create(custom=WRITER_AWAITED)).ledger_id
             lost: list[str] = []
 
-            def lose_the_first(_: int, operation: str, path: str) -> Fault | None:
+            def lose_the_first(_: int, operation: str, path: str) -> InjectedFault | None:
                 if operation != "set" or lost:
                     return None
                 lost.append(path)
-                return Fault(raise_before=ConnectionLost("the connection broke"))
+                return InjectedFault(raise_before=ConnectionLost("the connection broke"))
 
             cluster.store.fault = lose_the_first
             first = asyncio.ensure_future(client.take_up(ledger_id))

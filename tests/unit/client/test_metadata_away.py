@@ -11,15 +11,15 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
 from triplicate.errors import ConnectionLost, OutcomeUnknown
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 
-AWAY = Fault(raise_before=ConnectionLost("the store is away"))
+AWAY = InjectedFault(raise_before=ConnectionLost("the store is away"))
 
 
 @pytest.fixture(autouse=True)
 def single_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The store's own attempts, which take seconds, are tested elsewhere."""
-    monkeypatch.setattr("triplicate.metadata.retrying.ATTEMPTS", 1)
+    monkeypatch.setattr("triplicate.metadata.retries.ATTEMPTS", 1)
 
 
 @contextmanager
@@ -79,9 +79,9 @@ def test_a_ledger_whose_creation_lost_its_answer_again_and_again_is_made_once(le
         async with fake_cluster() as cluster, cluster.client() as client:
             made = await client.create(ledger_id=ledger_id)
             path = cluster.metadata.ledgers._path(made.ledger_id + 1)
-            lost = iter([Fault(raise_after=ConnectionLost("lost"))] * 3)
+            lost = iter([InjectedFault(raise_after=ConnectionLost("lost"))] * 3)
 
-            def fault(session: int, operation: str, touched: str) -> Fault | None:
+            def fault(session: int, operation: str, touched: str) -> InjectedFault | None:
                 return next(lost, None) if (operation, touched) == ("create", path) else None
 
             cluster.store.fault = fault

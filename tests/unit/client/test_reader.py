@@ -20,7 +20,7 @@ from triplicate.errors import (
     ReadFailed,
 )
 from triplicate.ledger import Entry
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.wire import LAST_ENTRY, ReadLacRequest, ReadRequest, Status
 
 
@@ -260,7 +260,7 @@ def test_a_tail_goes_on_while_the_metadata_store_is_away() -> None:
             reader = await client.open(writer.ledger_id)
             tail = reader.tail()
             assert (await anext(tail)).entry_id == 0
-            cluster.store.fault = lambda session, name, path: Fault(raise_before=ConnectionLost("away"))
+            cluster.store.fault = lambda session, name, path: InjectedFault(raise_before=ConnectionLost("away"))
             for _ in range(5):
                 await writer.append(b"y")
             assert [(await anext(tail)).entry_id for _ in range(8)] == list(range(1, 9))

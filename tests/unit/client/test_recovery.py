@@ -11,7 +11,7 @@ from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_clust
 from triplicate.client import Client, LedgerWriter
 from triplicate.errors import ConnectionLost, LedgerFenced, NoSuchLedger, OutcomeUnknown, RecoveryFailed, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerState
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 from triplicate.wire import LAST_ENTRY, AddRequest, ReadRequest, Status
 
 
@@ -182,7 +182,7 @@ def test_a_recovery_that_cannot_learn_of_other_bookies_has_an_unknown_outcome() 
         async with fake_cluster("abcd") as cluster, cluster.client() as client, cluster.client() as other:
             writer = await written(cluster, client, entries=5)
             cluster[writer.metadata.last_segment.ensemble[0]].when(AddRequest, Status.IO_ERROR)
-            away = Fault(raise_before=ConnectionLost("the store is away"))
+            away = InjectedFault(raise_before=ConnectionLost("the store is away"))
             cluster.store.fault = lambda session, name, path: away if name == "children" else None
             with pytest.raises(OutcomeUnknown, match="the replacement of bookies in the recovery of ledger"):
                 await other.recover(writer.ledger_id)
@@ -213,7 +213,7 @@ def test_a_lost_answer_to_the_close_is_resolved_by_reading_again() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client() as other:
             writer = await written(cluster, client)
-            faults = iter([Fault(raise_after=ConnectionLost("lost")), None, Fault(raise_before=ConnectionLost("lost"))])
+            faults = iter([InjectedFault(raise_after=ConnectionLost("lost")), None, InjectedFault(raise_before=ConnectionLost("lost"))])
             cluster.store.fault = lambda session, name, path: next(faults, None) if name == "set" else None
             assert (await other.recover(writer.ledger_id)).last_add_confirmed == 2
 

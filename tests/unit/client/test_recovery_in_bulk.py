@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.client.cluster import eventually, fake_cluster, run
 from tests.unit.client.test_channel import Asked, pool_of
-from triplicate.client import Client, recovery
-from triplicate.client.channel import AddLane, Flight
+from triplicate.client import Client, ledger_recovery
+from triplicate.client.connection.bookie_channel import AddStream, InFlight
 from triplicate.errors import BookieUnavailable
 from triplicate.ledger import EntryCodec
 from triplicate.wire import AddRequest, ReadRequest
@@ -29,7 +29,7 @@ def test_bookies_are_connected_before_the_metadata_says_so_and_asked_only_then(m
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client() as other:
             ledger_id = await left_open(client, 1)
-            mark = recovery._mark
+            mark = ledger_recovery._mark
             # The third bookie may be connected after the append is done.
             await eventually(lambda: len(cluster.holders(ledger_id, 0)) == 3)
             connected = {name: len(cluster[name].connections) for name in "abc"}
@@ -40,7 +40,7 @@ def test_bookies_are_connected_before_the_metadata_says_so_and_asked_only_then(m
                 assert not any(isinstance(request, ReadRequest) for name in "abc" for request in cluster[name].seen)
                 return await mark(*arguments)
 
-            monkeypatch.setattr(recovery, "_mark", late)
+            monkeypatch.setattr(ledger_recovery, "_mark", late)
             assert (await other.recover(ledger_id)).last_add_confirmed == 0
             await eventually(lambda: all(len(cluster[name].connections) == connected[name] for name in "abc"))
 
@@ -76,9 +76,9 @@ def test_a_connection_that_failed_before_anything_was_asked_is_tried_again_at_on
 def test_all_copies_go_out_at_once_and_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sendings: list[tuple[str, int]] = []
     encoded: list[int] = []
-    send, encode = AddLane.send, EntryCodec.encode
+    send, encode = AddStream.send, EntryCodec.encode
 
-    def noted(lane: AddLane, frames: bytes, flight: Flight) -> bool:
+    def noted(lane: AddStream, frames: bytes, flight: InFlight) -> bool:
         sendings.append((lane.bookie_id, flight[1]))
         return send(lane, frames, flight)
 
@@ -92,7 +92,7 @@ def test_all_copies_go_out_at_once_and_are_encoded_once(monkeypatch: pytest.Monk
             # All that is read is answered in one go, the first entry last.
             for name in "abc":
                 cluster[name].when(ReadRequest, "hold", fence=True, entry_id=0)
-            monkeypatch.setattr(AddLane, "send", noted)
+            monkeypatch.setattr(AddStream, "send", noted)
             monkeypatch.setattr(EntryCodec, "encode", counted)
             recovering = asyncio.ensure_future(other.recover(ledger_id))
 

@@ -10,8 +10,9 @@ from triplicate.bookie import Replacement
 from triplicate.client import Client
 from triplicate.errors import ReadFailed, RecoveryFailed, TriplicateError
 from triplicate.metadata import ClusterMetadata, MemoryTree
-from triplicate.sim import ClusterOptions, SimulatedCluster, World, small_bookie_settings
-from triplicate.sim.cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
+from triplicate.sim import World
+from triplicate_simulator import ClusterOptions, SimulatedCluster, small_bookie_settings
+from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 ENTRIES = 20
 

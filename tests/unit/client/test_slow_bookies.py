@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, FakeBookie, eventually, fake_cluster, run
 from triplicate.client import LedgerWriter
-from triplicate.client.turn import Turn
+from triplicate.client.connection.flush_scheduler import FlushScheduler
 from triplicate.errors import WindowFull
 from triplicate.wire import AddRequest
 
@@ -126,14 +126,14 @@ def test_a_slow_bookie_is_bounded_by_bytes_too() -> None:
 def test_a_writer_that_stood_still_does_not_blame_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped between the look at the clock and the sending."""
     pauses: list[float] = []
-    hand_over = Turn.hand_over
+    hand_over = FlushScheduler.hand_over
 
-    def after_a_pause(turn: Turn) -> None:
+    def after_a_pause(turn: FlushScheduler) -> None:
         while pauses:
             time.sleep(pauses.pop())
         hand_over(turn)
 
-    monkeypatch.setattr(Turn, "hand_over", after_a_pause)
+    monkeypatch.setattr(FlushScheduler, "hand_over", after_a_pause)
 
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:

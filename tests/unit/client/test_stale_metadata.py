@@ -12,7 +12,7 @@ from tests.unit.client.cluster import fake_cluster, run
 from triplicate.client import LedgerReader
 from triplicate.errors import NoSuchEntry
 from triplicate.metadata import ClusterMetadata
-from triplicate.metadata.ledgers import Versioned
+from triplicate.metadata.ledger_store import Versioned
 
 
 def show_old_ensemble(metadata: ClusterMetadata, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...]) -> list[str]:

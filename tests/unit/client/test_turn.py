@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
 from triplicate.client import LedgerWriter
-from triplicate.client.adds import LedgerAdds
-from triplicate.client.channel import AddLane, BookieChannel
-from triplicate.client.turn import Route, Turn
+from triplicate.client.connection.bookie_channel import AddStream, BookieChannel
+from triplicate.client.connection.flush_scheduler import FlushScheduler, Multicast
+from triplicate.client.write.add_pipeline import AddPipeline
 from triplicate.errors import LedgerFenced
 from triplicate.runtime import real_host
 from triplicate.wire import AddRequest, Status, encode_add_responses
@@ -23,7 +23,7 @@ LEDGERS = 20
 class Noting:
     """A sender or a connection that notes when it was asked."""
 
-    def __init__(self, name: str, notes: list[str], turn: Turn, hands_to: list[Noting], error: Exception | None = None) -> None:
+    def __init__(self, name: str, notes: list[str], turn: FlushScheduler, hands_to: list[Noting], error: Exception | None = None) -> None:
         self.name = name
         self.notes = notes
         self.turn = turn
@@ -44,7 +44,7 @@ class Noting:
 def test_all_senders_are_asked_before_any_connection_writes() -> None:
     async def main() -> None:
         notes: list[str] = []
-        turn = Turn(real_host("test").clock)
+        turn = FlushScheduler(real_host("test").clock)
         wire = Noting("wire", notes, turn, [])
         early, late = Noting("early", notes, turn, [wire]), Noting("late", notes, turn, [])
         turn.ask(early)
@@ -64,7 +64,7 @@ def test_a_sender_that_fails_holds_up_nobody_else() -> None:
         told: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
         notes: list[str] = []
-        turn = Turn(real_host("test").clock)
+        turn = FlushScheduler(real_host("test").clock)
         wire = Noting("wire", notes, turn, [])
         turn.ask(Noting("first", notes, turn, [wire]))
         turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
@@ -78,7 +78,7 @@ def test_a_sender_that_fails_holds_up_nobody_else() -> None:
 
 def test_the_same_parts_are_joined_once() -> None:
     async def main() -> None:
-        turn = Turn(real_host("test").clock)
+        turn = FlushScheduler(real_host("test").clock)
         parts = [b"a", b"b"]
         joined = turn.joined(parts)
         assert joined == b"ab"
@@ -91,7 +91,7 @@ def test_the_same_parts_are_joined_once() -> None:
 class Taking:
     """A channel that notes what it takes, and a ledger's lanes that note when they are told that it is full."""
 
-    def __init__(self, name: str, notes: list[str], turn: Turn, room: int = 99) -> None:
+    def __init__(self, name: str, notes: list[str], turn: FlushScheduler, room: int = 99) -> None:
         self.name = name
         self.notes = notes
         self.turn = turn
@@ -116,7 +116,7 @@ class Taking:
 class Sending:
     """A ledger that sends one frame of two adds by a route."""
 
-    def __init__(self, lanes: Taking, route: Route, frames: bytes) -> None:
+    def __init__(self, lanes: Taking, route: Multicast, frames: bytes) -> None:
         self.lanes = lanes
         self.route = route
         self.frames = frames
@@ -128,7 +128,7 @@ class Sending:
 def test_ledgers_with_the_same_bookies_share_a_route_and_all_hear_of_a_full_channel() -> None:
     async def main() -> None:
         notes: list[str] = []
-        turn = Turn(real_host("test").clock)
+        turn = FlushScheduler(real_host("test").clock)
         wide, narrow = Taking("wide", notes, turn), Taking("narrow", notes, turn, room=3)
         first, second = Taking("first", notes, turn), Taking("second", notes, turn)
         route = turn.route((wide, narrow))
@@ -147,7 +147,7 @@ def test_what_was_sent_before_a_sender_failed_goes_out_all_the_same() -> None:
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: None)
         notes: list[str] = []
-        turn = Turn(real_host("test").clock)
+        turn = FlushScheduler(real_host("test").clock)
         wire = Taking("wire", notes, turn)
         turn.ask(Sending(wire, turn.route((wire,)), b"1"))
         turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
@@ -203,9 +203,9 @@ class Counting:
 
 def test_each_ledger_hears_of_its_answers_once_per_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[tuple[int, list[int]]] = []
-    acknowledged = LedgerAdds.adds_acknowledged
+    acknowledged = AddPipeline.adds_acknowledged
 
-    def noted(adds: LedgerAdds, lane: AddLane, entry_ids: Any) -> None:
+    def noted(adds: AddPipeline, lane: AddStream, entry_ids: Any) -> None:
         heard.append((adds.ledger_id, list(entry_ids)))
         acknowledged(adds, lane, entry_ids)
 
@@ -217,7 +217,7 @@ def test_each_ledger_hears_of_its_answers_once_per_chunk(monkeypatch: pytest.Mon
                 cluster[name].when(AddRequest, "drop")
             futures = [writer.append_nowait(b"x") for _ in range(3) for writer in writers]
             await eventually(lambda: all(len(cluster[name].seen) == 4 * 3 for name in "abc"))
-            monkeypatch.setattr(LedgerAdds, "adds_acknowledged", noted)
+            monkeypatch.setattr(AddPipeline, "adds_acknowledged", noted)
             chunk = b"".join(encode_add_responses(ledger_id, [entry_id]) for entry_id in (1, 2, 3) for ledger_id in ledgers)
             for bookie_id in "ab":
                 channel_of(client, bookie_id).data_received(chunk)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from triplicate.demo import command
 from triplicate.errors import ConfigError
+from triplicate_demo import demo_command
 
 
 class BegunError(Exception):
@@ -21,12 +21,12 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(_: Path) -> None:
         raise BegunError
 
-    monkeypatch.setattr(command, "unpack", begin)
+    monkeypatch.setattr(demo_command, "unpack", begin)
 
 
 def refusal(folder: Path) -> str:
     """Why the demonstration does not begin in a folder; empty when it begins."""
-    error = CliRunner().invoke(command.demo, ["--dir", str(folder)]).exception
+    error = CliRunner().invoke(demo_command.demo, ["--dir", str(folder)]).exception
     if isinstance(error, BegunError):
         return ""
     assert isinstance(error, ConfigError), repr(error)

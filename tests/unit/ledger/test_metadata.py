@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from triplicate.errors import ArgumentError, FormatError
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment, decode_metadata, encode_metadata
+from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, decode_metadata, encode_metadata
 
 HEADER = b"BookieMetadataFormatVersion\t"
-BASE = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),), password=b"secret", creator_token=9, custom={"application": b"test"})
-OLD = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),), digest_type=DigestType.CRC32, format_version=1, credentials_stored=False)
+BASE = LedgerMetadata(3, 2, 2, (EnsembleSegment(0, ("a", "b", "c")),), password=b"secret", creator_token=9, custom={"application": b"test"})
+OLD = LedgerMetadata(
+    3, 2, 2, (EnsembleSegment(0, ("a", "b", "c")),), digest_type=DigestType.CRC32, format_version=1, credentials_stored=False
+)
 
 
 def with_field(data: bytes, addition: bytes) -> bytes:
@@ -36,7 +38,7 @@ def test_an_entry_before_the_first_segment_has_none() -> None:
 
 def test_a_change_at_the_last_segments_start_replaces_it() -> None:
     metadata = BASE.with_ensemble(5, ("a", "d", "c")).with_ensemble(5, ("a", "e", "c"))
-    assert metadata.segments == (BASE.segments[0], Segment(5, ("a", "e", "c")))
+    assert metadata.segments == (BASE.segments[0], EnsembleSegment(5, ("a", "e", "c")))
     with pytest.raises(ArgumentError, match="before the last one, at 5"):
         metadata.with_ensemble(4, ("a", "b", "c"))
 
@@ -69,7 +71,7 @@ def test_a_closed_ledger_may_change_its_ensemble_and_end_before_its_last_segment
         ({"ack_quorum": 3}, "ack_quorum"),
         ({"ack_quorum": 0}, "ack_quorum"),
         ({"segments": ()}, "segments"),
-        ({"segments": (Segment(0, ("a", "b", "c")), Segment(0, ("a", "b", "c")))}, "segments"),
+        ({"segments": (EnsembleSegment(0, ("a", "b", "c")), EnsembleSegment(0, ("a", "b", "c")))}, "segments"),
         ({"last_entry_id": 3}, "last_entry_id"),
         ({"length": 3}, "length"),
         ({"state": LedgerState.CLOSED, "last_entry_id": -2}, "last_entry_id"),
@@ -93,9 +95,9 @@ def test_unknown_fields_survive_a_change_of_ensemble() -> None:
 
 
 def test_unknown_fields_of_a_segment_survive_a_change_of_its_ensemble() -> None:
-    metadata = replace(BASE, segments=(Segment(0, ("a", "b", "c"), bytes.fromhex("4805")),))
+    metadata = replace(BASE, segments=(EnsembleSegment(0, ("a", "b", "c"), bytes.fromhex("4805")),))
     found = decode_metadata(encode_metadata(metadata))
-    assert found.with_ensemble(0, ("a", "b", "d")).segments == (Segment(0, ("a", "b", "d"), bytes.fromhex("4805")),)
+    assert found.with_ensemble(0, ("a", "b", "d")).segments == (EnsembleSegment(0, ("a", "b", "d"), bytes.fromhex("4805")),)
 
 
 def test_an_unknown_digest_type_or_state_is_refused_not_ignored() -> None:
@@ -127,7 +129,7 @@ def test_version_1_is_lines_of_text() -> None:
 
 def test_version_1_of_one_bookie_is_not_taken_for_an_end() -> None:
     single = LedgerMetadata(
-        1, 1, 1, (Segment(0, ("CLOSED.example:3181",)),), digest_type=DigestType.CRC32, format_version=1, credentials_stored=False
+        1, 1, 1, (EnsembleSegment(0, ("CLOSED.example:3181",)),), digest_type=DigestType.CRC32, format_version=1, credentials_stored=False
     )
     assert decode_metadata(encode_metadata(single)) == single
 

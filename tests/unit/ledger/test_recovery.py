@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger import recovery as machine
 
 Recovery = machine.Recovery
@@ -15,7 +15,7 @@ def metadata(*segments: tuple[int, str], write_quorum: int = 3, ack_quorum: int 
         len(segments[0][1]),
         write_quorum,
         ack_quorum,
-        tuple(Segment(first, tuple(ensemble)) for first, ensemble in segments),
+        tuple(EnsembleSegment(first, tuple(ensemble)) for first, ensemble in segments),
         LedgerState.IN_RECOVERY,
         digest_type=DigestType.CRC32C,
     )
@@ -144,7 +144,7 @@ def test_a_failed_bookie_is_replaced_in_memory_only() -> None:
     recovery.step(machine.EntryAbsent(1, "b"), 0.0)
     recovery.step(machine.EntryAbsent(1, "a"), 0.0)
     (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
-    assert close.metadata.segments == (Segment(0, ("a", "b", "d")),)
+    assert close.metadata.segments == (EnsembleSegment(0, ("a", "b", "d")),)
 
 
 def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() -> None:
@@ -160,7 +160,7 @@ def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() ->
 
 
 def test_recovery_starts_only_once_the_metadata_says_so() -> None:
-    fresh = LedgerMetadata(3, 3, 2, (Segment(0, ("a", "b", "c")),))
+    fresh = LedgerMetadata(3, 3, 2, (EnsembleSegment(0, ("a", "b", "c")),))
     with pytest.raises(AssertionError):
         Recovery(fresh, 1, 0.0)
 

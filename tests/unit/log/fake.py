@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from tests.unit.metadata.lagging import LaggingTree
 from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchEntry, NoSuchLedger, NotEnoughBookies, WindowFull
 from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState, encode_metadata
-from triplicate.ledger import Segment as LedgerSegment
+from triplicate.ledger import EnsembleSegment as LedgerSegment
 from triplicate.log import LogClientSettings, Logs, LogSettings
-from triplicate.metadata import HierarchicalPaths, LedgerStore, MemoryStore, MemoryTree, Operation, Trash, Tree, memory
+from triplicate.metadata import HierarchicalPaths, LedgerStore, MemoryStore, MemoryTree, Trash, Tree, TreeOperation
+from triplicate.metadata.drivers import memory_tree
 from triplicate.runtime import Host, Metrics, real_host
 
 Result = TypeVar("Result")
@@ -79,7 +80,7 @@ class FakeBookies:
     def write_node(self, ledger_id: int) -> None:
         """Bring the node of a ledger in line with what is stored of it."""
         path, data = LEDGERS + HierarchicalPaths().path(ledger_id), encode_metadata(self.ledgers[ledger_id].metadata)
-        change = memory._Change()
+        change = memory_tree._Change()
         if self._store.exists(path) is None:
             self._store.create(path, data, 0, change, parents=True)
         else:
@@ -174,7 +175,7 @@ class FakeClient:
         view.missing_bookies = self.bookies.missing_at_recovery
         return view
 
-    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[Operation] = ()) -> None:
+    async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         await self.metadata.trash.delete(ledger_id, self.trash_period_s, version=version, checks=checks)
         if self.bookies.ledgers.pop(ledger_id, None) is not None:
             self.bookies.deleted.append(ledger_id)

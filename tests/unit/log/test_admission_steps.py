@@ -10,44 +10,44 @@ import pytest
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import ConnectionLost, LogOwned, TriplicateError
-from triplicate.log import LogClientSettings, Logs, Published
-from triplicate.metadata import Fault
+from triplicate.log import LogClientSettings, Logs, PublishResult
+from triplicate.metadata import InjectedFault
 
 STEPS_MOST = 100
 WAIT_S = 0.04
 """How long the publisher waits that is struck by lateness."""
 PATIENT = LogClientSettings(publish_wait_s=5.0, repair_timeout_s=0.2)
-Strike = Callable[[Stage, int, asyncio.Future[Published]], Fault]
+Strike = Callable[[Stage, int, asyncio.Future[PublishResult]], InjectedFault]
 
 
-def killed(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
-    return Fault(expire=True)
+def killed(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
+    return InjectedFault(expire=True)
 
 
-def killed_after_it(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
+def killed_after_it(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
     asyncio.get_running_loop().call_soon(stage.store.expire, session)
-    return Fault(delay_after_s=0.01)
+    return InjectedFault(delay_after_s=0.01)
 
 
-def answer_lost(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
-    return Fault(raise_after=ConnectionLost("the answer was lost"))
+def answer_lost(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
+    return InjectedFault(raise_after=ConnectionLost("the answer was lost"))
 
 
-def not_sent(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
-    return Fault(raise_before=ConnectionLost("it was never sent"))
+def not_sent(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
+    return InjectedFault(raise_before=ConnectionLost("it was never sent"))
 
 
-def interrupted(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
+def interrupted(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
     asyncio.get_running_loop().call_soon(publish.cancel)
-    return Fault()
+    return InjectedFault()
 
 
-def late(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
-    return Fault(delay_before_s=2 * WAIT_S)
+def late(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
+    return InjectedFault(delay_before_s=2 * WAIT_S)
 
 
-def answered_late(stage: Stage, session: int, publish: asyncio.Future[Published]) -> Fault:
-    return Fault(delay_after_s=2 * WAIT_S)
+def answered_late(stage: Stage, session: int, publish: asyncio.Future[PublishResult]) -> InjectedFault:
+    return InjectedFault(delay_after_s=2 * WAIT_S)
 
 
 async def struck(stage: Stage, whose: str, step: int, strike: Strike, application: str | None) -> bool:
@@ -63,7 +63,7 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike, applicatio
     publish = asyncio.ensure_future(clients["publisher"].publish("l", parts, application=application, batch=batch, wait_s=wait_s))
     seen: list[str] = []
 
-    def fault(of: int, operation: str, path: str) -> Fault | None:
+    def fault(of: int, operation: str, path: str) -> InjectedFault | None:
         if of != session or publish.done():
             return None
         seen.append(path)
@@ -95,7 +95,7 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike, applicatio
     return len(seen) >= step
 
 
-def _compare(again: Published, publish: asyncio.Future[Published]) -> None:
+def _compare(again: PublishResult, publish: asyncio.Future[PublishResult]) -> None:
     """What a repetition finds is what the first publish said, if it said anything."""
     if publish.cancelled():
         return

@@ -12,10 +12,11 @@ from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
 from tests.unit.log.test_take_over import changes_of_head, lose_connection
 from triplicate.errors import LogFenced, LogOwned, NoSuchLedger, OutcomeUnknown, SessionExpired
-from triplicate.log import LogClientSettings, Logs, LogSettings, Published, Purpose, PurposeKind, StagedLedger, admissions, publishing
-from triplicate.log.admissions import Admissions
-from triplicate.log.core.requests import REQUESTS_MAXIMUM
-from triplicate.log.requests import Requests
+from triplicate.log import LogClientSettings, Logs, LogSettings, PublishResult, Purpose, PurposeKind, StagedLedger
+from triplicate.log.core.publish_request import REQUESTS_MAXIMUM
+from triplicate.log.publishing import publication, request_server
+from triplicate.log.publishing.request_queue import RequestQueue
+from triplicate.log.publishing.request_server import RequestServer
 
 REQUESTS = "/triplicate/test/logs/l/requests"
 
@@ -46,10 +47,10 @@ def hold_heads(logs: Logs) -> tuple[asyncio.Event, asyncio.Event]:
 def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers hear no publisher, as those of an earlier release."""
 
-    async def follow(self: Admissions, roll: object) -> None:
+    async def follow(self: RequestServer, roll: object) -> None:
         return
 
-    monkeypatch.setattr(Admissions, "follow", follow)
+    monkeypatch.setattr(RequestServer, "follow", follow)
 
 
 def test_a_living_writer_lists_what_is_published_between_its_records() -> None:
@@ -60,7 +61,7 @@ def test_a_living_writer_lists_what_is_published_between_its_records() -> None:
             assert await writer.append_many([b"a", b"b"]) == range(2)
             parts = [await staged(others, [b"c", b"d"]), await staged(others, []), await staged(others, [b"e"])]
             published = await others.publish("l", parts, application="app", batch=1)
-            assert published == Published(2, 5, False, 1, by_writer=True)
+            assert published == PublishResult(2, 5, False, 1, by_writer=True)
             assert await writer.append(b"f") == 5
             assert (writer.admitted, writer.acknowledged_offset, writer.next_offset) == (3, 6, 6)
             assert (await others.publish("l", parts, application="app", batch=1)).already
@@ -80,8 +81,8 @@ def test_a_publish_without_application_is_listed_by_the_writer_once() -> None:
         await logs.create("l")
         async with await logs.writer("l", owner="w") as writer:
             part = await staged(others, [b"a"])
-            assert await others.publish("l", [part.ledger_id]) == Published(0, 1, False, -1, by_writer=True)
-            assert await others.publish("l", [part]) == Published(0, 1, True, -1)
+            assert await others.publish("l", [part.ledger_id]) == PublishResult(0, 1, False, -1, by_writer=True)
+            assert await others.publish("l", [part]) == PublishResult(0, 1, True, -1)
             assert await writer.append(b"b") == 1
 
     play(scene)
@@ -292,7 +293,7 @@ def test_when_the_writer_dies_with_a_request_the_publisher_takes_the_log() -> No
         published = asyncio.ensure_future(others.publish("l", [part], application="app", batch=1))
         await reached.wait()
         await stage.client_of(logs).metadata.tree.close()
-        assert await published == Published(1, 2, False, 1)
+        assert await published == PublishResult(1, 2, False, 1)
         resume.set()
         with pytest.raises((LogFenced, SessionExpired)):
             await writer.append(b"lost")
@@ -370,9 +371,9 @@ def test_a_ledger_that_is_swept_before_the_roll_harms_neither_the_writer_nor_oth
 
 
 def test_a_batch_too_large_to_be_marked_at_once_is_listed_by_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (publishing, admissions):
+    for module in (publication, request_server):
         monkeypatch.setattr(module, "MARKS_BYTES_MAXIMUM", 100)
-    monkeypatch.setattr(publishing, "ANNOUNCED_AT_ONCE", 3)
+    monkeypatch.setattr(publication, "ANNOUNCED_AT_ONCE", 3)
 
     async def scene(stage: Stage) -> None:
         logs, others = stage.logs(), stage.logs()
@@ -472,7 +473,7 @@ def test_the_metadata_of_a_batch_are_asked_for_side_by_side_but_not_all_at_once(
 
         logs.store.ledgers.get = counted  # type: ignore[method-assign]
         await logs.publish("l", parts)
-        assert max(most) == publishing.READ_AT_ONCE
+        assert max(most) == publication.READ_AT_ONCE
         assert await read_values(logs, "l", 0, 60) == [b"%d" % number for number in range(60)]
 
     play(scene)
@@ -485,15 +486,15 @@ def test_a_batch_that_was_merged_before_its_publisher_looked_is_not_called_unpub
     async def scene(stage: Stage) -> None:
         logs, others = stage.logs(LogClientSettings(merge_after_s=0.0)), stage.logs()
         await logs.create("l")
-        withdraw = Requests.withdraw
+        withdraw = RequestQueue.withdraw
 
-        async def late(self: Requests, token: str) -> None:
+        async def late(self: RequestQueue, token: str) -> None:
             assert (await logs.merge_small("l")).segments == 2
             await withdraw(self, token)
 
         async with await logs.writer("l", owner="w") as writer:
             parts = [await staged(others, [b"a"]), await staged(others, [b"b"])]
-            monkeypatch.setattr(Requests, "withdraw", late)
+            monkeypatch.setattr(RequestQueue, "withdraw", late)
             if application is None:
                 with pytest.raises(OutcomeUnknown, match="nobody knows whether log 'l' has the batch"):
                     await others.publish("l", parts)

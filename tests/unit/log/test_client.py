@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.client.cluster import fake_cluster, run
 from triplicate.errors import LogFenced, NotEnoughBookies
-from triplicate.log import Copies, LogClientSettings, Logs, LogSettings, StagingOrigin
+from triplicate.log import LogClientSettings, Logs, LogSettings, Quorums, StagingOrigin
 from triplicate.metadata import bookie_service
 
 ROLLING = LogSettings(roll_size_bytes=4096, compression="none")
@@ -122,14 +122,14 @@ def test_a_segment_is_created_on_two_of_three_bookies_and_left_when_the_third_is
                 (reduced,) = await logs.segments("l")
                 metadata = await client.metadata_of(reduced.ledger_id)
                 assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (2, 2, 2)
-                assert reduced.reduced == Copies(2, 2)
+                assert reduced.reduced == Quorums(2, 2)
                 await client.metadata.bookies.register("c", bookie_service("127.0.0.1", cluster.ports["c"]))
                 while writer.is_reduced:
                     await asyncio.sleep(0.01)
                 assert await writer.append(b"1") == 1
                 metadata = await client.metadata_of(writer.ledger_id)
                 assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (3, 3, 2)
-            assert [segment.reduced for segment in await logs.segments("l")] == [Copies(2, 2), None]
+            assert [segment.reduced for segment in await logs.segments("l")] == [Quorums(2, 2), None]
             assert await values_of(logs, "l", 0, 2) == [b"0", b"1"]
 
     run(body())
@@ -147,7 +147,7 @@ def test_copies_that_a_bookie_missed_are_told_and_made_good() -> None:
                 for number in range(10, 20):
                     assert await writer.append(values[number]) == number
             (short,) = await logs.segments("l")
-            assert short.reduced == Copies(3, 2)
+            assert short.reduced == Quorums(3, 2)
             # The dead bookie is registered still: the new ledger would lack its copies, so the old one stays.
             assert (await logs.raise_copies("l")).postponed == 1
             assert await logs.segments("l") == [short]
@@ -175,8 +175,8 @@ def test_a_take_over_without_a_bookie_tells_which_segment_lacks_copies() -> None
             async with await others.writer("l", owner="two") as second:
                 assert await second.append(b"c") == 2
                 closed, opened = await others.segments("l")
-                assert (closed.reduced, opened.reduced) == (Copies(3, 2), None)
-            assert [segment.reduced for segment in await others.segments("l")] == [Copies(3, 2)] * 2
+                assert (closed.reduced, opened.reduced) == (Quorums(3, 2), None)
+            assert [segment.reduced for segment in await others.segments("l")] == [Quorums(3, 2)] * 2
             await first.abandon()
 
     run(body())

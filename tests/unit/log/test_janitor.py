@@ -12,10 +12,11 @@ from tests.unit.log.snapshot_rig import write_snapshot
 from tests.unit.log.test_publish_cost import count_reads, lengthen
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError
-from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind, orphans
+from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind
 from triplicate.log.core.head import Page, encode_page
-from triplicate.log.store import HeadStore
-from triplicate.metadata import Check, Operation
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.upkeep import orphans
+from triplicate.metadata import CheckVersion, TreeOperation
 from triplicate.runtime import Metrics
 
 DAY_US = 86_400 * 1_000_000
@@ -125,12 +126,12 @@ def test_ledgers_that_a_list_beside_the_head_names_are_kept(monkeypatch: pytest.
         await logs.store.tree.create(path, b"%d" % listed.ledger_id)
         late: list[int] = []
 
-        async def read(store: HeadStore, name: str) -> tuple[frozenset[int], list[Operation]]:
+        async def read(store: HeadStore, name: str) -> tuple[frozenset[int], list[TreeOperation]]:
             data, stat = await store.tree.get(path)
             if late:
                 # The list changes between this look and the deletion.
                 await store.tree.set(path, b"%d" % late.pop())
-            return frozenset([int(data)]), [Check(path, stat.version)]
+            return frozenset([int(data)]), [CheckVersion(path, stat.version)]
 
         monkeypatch.setattr(orphans, "LISTS_BESIDE", {"beside": read})
         stage.wall_us = stage.host.clock.wall_us() + 2 * DAY_US

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.unit.metadata.stores import fresh_servers, run
-from triplicate.log import publishing
-from triplicate.log.core import changes
+from triplicate.log.core import head_changes
 from triplicate.log.core.head import NODE_LIMIT_BYTES
-from triplicate.metadata import Check, LongHierarchicalPaths, Operation, SetData
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.log.publishing import publication
+from triplicate.metadata import CheckVersion, LongHierarchicalPaths, SetData, TreeOperation
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
 
 LEDGER = "/ledgers" + LongHierarchicalPaths().path(2**63 - 1)
@@ -20,11 +20,11 @@ def test_the_largest_publishes_are_taken_by_a_server() -> None:
         try:
             for path in (HEAD, f"{HEAD}/pages/0000000001", LEDGER):
                 await tree.create(path, parents=True)
-            pages = publishing.LEDGERS_MAXIMUM // changes.PAGE_SEGMENTS + 10
-            head: list[Operation] = [SetData(HEAD, b"." * NODE_LIMIT_BYTES), *[Check(f"{HEAD}/pages/0000000001")] * pages]
-            await tree.multi([*head, *[Check(LEDGER, 0)] * publishing.LEDGERS_MAXIMUM])
+            pages = publication.LEDGERS_MAXIMUM // head_changes.PAGE_SEGMENTS + 10
+            head: list[TreeOperation] = [SetData(HEAD, b"." * NODE_LIMIT_BYTES), *[CheckVersion(f"{HEAD}/pages/0000000001")] * pages]
+            await tree.multi([*head, *[CheckVersion(LEDGER, 0)] * publication.LEDGERS_MAXIMUM])
             size = 300
-            marks = publishing.MARKS_BYTES_MAXIMUM // (size + publishing.MARK_OVERHEAD_BYTES)
+            marks = publication.MARKS_BYTES_MAXIMUM // (size + publication.MARK_OVERHEAD_BYTES)
             await tree.multi([*head, *[SetData(LEDGER, b"." * size)] * marks])
             assert (await tree.exists(LEDGER)) is not None
             data, stat = await tree.get(HEAD)

@@ -13,7 +13,7 @@ from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import NoSuchLedger
 from triplicate.log import LogClientSettings, Logs, LogSettings
-from triplicate.metadata import Check, Delete
+from triplicate.metadata import CheckVersion, DeleteNode
 
 DAY_S = 86_400
 ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
@@ -96,7 +96,7 @@ def test_a_sweep_spares_a_segment_that_is_opened_while_it_looks() -> None:
             await writer.append_entry([b"1"])
             ((ledger_id, checks),) = resume
             assert ledger_id == writer.ledger_id
-            assert any(isinstance(check, Check) for check in checks["checks"])
+            assert any(isinstance(check, CheckVersion) for check in checks["checks"])
             with pytest.raises(Exception, match="has changed"):
                 await delete(ledger_id, **checks)
             await writer.append_entry([b"2"])
@@ -159,7 +159,7 @@ def test_a_deletion_for_a_log_that_is_gone_fails_when_the_log_is_made_meanwhile(
         async def late(ledger_id: int, **checks: Any) -> None:
             if not calls:
                 calls.append(ledger_id)
-                assert any(isinstance(check, Delete) for check in checks["checks"])
+                assert any(isinstance(check, DeleteNode) for check in checks["checks"])
                 await logs.create("l")
                 await logs.publish("l", [part])
             await delete(ledger_id, **checks)

@@ -10,13 +10,14 @@ import pytest
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import ArgumentError
-from triplicate.log import Logs, LogSettings, publishing
-from triplicate.log.core import changes
-from triplicate.log.core.head import NODE_LIMIT_BYTES, Segment, SegmentState
+from triplicate.log import Logs, LogSettings
+from triplicate.log.core import head_changes
+from triplicate.log.core.head import NODE_LIMIT_BYTES, LogSegment, SegmentState
 from triplicate.log.logs import TIDIED_LEAST
-from triplicate.log.store import Decision, Stored
-from triplicate.metadata import Check, LongHierarchicalPaths, Operation, SetData, Stat
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.log.publishing import publication
+from triplicate.log.store.head_store import HeadDecision, StoredHead
+from triplicate.metadata import CheckVersion, LongHierarchicalPaths, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
 
 
@@ -40,11 +41,11 @@ async def lengthen(logs: Logs, count: int) -> None:
     logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
     for start in range(0, count, 500):
 
-        async def decide(stored: Stored, start: int = start) -> Decision:
+        async def decide(stored: StoredHead, start: int = start) -> HeadDecision:
             now_us = logs.client.host.clock.wall_us()
             ids = range(10_000_000 + start, 10_000_000 + min(count, start + 500))
-            segments = [Segment(ledger_id, 0, 10, 1000, 5, now_us, now_us, SegmentState.CLOSED) for ledger_id in ids]
-            return changes.publish(stored.head, segments, logs.store.token(), logs.store.limits), ()
+            segments = [LogSegment(ledger_id, 0, 10, 1000, 5, now_us, now_us, SegmentState.CLOSED) for ledger_id in ids]
+            return head_changes.publish(stored.head, segments, logs.store.token(), logs.store.limits), ()
 
         await logs.store.change("l", decide)
     logs.store._ledger_checks = checks  # type: ignore[method-assign]
@@ -136,8 +137,8 @@ def test_a_ledger_that_is_published_elsewhere_meanwhile_is_published_once() -> N
 @pytest.mark.parametrize("large", [False, True])
 def test_a_batch_too_large_to_be_marked_at_once_is_published_once(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if large:
-        monkeypatch.setattr(publishing, "MARKS_BYTES_MAXIMUM", 100)
-        monkeypatch.setattr(publishing, "ANNOUNCED_AT_ONCE", 3)
+        monkeypatch.setattr(publication, "MARKS_BYTES_MAXIMUM", 100)
+        monkeypatch.setattr(publication, "ANNOUNCED_AT_ONCE", 3)
 
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
@@ -183,25 +184,25 @@ def test_a_ledger_of_an_earlier_release_is_looked_for_in_the_whole_list() -> Non
 
 def test_the_largest_publishes_fit_into_one_transaction_of_zookeeper() -> None:
     """Nodes as large as they get, and the longest paths of ledgers."""
-    head: list[Operation] = [SetData("/triplicate/" + "i" * 36 + "/logs/" + "l" * 255, b"." * NODE_LIMIT_BYTES)]
-    pages = publishing.LEDGERS_MAXIMUM // changes.PAGE_SEGMENTS + 10
-    head += [Check(head[0].path + f"/pages/{number:010d}") for number in range(pages)]
+    head: list[TreeOperation] = [SetData("/triplicate/" + "i" * 36 + "/logs/" + "l" * 255, b"." * NODE_LIMIT_BYTES)]
+    pages = publication.LEDGERS_MAXIMUM // head_changes.PAGE_SEGMENTS + 10
+    head += [CheckVersion(head[0].path + f"/pages/{number:010d}") for number in range(pages)]
     ledger = "/ledgers" + LongHierarchicalPaths().path(2**63 - 1)
     for size in (100, 500, 2000):
-        marks = publishing.MARKS_BYTES_MAXIMUM // (size + publishing.MARK_OVERHEAD_BYTES)
+        marks = publication.MARKS_BYTES_MAXIMUM // (size + publication.MARK_OVERHEAD_BYTES)
         with pytest.raises(ReachedTheSending):
             asyncio.run(_multi([*head, *[SetData(ledger, b"." * size, 3)] * marks]))
     with pytest.raises(ReachedTheSending):
-        asyncio.run(_multi([*head, *[Check(ledger, 4)] * publishing.LEDGERS_MAXIMUM]))
+        asyncio.run(_multi([*head, *[CheckVersion(ledger, 4)] * publication.LEDGERS_MAXIMUM]))
     with pytest.raises(ArgumentError, match="more than ZooKeeper takes at once"):
-        asyncio.run(_multi([*head, *[Check(ledger, 4)] * (2 * publishing.LEDGERS_MAXIMUM)]))
+        asyncio.run(_multi([*head, *[CheckVersion(ledger, 4)] * (2 * publication.LEDGERS_MAXIMUM)]))
 
 
 class ReachedTheSending(Exception):
     """Instead of a server's answer."""
 
 
-async def _multi(operations: list[Operation]) -> None:
+async def _multi(operations: list[TreeOperation]) -> None:
     tree = ZooKeeperTree("127.0.0.1:1", real_host("test"), 10.0)
 
     async def run(path: str, request: object) -> object:
@@ -216,6 +217,6 @@ def test_a_publish_of_too_many_ledgers_is_refused() -> None:
         logs = stage.logs()
         await logs.create("l")
         with pytest.raises(ArgumentError, match="10001 ledgers are more than one publish takes"):
-            await logs.publish("l", range(publishing.LEDGERS_MAXIMUM + 1))
+            await logs.publish("l", range(publication.LEDGERS_MAXIMUM + 1))
 
     play(scene)

@@ -8,7 +8,7 @@ from tests.unit.log.fake import Stage, play
 from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError, FormatError, PublisherForgotten
 from triplicate.log import LogClientSettings
-from triplicate.log.core.forgotten import FORGOTTEN_MAXIMUM, Forgotten, decode_forgotten, digest_of, encode_forgotten
+from triplicate.log.core.forgotten_publishers import FORGOTTEN_MAXIMUM, ForgottenPublishers, decode_forgotten, digest_of, encode_forgotten
 
 MONTH_US = 31 * 86_400 * 1_000_000
 
@@ -59,7 +59,7 @@ def test_the_time_of_a_publisher_is_the_stores() -> None:
 
 
 def test_of_forgotten_publishers_a_bounded_number_is_kept() -> None:
-    forgotten = Forgotten()
+    forgotten = ForgottenPublishers()
     for number in range(FORGOTTEN_MAXIMUM + 10):
         forgotten = forgotten.with_publisher(f"app {number}", 2**62 + number)
     data = encode_forgotten(forgotten)

@@ -20,9 +20,10 @@ from triplicate.errors import (
     RecordTooLarge,
     Unauthorized,
 )
-from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry, publishing
-from triplicate.log.store import HeadStore
-from triplicate.metadata import Fault
+from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
+from triplicate.log.publishing import publication
+from triplicate.log.store.head_store import HeadStore
+from triplicate.metadata import InjectedFault
 
 
 async def staged(logs: Logs, values: list[bytes], *, batch: int = 0, partition: int = 0, log: str = "l") -> StagedLedger:
@@ -62,12 +63,12 @@ def test_a_publish_of_unknown_outcome_happens_once(applied: bool) -> None:
         parts = [await staged(logs, [b"a"]), await staged(logs, [b"b"])]
         lost: list[str] = []
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             if operation != "multi" or len(lost) >= 2:
                 return None
             lost.append(path)
             error = ConnectionLost("lost")
-            return Fault(raise_after=error) if applied else Fault(raise_before=error)
+            return InjectedFault(raise_after=error) if applied else InjectedFault(raise_before=error)
 
         stage.store.fault = fault
         published = await logs.publish("l", parts, application="app", batch=1)
@@ -325,7 +326,7 @@ def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: b
 
 
 def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = publishing.check_password
+    check = publication.check_password
 
     async def scene(stage: Stage) -> None:
         logs, older = stage.logs(LogClientSettings(ledger_password="secret")), stage.logs()
@@ -335,7 +336,7 @@ def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pyte
             if store is logs.store:
                 await check(store, *args)
 
-        monkeypatch.setattr(publishing, "check_password", only_writer)
+        monkeypatch.setattr(publication, "check_password", only_writer)
         await logs.create("l")
         async with await logs.writer("l", owner="w") as writer:
             with pytest.raises(LogOwned, match="'w', which took the batch 10 times for one that it cannot list: nothing was published"):
@@ -353,11 +354,11 @@ def test_a_publish_whose_answer_was_lost_before_others_followed_is_not_called_a_
         part, following = await staged(logs, [b"a", b"b"]), await staged(others, [b"c"])
         session, lost = stage.client_of(logs).metadata.tree.session_id, asyncio.Event()
 
-        def fault(of: int, operation: str, path: str) -> Fault | None:
+        def fault(of: int, operation: str, path: str) -> InjectedFault | None:
             if of != session or operation != "multi" or lost.is_set():
                 return None
             lost.set()
-            return Fault(delay_after_s=0.05, raise_after=ConnectionLost("lost"))
+            return InjectedFault(delay_after_s=0.05, raise_after=ConnectionLost("lost"))
 
         stage.store.fault = fault
         batch = 1 if application else None

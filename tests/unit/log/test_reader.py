@@ -10,8 +10,8 @@ import pytest
 from tests.unit.log.fake import FakeView, Stage, play, read_values
 from triplicate.errors import ArgumentError, HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, ReadFailed
 from triplicate.ledger import Entry
-from triplicate.log import LogEntry, LogReader, Logs, LogSettings, Range, RangeReader
-from triplicate.log.core import changes
+from triplicate.log import LogEntry, LogReader, Logs, LogSettings, OffsetRange, RangeReader
+from triplicate.log.core import head_changes
 from triplicate.log.core.head import encode_head
 
 ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
@@ -203,7 +203,7 @@ def test_a_missing_entry_is_an_error_and_not_a_gap() -> None:
         async with await logs.reader("l") as reader:
             with pytest.raises(OffsetGap, match="offset 9 was expected"):
                 await drain(reader)
-        async with logs.read_range(Range(segment.ledger_id, 0, 0, 30, segment.last_entry)) as reading:
+        async with logs.read_range(OffsetRange(segment.ledger_id, 0, 0, 30, segment.last_entry)) as reading:
             with pytest.raises(OffsetGap, match="offset 9 was expected"):
                 await drain(reading)
 
@@ -266,7 +266,7 @@ def test_a_log_created_again_is_not_taken_for_the_old_one() -> None:
     play(scene)
 
 
-async def read_planned(logs: Logs, ranges: list[Range]) -> list[bytes | None]:
+async def read_planned(logs: Logs, ranges: list[OffsetRange]) -> list[bytes | None]:
     values: list[bytes | None] = []
     for planned in ranges:
         offset = planned.first_offset
@@ -327,14 +327,14 @@ def test_planned_records_are_waited_for_where_bookies_know_less_than_the_planner
             await writer.append_entry([b"a", b"b"])
             await writer.noop()
             await writer.noop()
-            planned = Range(writer.ledger_id, 0, 1, 4)
+            planned = OffsetRange(writer.ledger_id, 0, 1, 4)
             reading = asyncio.ensure_future(read_planned(logs, [planned]))
             await asyncio.sleep(0.05)
             assert not reading.done()
             await writer.append_entry([b"c", b"d", b"e"])
             assert await reading == [b"b", b"c", b"d"]
         with pytest.raises(OffsetGap):
-            await read_planned(logs, [Range(writer.ledger_id, 0, 1, 6)])
+            await read_planned(logs, [OffsetRange(writer.ledger_id, 0, 1, 6)])
 
     play(scene)
 
@@ -364,9 +364,9 @@ def test_many_segments_are_found_through_pages() -> None:
         values = await fill(logs, "l", 400, group=1, settings=LogSettings(roll_size_bytes=1024, compression="none"))
         head = await logs.head("l")
         count = len(await logs.segments("l"))
-        assert count < changes.RECENT_LIMIT or head.pages
+        assert count < head_changes.RECENT_LIMIT or head.pages
         async with await logs.writer("l", owner="w", take_over=True) as writer:
-            for number in range(3 * changes.RECENT_LIMIT):
+            for number in range(3 * head_changes.RECENT_LIMIT):
                 await writer.append_entry([b"y" * 1000])
                 assert writer.next_offset == 401 + number
         assert (await logs.head("l")).pages

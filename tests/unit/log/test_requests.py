@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import ArgumentError, CorruptionError, FormatError
-from triplicate.log.core.head import Segment, SegmentState
-from triplicate.log.core.requests import REQUEST_LIMIT_BYTES, PublishRequest, arrival_of, decode_request, encode_request
+from triplicate.log.core.head import LogSegment, SegmentState
+from triplicate.log.core.publish_request import REQUEST_LIMIT_BYTES, PublishRequest, arrival_of, decode_request, encode_request
 
 
 def request(count: int) -> PublishRequest:
-    segments = tuple(Segment(2**62 + number, 0, 10**6, 10**9, 9999, 10**15, 10**15 + 1, SegmentState.CLOSED) for number in range(count))
+    segments = tuple(LogSegment(2**62 + number, 0, 10**6, 10**9, 9999, 10**15, 10**15 + 1, SegmentState.CLOSED) for number in range(count))
     return PublishRequest("0123456789abcdef" * 2, "p" * 256, "a" * 256, 2**62, segments)
 
 

@@ -14,22 +14,22 @@ from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated, ReadFailed
 from triplicate.ledger import Entry
 from triplicate.log import (
-    Copies,
     LogClientSettings,
     LogEntry,
     Logs,
     LogSettings,
     Producer,
-    Rewritten,
+    Quorums,
+    RewriteResult,
     SegmentState,
     StagingOrigin,
     maintain,
-    publishing,
-    rewriting,
 )
 from triplicate.log.core.head import Head
-from triplicate.log.core.rewriting import Run
-from triplicate.log.rewriting import Rewriter
+from triplicate.log.core.rewrite_plan import Run
+from triplicate.log.publishing import publication
+from triplicate.log.upkeep import rewriter
+from triplicate.log.upkeep.rewriter import Rewriter
 from triplicate.metadata import MemoryStore
 
 AT_ONCE = LogClientSettings(merge_after_s=0.0)
@@ -97,11 +97,11 @@ def test_reduced_segments_get_all_their_copies_and_nothing_that_is_read_changes(
         await write_rich(logs, "l", "w", 5)
         stage.bookies.writable = ["bookie-0", "bookie-1", "bookie-2"]
         (old,) = await logs.segments("l")
-        assert old.reduced == Copies(2, 2)
+        assert old.reduced == Quorums(2, 2)
         before = await all_seen(logs, "l", 11)
         payloads = [entry.payload for entry in stage.bookies.ledger(old.ledger_id).entries]
         done = await logs.raise_copies("l")
-        assert done == Rewritten(1, 1, 11, old.size_bytes)
+        assert done == RewriteResult(1, 1, 11, old.size_bytes)
         (new,) = await logs.segments("l")
         assert (new.reduced, new.state) == (None, SegmentState.CLOSED)
         assert new == replace(old, ledger_id=new.ledger_id, reduced=None)
@@ -110,7 +110,7 @@ def test_reduced_segments_get_all_their_copies_and_nothing_that_is_read_changes(
         assert [entry.payload for entry in stage.bookies.ledger(new.ledger_id).entries] == payloads
         assert await all_seen(logs, "l", 11) == before
         assert list(stage.bookies.ledgers) == [new.ledger_id], "the old ledger is gone"
-        assert await logs.raise_copies("l") == Rewritten()
+        assert await logs.raise_copies("l") == RewriteResult()
 
     play(scene)
 
@@ -176,7 +176,7 @@ def test_segments_of_different_epochs_are_not_merged() -> None:
 
 def test_announced_ledgers_that_were_merged_are_not_published_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(stage: Stage) -> None:
-        monkeypatch.setattr(publishing, "MARKS_BYTES_MAXIMUM", 100)
+        monkeypatch.setattr(publication, "MARKS_BYTES_MAXIMUM", 100)
         logs = stage.logs(AT_ONCE)
         await logs.create("l")
         parts = [await staged(logs, [b"%d" % number]) for number in range(5)]
@@ -185,7 +185,7 @@ def test_announced_ledgers_that_were_merged_are_not_published_again(monkeypatch:
         async def killed_before(*_: object) -> list[int]:
             return []
 
-        monkeypatch.setattr(rewriting, "discard_unpublished", killed_before)
+        monkeypatch.setattr(rewriter, "discard_unpublished", killed_before)
         assert (await logs.merge_small("l")).segments == 5
         again = await stage.logs().publish("l", parts)
         assert (again.already, again.first_offset, again.end_offset) == (True, 0, 5)
@@ -199,9 +199,9 @@ def test_young_and_large_segments_and_the_open_one_are_not_merged() -> None:
         logs = stage.logs(LogClientSettings(merge_after_s=3600))
         await logs.create("l")
         await publish_some(logs, 3)
-        assert await logs.merge_small("l") == Rewritten()
+        assert await logs.merge_small("l") == RewriteResult()
         strict = stage.logs(LogClientSettings(merge_after_s=0, merge_below_bytes=10))
-        assert await strict.merge_small("l") == Rewritten()
+        assert await strict.merge_small("l") == RewriteResult()
         now = stage.logs(AT_ONCE)
         async with await now.writer("l", owner="w") as writer:
             await writer.append(b"x")
@@ -422,7 +422,7 @@ def test_a_janitor_merges_only_what_is_worth_it_and_raises_copies_first() -> Non
         stage.bookies.writable.pop()
         await publish_some(logs, 6, first=4)
         stage.bookies.writable.append("bookie-2")
-        assert [segment.reduced for segment in await logs.segments("l")] == [None] * 4 + [Copies(2, 2)] * 6
+        assert [segment.reduced for segment in await logs.segments("l")] == [None] * 4 + [Quorums(2, 2)] * 6
         await maintain(logs, "l")
         assert 'triplicate_log_segments_rewritten_total{log="l"} 16.0' in stage.client_of(logs).metrics.expose().decode()
         (segment,) = await logs.segments("l")
@@ -490,6 +490,6 @@ def test_a_segment_that_cannot_be_read_does_not_keep_the_others_from_getting_the
         client.open = open_some  # type: ignore[method-assign]
         with pytest.raises(ReadFailed):
             await logs.raise_copies("l", limit=2)
-        assert [segment.reduced for segment in await logs.segments("l")] == [Copies(2, 2), None, None]
+        assert [segment.reduced for segment in await logs.segments("l")] == [Quorums(2, 2), None, None]
 
     play(scene)

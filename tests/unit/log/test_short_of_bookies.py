@@ -10,9 +10,10 @@ import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ConnectionLost, NotEnoughBookies, OutcomeUnknown, ReadFailed
-from triplicate.log import Copies, LogClientSettings, LogSettings, SegmentState, next_ledger
-from triplicate.log.next_ledger import NextLedger, Spare
-from triplicate.metadata import Fault
+from triplicate.log import LogClientSettings, LogSettings, Quorums, SegmentState
+from triplicate.log.writing import ledger_allocator
+from triplicate.log.writing.ledger_allocator import LedgerAllocator, SpareLedger
+from triplicate.metadata import InjectedFault
 
 TINY = LogSettings(roll_size_bytes=1024, compression="none")
 
@@ -85,7 +86,7 @@ def test_a_roll_while_the_metadata_are_away_is_put_off() -> None:
         logs = stage.logs(LogClientSettings(repair_timeout_s=0.05))
         await logs.create("l", TINY)
         async with await logs.writer("l", owner="w") as writer:
-            stage.store.fault = lambda session, operation, path: Fault(raise_before=ConnectionLost("away"))
+            stage.store.fault = lambda session, operation, path: InjectedFault(raise_before=ConnectionLost("away"))
             for number in range(10):
                 assert await writer.append_entry([b"." * 1100]) == range(number, number + 1)
             assert (writer.rolls, writer.failure) == (0, None)
@@ -134,7 +135,7 @@ def test_a_next_ledger_that_is_not_needed_is_deleted(close: bool) -> None:
 
 
 def test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(next_ledger, "SPARE_LEAST_S", 0.05)
+    monkeypatch.setattr(ledger_allocator, "SPARE_LEAST_S", 0.05)
 
     async def scene(stage: Stage) -> None:
         logs = stage.logs(LogClientSettings(orphan_grace_s=0.1))
@@ -164,10 +165,10 @@ def test_a_segment_has_the_copies_that_can_be_made_and_says_so() -> None:
             assert (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum) == (2, 2, 2)
             assert writer.is_reduced
             (segment,) = await logs.segments("l")
-            assert segment.reduced == Copies(2, 2)
+            assert segment.reduced == Quorums(2, 2)
             assert 'triplicate_log_reduced{log="l"} 1.0' in stage.client_of(logs).metrics.expose().decode()
         (segment,) = await logs.segments("l")
-        assert (segment.state, segment.reduced) == (SegmentState.CLOSED, Copies(2, 2))
+        assert (segment.state, segment.reduced) == (SegmentState.CLOSED, Quorums(2, 2))
         assert 'triplicate_log_reduced{log="l"} 0.0' in stage.client_of(logs).metrics.expose().decode(), "nobody writes it now"
 
     play(scene)
@@ -237,7 +238,7 @@ def test_a_reduced_segment_is_left_as_soon_as_bookies_are_back() -> None:
             await until(lambda: not writer.is_reduced)
             assert await writer.append(b"b") == 1
             assert 'triplicate_log_reduced{log="l"} 0.0' in stage.client_of(logs).metrics.expose().decode()
-        assert [segment.reduced for segment in await logs.segments("l")] == [Copies(2, 2), None]
+        assert [segment.reduced for segment in await logs.segments("l")] == [Quorums(2, 2), None]
         assert await read_values(logs, "l", 0, 2) == [b"a", b"b"]
 
     play(scene)
@@ -269,7 +270,7 @@ def test_a_segment_that_went_on_without_a_bookie_is_listed_with_fewer_copies() -
             await writer.append(b"a")
             stage.bookies.ledger(writer.ledger_id).went_without = True
         (segment,) = await logs.segments("l")
-        assert segment.reduced == Copies(3, 2)
+        assert segment.reduced == Quorums(3, 2)
 
     play(scene)
 
@@ -283,7 +284,7 @@ def test_a_segment_whose_recovery_missed_a_bookie_is_listed_with_fewer_copies() 
         stage.bookies.missing_at_recovery = ("bookie-2",)
         async with await others.writer("l", owner="heir"):
             first, second = await others.segments("l")
-            assert (first.reduced, second.reduced) == (Copies(3, 2), None)
+            assert (first.reduced, second.reduced) == (Quorums(3, 2), None)
         await writer.abandon()
 
     play(scene)
@@ -327,11 +328,11 @@ def test_a_reduced_next_ledger_stays_until_one_with_all_copies_is_there() -> Non
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
         client = stage.client_of(logs)
-        following = NextLedger(client, logs.settings, LogSettings(), {})
+        following = LedgerAllocator(client, logs.settings, LogSettings(), {})
         bookie = stage.bookies.writable.pop()
         await following.prepare(full=False)
         stage.bookies.writable.append(bookie)
-        delete, found = client.delete, list[Spare | None]()
+        delete, found = client.delete, list[SpareLedger | None]()
 
         async def look(ledger_id: int, **checks: Any) -> None:
             # A segment that breaks now needs a next ledger.

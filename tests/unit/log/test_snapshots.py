@@ -10,11 +10,11 @@ from tests.unit.log.fake import Stage, play
 from tests.unit.log.snapshot_rig import NAME, content_of, make_snapshot, write_snapshot
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoSuchLedger, NoSuchLog, SnapshotDamaged
 from triplicate.log import CHUNK_BYTES, LogSettings, SnapshotList, SnapshotState, sources, truncation_offset
-from triplicate.log.core import snapshots as lists
-from triplicate.log.core.snapshot_entries import PREFIX
-from triplicate.log.core.snapshots import decode_snapshots, encode_snapshots
-from triplicate.log.snapshots import snapshot_ledgers
-from triplicate.metadata import Check, Operation, SetData
+from triplicate.log.core import snapshot_list as lists
+from triplicate.log.core.snapshot_format import PREFIX
+from triplicate.log.core.snapshot_list import decode_snapshots, encode_snapshots
+from triplicate.log.upkeep.log_snapshots import snapshot_ledgers
+from triplicate.metadata import CheckVersion, SetData, TreeOperation
 
 CONTENT = bytes(range(256)) * 5000 + b"end"
 
@@ -142,7 +142,7 @@ def test_a_list_that_changes_between_reading_and_writing_is_read_again() -> None
         tree = stage.client_of(logs).metadata.tree
         multi = tree.multi
 
-        async def overtaken(operations: list[Operation]) -> None:
+        async def overtaken(operations: list[TreeOperation]) -> None:
             tree.multi = multi  # type: ignore[method-assign]
             assert await others.snapshots(NAME).publish(rival, first.snapshot_id)
             await multi(operations)
@@ -163,7 +163,7 @@ def test_an_unknown_outcome_is_found_out(applied: bool) -> None:
         tree = stage.client_of(logs).metadata.tree
         multi, calls = tree.multi, []
 
-        async def lossy(operations: list[Operation]) -> None:
+        async def lossy(operations: list[TreeOperation]) -> None:
             calls.append(operations)
             if len(calls) == 1:
                 if applied:
@@ -186,7 +186,7 @@ def test_a_snapshot_without_its_ledger_is_not_listed() -> None:
         tree = stage.client_of(logs).metadata.tree
         multi, seen = tree.multi, []
 
-        async def swept(operations: list[Operation]) -> None:
+        async def swept(operations: list[TreeOperation]) -> None:
             seen.extend(operations)
             if len(seen) == len(operations):
                 await stage.client_of(logs).delete(snapshot.ledger_id)
@@ -196,7 +196,7 @@ def test_a_snapshot_without_its_ledger_is_not_listed() -> None:
         with pytest.raises(NoSuchLedger):
             await logs.snapshots(NAME).publish(snapshot, None)
         assert (await logs.snapshots(NAME).read()).snapshots == ()
-        assert any(isinstance(item, Check) and item.path == logs.store.ledgers.node_path(snapshot.ledger_id) for item in seen)
+        assert any(isinstance(item, CheckVersion) and item.path == logs.store.ledgers.node_path(snapshot.ledger_id) for item in seen)
 
     play(scene)
 
@@ -317,7 +317,7 @@ def test_changes_of_the_list_use_up_their_attempts() -> None:
         await logs.create(NAME)
         tree = stage.client_of(logs).metadata.tree
 
-        async def never(operations: list[Operation]) -> None:
+        async def never(operations: list[TreeOperation]) -> None:
             assert not any(isinstance(item, SetData) for item in operations)
             raise BadVersion("overtaken")
 

@@ -10,18 +10,18 @@ import pytest
 from tests.unit.log.fake import SMALL, Stage, play, read_values
 from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
-from triplicate.metadata import Fault
+from triplicate.metadata import InjectedFault
 
 
 def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[str, str], bool]) -> list[str]:
     """The next multi-operations or sets that `only` picks lose their connection; returns where."""
     lost: list[str] = []
 
-    def fault(session: int, operation: str, path: str) -> Fault | None:
+    def fault(session: int, operation: str, path: str) -> InjectedFault | None:
         if len(lost) < times and only(operation, path):
             lost.append(path)
             error = ConnectionLost(f"{path}: the connection was lost")
-            return Fault(raise_after=error) if applied else Fault(raise_before=error)
+            return InjectedFault(raise_after=error) if applied else InjectedFault(raise_before=error)
         return None
 
     stage.store.fault = fault
@@ -92,10 +92,10 @@ def test_a_take_over_of_unknown_outcome_that_was_taken_over_itself_starts_over()
             async with await others.writer("l", owner="between") as writer:
                 await writer.append(b"a")
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             if changes_of_head(operation, path) and not taken.is_set():
                 taken.set()
-                return Fault(raise_after=ConnectionLost("lost"))
+                return InjectedFault(raise_after=ConnectionLost("lost"))
             return None
 
         stage.store.fault = fault
@@ -241,8 +241,8 @@ def test_a_deletion_that_was_interrupted_can_be_run_again() -> None:
         async with await logs.writer("l", owner="w") as writer:
             await writer.append(b"a")
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
-            return Fault(raise_before=FormatError("interrupted")) if operation == "delete" else None
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
+            return InjectedFault(raise_before=FormatError("interrupted")) if operation == "delete" else None
 
         stage.store.fault = fault
         with pytest.raises(FormatError):

@@ -12,11 +12,11 @@ import pytest
 from tests.unit.log.fake import Stage, play, read_values
 from triplicate.errors import ArgumentError, NotEmpty, NotEnoughBookies, OffsetTruncated
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
-from triplicate.log.core import changes
-from triplicate.log.core.changes import RECENT_LIMIT
-from triplicate.log.core.head import Page, Segment, SegmentState, encode_head, encode_page, size_beneath
-from triplicate.log.store import Decision, Stored
-from triplicate.metadata import Check, Delete, Operation
+from triplicate.log.core import head_changes
+from triplicate.log.core.head import LogSegment, Page, SegmentState, encode_head, encode_page, size_beneath
+from triplicate.log.core.head_changes import RECENT_LIMIT
+from triplicate.log.store.head_store import HeadDecision, StoredHead
+from triplicate.metadata import CheckVersion, DeleteNode, TreeOperation
 
 ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
 
@@ -176,14 +176,14 @@ def test_sweeping_spares_a_page_that_a_change_refers_to_meanwhile() -> None:
         about_to_delete, may_delete = asyncio.Event(), asyncio.Event()
         sweeps: list[asyncio.Task[dict[str, int]]] = []
 
-        async def hold_deletion(operations: Sequence[Operation]) -> None:
-            if any(isinstance(operation, Delete) for operation in operations):
+        async def hold_deletion(operations: Sequence[TreeOperation]) -> None:
+            if any(isinstance(operation, DeleteNode) for operation in operations):
                 about_to_delete.set()
                 await may_delete.wait()
             await delete(operations)
 
-        async def sweep_before_change(operations: Sequence[Operation]) -> None:
-            if not sweeps and any(isinstance(operation, Check) and "/pages/" in operation.path for operation in operations):
+        async def sweep_before_change(operations: Sequence[TreeOperation]) -> None:
+            if not sweeps and any(isinstance(operation, CheckVersion) and "/pages/" in operation.path for operation in operations):
                 stage.wall_us = stage.host.clock.wall_us() + 3601 * 1_000_000
                 sweeps.append(asyncio.create_task(sweeper.sweep("l")))
                 await about_to_delete.wait()
@@ -289,9 +289,9 @@ def test_retention_by_size_measures_once_what_an_earlier_release_did_not_write()
         await fill(logs, 150, LogSettings(roll_size_bytes=1024, compression="none", retain_size_bytes=100 * 1100))
         await logs.create("old", LogSettings(compression="none", retain_size_bytes=100 * 1100))
 
-        async def decide(stored: Stored) -> Decision:
-            segments = [Segment(10_000 + n, 0, 10, 1100, 1, 1, 2, SegmentState.CLOSED) for n in range(200)]
-            return changes.publish(stored.head, segments, logs.store.token()), ()
+        async def decide(stored: StoredHead) -> HeadDecision:
+            segments = [LogSegment(10_000 + n, 0, 10, 1100, 1, 1, 2, SegmentState.CLOSED) for n in range(200)]
+            return head_changes.publish(stored.head, segments, logs.store.token()), ()
 
         logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
         await logs.store.change("old", decide)

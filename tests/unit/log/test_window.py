@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from triplicate.log.window import Window
+from triplicate.log.writing.window import AdmissionWindow
 
 
 def test_nobody_slips_in_before_one_who_was_let_in_and_has_not_run_yet() -> None:
     async def main() -> None:
-        window, order = Window(2, 1000), list[str]()
+        window, order = AdmissionWindow(2, 1000), list[str]()
         assert window.take_nowait(2, 1)
 
         async def enter(name: str) -> None:
@@ -32,7 +32,7 @@ def test_nobody_slips_in_before_one_who_was_let_in_and_has_not_run_yet() -> None
 
 def test_one_who_was_let_in_and_is_cancelled_gives_its_room_to_the_next() -> None:
     async def main() -> None:
-        window = Window(1, 1000)
+        window = AdmissionWindow(1, 1000)
         assert window.take_nowait(1, 1)
         first, second = asyncio.ensure_future(window.take(1, 1)), asyncio.ensure_future(window.take(1, 1))
         await asyncio.sleep(0)
@@ -50,7 +50,7 @@ def test_one_who_was_let_in_and_is_cancelled_gives_its_room_to_the_next() -> Non
 
 def test_one_who_waits_and_is_cancelled_leaves_the_others_their_turn() -> None:
     async def main() -> None:
-        window = Window(2, 1000)
+        window = AdmissionWindow(2, 1000)
         assert window.take_nowait(2, 1)
         great, small = asyncio.ensure_future(window.take(2, 1)), asyncio.ensure_future(window.take(1, 1))
         await asyncio.sleep(0)

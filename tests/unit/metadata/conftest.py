@@ -11,24 +11,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from triplicate.metadata.zookeeper_session import STOP_ERRORS, Session
+from triplicate.metadata.drivers.zookeeper_session import STOP_ERRORS, ZooKeeperSession
 
 
 @pytest.fixture(autouse=True)
 def no_session_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    running: dict[int, Session] = {}
-    start, stop = Session.start, Session.stop
+    running: dict[int, ZooKeeperSession] = {}
+    start, stop = ZooKeeperSession.start, ZooKeeperSession.stop
 
-    def started(session: Session) -> None:
+    def started(session: ZooKeeperSession) -> None:
         running[id(session)] = session
         start(session)
 
-    def stopped(session: Session) -> None:
+    def stopped(session: ZooKeeperSession) -> None:
         running.pop(id(session), None)
         stop(session)
 
-    monkeypatch.setattr(Session, "start", started)
-    monkeypatch.setattr(Session, "stop", stopped)
+    monkeypatch.setattr(ZooKeeperSession, "start", started)
+    monkeypatch.setattr(ZooKeeperSession, "stop", stopped)
     yield
     for session in running.values():
         # Its server may be gone, and nobody is left whom it could tell.

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.zookeeper.server import shared_server
-from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, ServedStore, ServedTree, SqliteTree, Tree
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.metadata import MemoryStore, MemoryTree, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, SqliteTree, Tree
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import Host, real_host
 
 Result = TypeVar("Result")
@@ -30,10 +30,10 @@ async def fresh_servers() -> str:
     return address + folder
 
 
-def served_store(host: Host, seed: int = 1) -> ServedStore:
+def served_store(host: Host, seed: int = 1) -> ReplicatedMemoryStore:
     """The tree in memory behind several servers."""
     clock = host.clock
-    return ServedStore(clock, lambda delay_s, callback: clock.call_at(clock.monotonic() + delay_s, callback), random.Random(seed))
+    return ReplicatedMemoryStore(clock, lambda delay_s, callback: clock.call_at(clock.monotonic() + delay_s, callback), random.Random(seed))
 
 
 @asynccontextmanager
@@ -53,7 +53,7 @@ async def sessions(driver: str, folder: Path) -> AsyncIterator[OpenSession]:
         if driver == "sqlite":
             tree = await SqliteTree.open(str(folder / "metadata.db"), host)
         elif driver == "served":
-            tree = ServedTree(served)
+            tree = ReplicatedMemoryTree(served)
         elif driver == "renewing":
             tree = RenewingTree(MemoryTree(memory), in_memory, host)
         elif driver == "zookeeper":

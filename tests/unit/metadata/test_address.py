@@ -11,8 +11,8 @@ import pytest
 from tests.unit.metadata.stores import run
 from triplicate.errors import ConfigError, ConnectionLost
 from triplicate.metadata import cluster_root, open_cluster, open_tree
-from triplicate.metadata.address import ZooKeeperAddress, parse_zookeeper
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
+from triplicate.metadata.service_uri import ZooKeeperUri, parse_zookeeper
 from triplicate.runtime import real_host
 
 
@@ -31,7 +31,7 @@ from triplicate.runtime import real_host
     ],
 )
 def test_an_address_of_zookeeper_is_read_as_bookkeeper_writes_it(uri: str, servers: str, root: str, manager: str | None) -> None:
-    assert parse_zookeeper(uri) == ZooKeeperAddress(servers, root, manager)
+    assert parse_zookeeper(uri) == ZooKeeperUri(servers, root, manager)
     assert cluster_root(uri) == (root, manager)
 
 
@@ -82,7 +82,7 @@ def test_without_kazoo_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     real_import = builtins.__import__
 
     def without_kazoo(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "triplicate.metadata.zookeeper":
+        if name == "triplicate.metadata.drivers.zookeeper_tree":
             raise ModuleNotFoundError("No module named 'kazoo'")
         return real_import(name, *arguments, **options)
 

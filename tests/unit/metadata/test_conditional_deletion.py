@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from triplicate.errors import BadVersion, ConnectionLost, NoSuchLedger
-from triplicate.ledger import LedgerMetadata, Segment
-from triplicate.metadata import Check, ClusterMetadata, Create, Delete, Fault, MemoryStore, MemoryTree, Operation
+from triplicate.ledger import EnsembleSegment, LedgerMetadata
+from triplicate.metadata import CheckVersion, ClusterMetadata, CreateNode, DeleteNode, InjectedFault, MemoryStore, MemoryTree, TreeOperation
 from triplicate.runtime import real_host
 
-METADATA = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, ("a",)),))
+METADATA = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(EnsembleSegment(0, ("a",)),))
 PERIODS = pytest.mark.parametrize("period_s", [0.0, 3600.0])
 
 
@@ -31,18 +31,24 @@ def play(scene: Callable[[ClusterMetadata, MemoryStore], Awaitable[None]]) -> No
 @PERIODS
 def test_a_ledger_stays_while_a_check_fails(period_s: float) -> None:
     async def scene(cluster: ClusterMetadata, store: MemoryStore) -> None:
-        failing: list[list[Operation]] = [[Check("/head", 1)], [Check("/nowhere")], [Create("/head"), Delete("/head")]]
+        failing: list[list[TreeOperation]] = [
+            [CheckVersion("/head", 1)],
+            [CheckVersion("/nowhere")],
+            [CreateNode("/head"), DeleteNode("/head")],
+        ]
         for checks in failing:
             with pytest.raises(BadVersion):
                 await cluster.trash.delete(7, period_s, checks=checks)
         with pytest.raises(BadVersion):
             await cluster.trash.delete(7, period_s, version=1)
         assert (await cluster.ledgers.get(7)).version == 0
-        await cluster.trash.delete(7, period_s, version=0, checks=[Check("/head", 0), Create("/nowhere"), Delete("/nowhere")])
+        await cluster.trash.delete(
+            7, period_s, version=0, checks=[CheckVersion("/head", 0), CreateNode("/nowhere"), DeleteNode("/nowhere")]
+        )
         with pytest.raises(NoSuchLedger):
             await cluster.ledgers.get(7)
         assert await cluster.tree.exists("/nowhere") is None
-        await cluster.trash.delete(7, period_s, version=0, checks=[Check("/head", 9)])
+        await cluster.trash.delete(7, period_s, version=0, checks=[CheckVersion("/head", 9)])
         if period_s:
             assert (await cluster.trash.undelete(7)).value.segments == METADATA.segments
 
@@ -55,15 +61,15 @@ def test_a_deletion_whose_answer_is_lost_is_made_once(period_s: float, applied: 
     async def scene(cluster: ClusterMetadata, store: MemoryStore) -> None:
         lost: list[str] = []
 
-        def fault(session: int, operation: str, path: str) -> Fault | None:
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             if operation != "multi" or lost:
                 return None
             lost.append(path)
             error = ConnectionLost("lost")
-            return Fault(raise_after=error) if applied else Fault(raise_before=error)
+            return InjectedFault(raise_after=error) if applied else InjectedFault(raise_before=error)
 
         store.fault = fault
-        await cluster.trash.delete(7, period_s, checks=[Check("/head", 0)])
+        await cluster.trash.delete(7, period_s, checks=[CheckVersion("/head", 0)])
         assert lost
         assert not await cluster.ledgers.exists(7)
 

@@ -18,7 +18,7 @@ from triplicate.metadata import (
     ClusterMetadata,
     Cookie,
     CopyReport,
-    Fault,
+    InjectedFault,
     MemoryStore,
     MemoryTree,
     SqliteTree,
@@ -27,7 +27,7 @@ from triplicate.metadata import (
     open_cluster,
     own,
 )
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
 
 IDS = [0, 1, 2, 10_000, 123_456]
@@ -183,9 +183,9 @@ def test_a_copy_that_was_broken_off_is_no_cluster_and_can_be_made_again() -> Non
         await target.create("/ledgers/00/0000/L0000", b"half", parents=True)
         writes = [0]
 
-        def breaks(session_id: int, operation: str, path: str) -> Fault | None:
+        def breaks(session_id: int, operation: str, path: str) -> InjectedFault | None:
             writes[0] += operation in ("create", "multi", "set")
-            return Fault(raise_before=OSError("broken off")) if writes[0] == 10 else None
+            return InjectedFault(raise_before=OSError("broken off")) if writes[0] == 10 else None
 
         store.fault = breaks
         with pytest.raises(OSError, match="broken off"):

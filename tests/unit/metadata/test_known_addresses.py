@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.metadata import BookieServiceInfo, bookie_service
-from triplicate.metadata.known_addresses import KnownAddresses
+from triplicate.metadata.core.known_addresses import KnownAddresses
 
 
 def test_of_too_many_bookies_the_one_read_longest_ago_is_forgotten() -> None:

@@ -22,11 +22,11 @@ from triplicate.errors import (
     NodeExists,
     NoSuchLedger,
 )
-from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, Segment
+from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.metadata import (
     ClusterMetadata,
     Cookie,
-    Fault,
+    InjectedFault,
     MemoryStore,
     MemoryTree,
     bookie_service,
@@ -44,7 +44,7 @@ def new_metadata() -> LedgerMetadata:
         ensemble_size=1,
         write_quorum=1,
         ack_quorum=1,
-        segments=(Segment(0, ("b1",)),),
+        segments=(EnsembleSegment(0, ("b1",)),),
         state=LedgerState.OPEN,
         digest_type=DigestType.CRC32C,
         password=b"",
@@ -71,11 +71,11 @@ class Cluster:
         """Lose the connection at some operations; returns how many are still to be lost."""
         left = [times]
 
-        def fault(session_id: int, name: str, at: str) -> Fault | None:
+        def fault(session_id: int, name: str, at: str) -> InjectedFault | None:
             if name != operation or not at.startswith(path) or left[0] == 0:
                 return None
             left[0] -= 1
-            return Fault(raise_after=ConnectionLost(at)) if applied else Fault(raise_before=ConnectionLost(at))
+            return InjectedFault(raise_after=ConnectionLost(at)) if applied else InjectedFault(raise_before=ConnectionLost(at))
 
         self.store.fault = fault
         return lambda: left[0]
@@ -428,7 +428,7 @@ def test_between_the_lists_a_bookie_is_in_both_for_a_moment_and_never_in_neither
         seen: list[tuple[bool, bool]] = []
         writable, readonly = "/ledgers/available/b1", "/ledgers/available/readonly/b1"
 
-        def look(session_id: int, operation: str, path: str) -> Fault | None:
+        def look(session_id: int, operation: str, path: str) -> InjectedFault | None:
             nodes = cluster.store.dump()
             seen.append((writable in nodes, readonly in nodes))
             return None

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.metadata.stores import run
 from triplicate.errors import ConnectionLost, NodeExists, SessionExpired
-from triplicate.metadata import Fault, MemoryStore, MemoryTree
+from triplicate.metadata import InjectedFault, MemoryStore, MemoryTree
 from triplicate.runtime import real_host
 
 
@@ -22,9 +22,9 @@ def test_a_connection_lost_before_the_change_leaves_it_undone() -> None:
         tree = MemoryTree(store)
         asked: list[tuple[int, str, str]] = []
 
-        def fault(session_id: int, operation: str, path: str) -> Fault | None:
+        def fault(session_id: int, operation: str, path: str) -> InjectedFault | None:
             asked.append((session_id, operation, path))
-            return Fault(raise_before=ConnectionLost("before")) if operation == "create" else None
+            return InjectedFault(raise_before=ConnectionLost("before")) if operation == "create" else None
 
         store.fault = fault
         with pytest.raises(ConnectionLost):
@@ -40,7 +40,7 @@ def test_a_connection_lost_after_the_change_leaves_it_done_and_wakes_watches() -
         store = new_store()
         tree = MemoryTree(store)
         elsewhere = tree.watch("/elsewhere")
-        store.fault = lambda session_id, operation, path: Fault(raise_after=ConnectionLost("after"))
+        store.fault = lambda session_id, operation, path: InjectedFault(raise_after=ConnectionLost("after"))
         with pytest.raises(ConnectionLost):
             await tree.create("/a", b"data")
         await elsewhere.changed()
@@ -58,7 +58,7 @@ def test_an_expired_session_loses_its_ephemeral_nodes_and_raises_from_then_on() 
         tree, other = MemoryTree(store), MemoryTree(store)
         await tree.create("/e", ephemeral=True)
         mine, theirs = tree.watch("/x"), other.watch("/e")
-        store.fault = lambda session_id, operation, path: Fault(expire=True) if session_id == tree.session_id else None
+        store.fault = lambda session_id, operation, path: InjectedFault(expire=True) if session_id == tree.session_id else None
         with pytest.raises(SessionExpired):
             await tree.create("/never")
         await theirs.changed()
@@ -78,7 +78,7 @@ def test_a_change_cancelled_on_its_way_out_is_not_applied_and_on_its_way_back_is
     async def body() -> None:
         store = new_store()
         tree = MemoryTree(store)
-        for name, fault in (("/before", Fault(delay_before_s=0.02)), ("/after", Fault(delay_after_s=0.02))):
+        for name, fault in (("/before", InjectedFault(delay_before_s=0.02)), ("/after", InjectedFault(delay_after_s=0.02))):
             store.fault = lambda session_id, operation, path, fault=fault: fault
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.01):

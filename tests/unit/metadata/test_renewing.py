@@ -10,7 +10,7 @@ import pytest
 from tests.unit.metadata.lagging import LaggingTree
 from tests.unit.metadata.stores import run
 from triplicate.errors import ConnectionLost, SessionExpired
-from triplicate.metadata import ClusterMetadata, Fault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
+from triplicate.metadata import ClusterMetadata, InjectedFault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
 from triplicate.runtime import TaskScope, real_host, sleep
 from triplicate.sim import World
 
@@ -70,7 +70,7 @@ def test_sessions_that_die_as_fast_as_they_are_opened_are_a_lost_connection() ->
     async def body() -> None:
         store = MemoryStore(real_host("test").clock)
         tree = renewing(store)
-        store.fault = lambda session_id, operation, path: Fault(expire=True)
+        store.fault = lambda session_id, operation, path: InjectedFault(expire=True)
         with pytest.raises(ConnectionLost):
             await tree.create("/a")
         store.fault = None
@@ -209,7 +209,9 @@ def test_a_new_session_that_cannot_be_synced_is_closed() -> None:
 
         tree = RenewingTree(MemoryTree(store), open_session, real_host("test"))
         store.expire(tree.session_id)
-        store.fault = lambda session_id, operation, path: Fault(raise_before=ConnectionLost("away")) if operation == "sync" else None
+        store.fault = lambda session_id, operation, path: (
+            InjectedFault(raise_before=ConnectionLost("away")) if operation == "sync" else None
+        )
         with pytest.raises(ConnectionLost):
             await tree.get("/")
         assert store.sessions == []

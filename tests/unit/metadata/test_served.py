@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from triplicate.errors import BadVersion, ConnectionLost, SessionExpired
-from triplicate.metadata import Check, ServedStore, ServedTree, SetData
+from triplicate.metadata import CheckVersion, ReplicatedMemoryStore, ReplicatedMemoryTree, SetData
 from triplicate.runtime import sleep
 from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
@@ -27,13 +27,13 @@ class Stage:
         def call_later(delay_s: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
             return loop.call_later(delay_s, callback, context=context_of(None))
 
-        self.store = ServedStore(self.clock, call_later, world.chance("metadata"))
+        self.store = ReplicatedMemoryStore(self.clock, call_later, world.chance("metadata"))
         self.store._delay_s = lambda server: server.lag_high_s  # type: ignore[method-assign]
         self.prompt, self.slow = self.session(0), self.session(1)
         self.store.lag(1, LAG_S)
 
-    def session(self, server: int) -> ServedTree:
-        tree = ServedTree(self.store)
+    def session(self, server: int) -> ReplicatedMemoryTree:
+        tree = ReplicatedMemoryTree(self.store)
         self.store.attach(tree.session_id, server)
         return tree
 
@@ -112,7 +112,7 @@ def test_a_refused_change_tells_the_session_what_it_did_not_know() -> None:
         _, stat = await stage.slow.get("/a")
         assert stat.version == 0
         with pytest.raises(BadVersion):
-            await stage.slow.multi([Check("/a", stat.version), SetData("/a", b"2")])
+            await stage.slow.multi([CheckVersion("/a", stat.version), SetData("/a", b"2")])
         assert (await stage.slow.get("/a"))[0] == b"1"
 
     play(scene)

@@ -25,7 +25,8 @@ from triplicate.errors import (
     NoNode,
     SessionExpired,
 )
-from triplicate.metadata import Delete, SqliteTree, Stat, open_tree, sqlite, sqlite_sessions, sqlite_store
+from triplicate.metadata import DeleteNode, SqliteTree, Stat, open_tree
+from triplicate.metadata.drivers import sqlite_sessions, sqlite_store, sqlite_tree
 from triplicate.runtime import real_host
 
 CHILD = """
@@ -117,8 +118,8 @@ def test_a_session_whose_process_is_stopped_is_over_after_the_limit_and_learns_o
 ) -> None:
     path = str(tmp_path / "metadata.db")
     monkeypatch.setattr(sqlite_sessions, "HEARTBEAT_LIMIT_S", 0.3)
-    monkeypatch.setattr(sqlite, "HEARTBEAT_INTERVAL_S", 0.05)
-    monkeypatch.setattr(sqlite, "LOOK_INTERVAL_S", 0.05)
+    monkeypatch.setattr(sqlite_tree, "HEARTBEAT_INTERVAL_S", 0.05)
+    monkeypatch.setattr(sqlite_tree, "LOOK_INTERVAL_S", 0.05)
 
     async def body() -> None:
         stopped, tree = await SqliteTree.open(path, real_host("stopped")), await SqliteTree.open(path, real_host("test"))
@@ -309,7 +310,7 @@ def test_an_operation_that_is_cancelled_wakes_no_watch_on_another_path(tmp_path:
         with pytest.raises(asyncio.CancelledError):
             await operation
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(10 * sqlite.POLL_INTERVAL_S):
+            async with asyncio.timeout(10 * sqlite_tree.POLL_INTERVAL_S):
                 await watch.changed()
         assert (await tree.get("/a"))[0] in ((b"new", b"") if change else (b"",))
         await tree.close()
@@ -330,7 +331,7 @@ def test_a_change_that_nobody_waits_for_any_more_is_not_made_late(tmp_path: Path
         changes: dict[str, Callable[[], Awaitable[object]]] = {
             "set": lambda: tree.set("/a", b"new"),
             "delete": lambda: tree.delete("/a"),
-            "multi": lambda: tree.multi([Delete("/a")]),
+            "multi": lambda: tree.multi([DeleteNode("/a")]),
         }
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):

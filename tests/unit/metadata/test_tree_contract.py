@@ -1,4 +1,4 @@
-"""What every driver of the metadata tree promises. Source: `triplicate.metadata.tree`; ZooKeeper Programmer's Guide."""
+"""What every driver of the metadata tree promises. Source: `triplicate.metadata.core.tree`; ZooKeeper Programmer's Guide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.metadata.stores import DRIVERS, OpenSession, run, sessions
 from triplicate.errors import ArgumentError, BadVersion, MetadataError, NodeExists, NoNode, NotEmpty, SessionExpired
-from triplicate.metadata import Check, Create, Delete, Operation, SetData, Tree, Watch
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, Tree, TreeOperation, Watch
 
 pytestmark = pytest.mark.parametrize("driver", DRIVERS)
 
@@ -246,14 +246,14 @@ def test_multi_applies_all_in_order(driver: str, tmp_path: Path) -> None:
             await tree.multi([])
             await tree.multi(
                 [
-                    Check("/a", 0),
-                    Create("/b"),
-                    Create("/b/c", b"new"),
+                    CheckVersion("/a", 0),
+                    CreateNode("/b"),
+                    CreateNode("/b/c", b"new"),
                     SetData("/a", b"two", 0),
                     SetData("/a", b"three", 1),
-                    Create("/gone"),
-                    Delete("/gone", 0),
-                    Create("/e", ephemeral=True),
+                    CreateNode("/gone"),
+                    DeleteNode("/gone", 0),
+                    CreateNode("/e", ephemeral=True),
                 ]
             )
             data, stat = await tree.get("/a")
@@ -271,18 +271,18 @@ def test_multi_applies_nothing_when_one_operation_fails(driver: str, tmp_path: P
             tree = await open_session()
             await tree.create("/a", b"one")
             before = [await tree.get("/a"), await tree.children("/")]
-            steps: list[Operation] = [Create("/b"), SetData("/a", b"two"), Create("/b/n"), Delete("/b/n")]
-            failures: list[tuple[Operation, type[Exception]]] = [
-                (Check("/a", 7), BadVersion),
-                (Check("/none"), NoNode),
-                (Delete("/b", 3), BadVersion),
-                (Create("/b"), NodeExists),
+            steps: list[TreeOperation] = [CreateNode("/b"), SetData("/a", b"two"), CreateNode("/b/n"), DeleteNode("/b/n")]
+            failures: list[tuple[TreeOperation, type[Exception]]] = [
+                (CheckVersion("/a", 7), BadVersion),
+                (CheckVersion("/none"), NoNode),
+                (DeleteNode("/b", 3), BadVersion),
+                (CreateNode("/b"), NodeExists),
                 (SetData("/none", b""), NoNode),
-                (Delete("/"), ArgumentError),
+                (DeleteNode("/"), ArgumentError),
             ]
             for failing, error in failures:
                 with pytest.raises(error, match=re.escape(failing.path)):
-                    await tree.multi([*steps, failing, Create("/never")])
+                    await tree.multi([*steps, failing, CreateNode("/never")])
                 assert [await tree.get("/a"), await tree.children("/")] == before
             assert await tree.create("/s-", sequential=True) == "/s-0000000001"
 
@@ -341,7 +341,7 @@ def test_a_node_deleted_and_made_again_wakes_a_watch(driver: str, tmp_path: Path
             await tree.create("/a", b"same")
             watch = tree.watch("/a")
             await tree.get("/a")
-            await other.multi([Delete("/a"), Create("/a", b"same")])
+            await other.multi([DeleteNode("/a"), CreateNode("/a", b"same")])
             await wakes(watch)
 
     run(body())

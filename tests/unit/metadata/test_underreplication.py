@@ -18,15 +18,15 @@ from triplicate.errors import ArgumentError, ConnectionLost, FormatError
 from triplicate.metadata import (
     AuditorElection,
     ClusterMetadata,
-    Fault,
-    MarkLock,
+    InjectedFault,
     MemoryStore,
     MemoryTree,
     PeriodicCheck,
+    ReplicationLock,
     Tree,
-    UnderReplication,
+    UnderreplicationManager,
 )
-from triplicate.metadata.repair_formats import decode_lock, decode_mark, decode_vote
+from triplicate.metadata.core.repair_formats import decode_lock, decode_mark, decode_vote
 from triplicate.runtime import real_host
 
 ROOT = "/ledgers"
@@ -44,7 +44,7 @@ class Cluster:
         self._open_session = open_session
         self._count = 0
 
-    async def member(self) -> tuple[Tree, UnderReplication, AuditorElection]:
+    async def member(self) -> tuple[Tree, UnderreplicationManager, AuditorElection]:
         self._count += 1
         host = real_host(f"member-{self._count}", seed=self._count)
         tree = await self._open_session()
@@ -70,7 +70,7 @@ def contract(request: pytest.FixtureRequest, tmp_path: Path) -> Contract:
     return on_driver
 
 
-def taken(lock: MarkLock | None) -> MarkLock:
+def taken(lock: ReplicationLock | None) -> ReplicationLock:
     assert lock is not None
     return lock
 
@@ -332,11 +332,11 @@ class Faulty:
         """Apply the next such operation and lose its answer."""
         left = [1]
 
-        def fault(session_id: int, name: str, path: str) -> Fault | None:
+        def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
             if name != operation or not path.startswith(at) or not left[0]:
                 return None
             left[0] -= 1
-            return Fault(raise_after=ConnectionLost(path))
+            return InjectedFault(raise_after=ConnectionLost(path))
 
         self.store.fault = fault
 
@@ -386,12 +386,12 @@ def test_an_end_whose_answer_was_lost_does_not_delete_the_next_mark() -> None:
         await member.under_replication.mark(7, ["b1"])
         lock = taken(await member.under_replication.take("w"))
 
-        def fault(session_id: int, name: str, path: str) -> Fault | None:
+        def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
             if name != "multi" or session_id != member.tree.session_id:
                 return None
             faulty.store.fault = None
             marking.append(asyncio.create_task(other.under_replication.mark(7, ["b2"])))
-            return Fault(raise_after=ConnectionLost(path))
+            return InjectedFault(raise_after=ConnectionLost(path))
 
         marking: list[asyncio.Task[None]] = []
         faulty.store.fault = fault

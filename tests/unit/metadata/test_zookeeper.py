@@ -28,9 +28,9 @@ from triplicate.errors import (
     SessionExpired,
     WrongCluster,
 )
-from triplicate.metadata import ClusterMetadata, Create, SetData, Tree, open_cluster
-from triplicate.metadata.renewing import RenewingTree
-from triplicate.metadata.zookeeper import ZooKeeperTree
+from triplicate.metadata import ClusterMetadata, CreateNode, SetData, Tree, open_cluster
+from triplicate.metadata.drivers.renewing_tree import RenewingTree
+from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
 
 HOST_NAME = "test"
@@ -379,8 +379,8 @@ def test_what_does_not_get_through_is_told_with_its_patience(server: ZooKeeperSe
     async def body() -> None:
         cluster = await open_cluster(f"zk://{server.address}/ledgers", real_host(HOST_NAME), create=True)
         server.kill()
-        monkeypatch.setattr("triplicate.metadata.zookeeper.ANSWER_LIMIT_S", 0.2)
-        monkeypatch.setattr("triplicate.metadata.retrying.LONGEST_DELAY_S", 0.05)
+        monkeypatch.setattr("triplicate.metadata.drivers.zookeeper_tree.ANSWER_LIMIT_S", 0.2)
+        monkeypatch.setattr("triplicate.metadata.retries.LONGEST_DELAY_S", 0.05)
         with pytest.raises(
             ConnectionLost, match=rf"idgen-long: ZooKeeper at {server.address} does not answer within 0.2 s; tried 8 times in 2 s"
         ):
@@ -391,7 +391,7 @@ def test_what_does_not_get_through_is_told_with_its_patience(server: ZooKeeperSe
 
 
 def test_a_zookeeper_that_does_not_answer_leaves_the_outcome_unknown(server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplicate.metadata.zookeeper.ANSWER_LIMIT_S", 0.5)
+    monkeypatch.setattr("triplicate.metadata.drivers.zookeeper_tree.ANSWER_LIMIT_S", 0.5)
 
     async def body() -> None:
         tree = await session(server.address)
@@ -438,7 +438,7 @@ def test_what_would_make_zookeeper_drop_the_connection_is_refused_here() -> None
         await tree.create("/a")
         half = b"x" * 600_000
         with pytest.raises(ArgumentError, match="/a and 1 more"):
-            await tree.multi([SetData("/a", half), Create("/b", half)])
+            await tree.multi([SetData("/a", half), CreateNode("/b", half)])
         with pytest.raises(ArgumentError, match="Unicode"):
             await tree.create("/\ud800")
         with pytest.raises(ArgumentError, match="/bell"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.bulk_values import unnest_as_values
+from triplicate.sql.pg.rewrite.unnest import unnest_as_values
 
 
 def test_arrays_become_rows() -> None:

@@ -13,10 +13,10 @@ from psycopg.types.enum import EnumInfo
 from tests.unit.pg.test_server import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
-from triplicate.sql.pg import types
-from triplicate.sql.pg.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
-from triplicate.sql.pg.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
-from triplicate.sql.scalars import register_scalars
+from triplicate.sql.executor.scalars import register_scalars
+from triplicate.sql.pg.rewrite.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
+from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.pg.values import types
 
 SCHEMA = """
 create table author(id integer primary key, name text not null unique);

@@ -5,36 +5,46 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.commands import Command, Deallocate, Discard, Nothing, SetAccess, SetConstraints, SetParameter, Sql, classify
+from triplicate.sql.pg.protocol.commands import (
+    ClientCommand,
+    Deallocate,
+    Discard,
+    EngineStatement,
+    NoOperation,
+    SetAccess,
+    SetConstraints,
+    SetParameter,
+    classify,
+)
 
 
 @pytest.mark.parametrize(
     ("sql", "command"),
     [
-        ("begin", Sql("BEGIN")),
-        ("begin immediate transaction", Sql("BEGIN IMMEDIATE")),
-        ("start transaction isolation level read committed, read only deferrable", Sql("BEGIN", read_only=True)),
-        ("commit work", Sql("COMMIT")),
-        ("end and no chain", Sql("COMMIT")),
-        ("abort transaction", Sql("ROLLBACK")),
-        ('rollback work to savepoint "A b"', Sql('ROLLBACK TO "A b"')),
-        ("rollback to savepoint", Sql("ROLLBACK TO savepoint")),
+        ("begin", EngineStatement("BEGIN")),
+        ("begin immediate transaction", EngineStatement("BEGIN IMMEDIATE")),
+        ("start transaction isolation level read committed, read only deferrable", EngineStatement("BEGIN", read_only=True)),
+        ("commit work", EngineStatement("COMMIT")),
+        ("end and no chain", EngineStatement("COMMIT")),
+        ("abort transaction", EngineStatement("ROLLBACK")),
+        ('rollback work to savepoint "A b"', EngineStatement('ROLLBACK TO "A b"')),
+        ("rollback to savepoint", EngineStatement("ROLLBACK TO savepoint")),
         ("set transaction read only, not deferrable", SetAccess(True, for_session=False)),
         ("set session characteristics as transaction read write", SetAccess(False, for_session=True)),
         ("discard all", Discard()),
         ("set constraints all deferred", SetConstraints(immediate=False)),
         ('set constraints a, "B c" immediate', SetConstraints(immediate=True)),
-        ("discard plans", Nothing("DISCARD PLANS")),
-        ("discard temporary", Nothing("DISCARD TEMP")),
+        ("discard plans", NoOperation("DISCARD PLANS")),
+        ("discard temporary", NoOperation("DISCARD TEMP")),
         ("deallocate prepare s", Deallocate("s")),
         ("deallocate prepare all", Deallocate(None)),
-        ("close all", Nothing("CLOSE CURSOR ALL")),
+        ("close all", NoOperation("CLOSE CURSOR ALL")),
         ("set my.x = E'a\\nb'", SetParameter("my.x", "a\nb")),
         ("set my.x = $$it's$$", SetParameter("my.x", "it's")),
         ("set search_path = 'public', \"$user\"", SetParameter("search_path", 'public, "$user"')),
     ],
 )
-def test_what_a_statement_is(sql: str, command: Command) -> None:
+def test_what_a_statement_is(sql: str, command: ClientCommand) -> None:
     assert classify(sql) == command
 
 

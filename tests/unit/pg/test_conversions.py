@@ -9,10 +9,10 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.interface import Value
-from triplicate.sql.pg import types
 from triplicate.sql.pg.translate import decode_array, round_moment, text_of_micros
-from triplicate.sql.pg.translate.conversions import convert, text_of_float
-from triplicate.sql.pg.translate.patterns import glob_of_like, regular_expression
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import convert, text_of_float
+from triplicate.sql.pg.values.patterns import glob_of_like, regular_expression
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.commands import Nothing, Sql, classify
+from triplicate.sql.core.lexer import tokenize
 from triplicate.sql.pg.ddl import rewrite_definition
-from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.pg.protocol.commands import EngineStatement, NoOperation, classify
 
 REWRITTEN = [
     ("create table t(id bigserial primary key, x int)", "create table t(id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, x int)"),
@@ -93,7 +93,7 @@ REWRITTEN = [
 
 @pytest.mark.parametrize(("sql", "text"), REWRITTEN)
 def test_a_definition_is_brought_into_the_engines_words(sql: str, text: str) -> None:
-    assert classify(sql) == Sql(text)
+    assert classify(sql) == EngineStatement(text)
 
 
 REFUSED = [
@@ -192,7 +192,7 @@ def test_what_is_not_here_is_refused_by_its_name(sql: str, sqlstate: str, messag
 
 @pytest.mark.parametrize("sql", ["drop sequence if exists s", "DROP TYPE IF EXISTS mood", "drop schema if exists x cascade"])
 def test_what_cannot_be_there_need_not_be_dropped(sql: str) -> None:
-    assert isinstance(classify(sql), Nothing)
+    assert isinstance(classify(sql), NoOperation)
 
 
 DEFAULTS = [

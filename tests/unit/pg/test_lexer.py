@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.lexer import Pieces, adjacent, nested_comments, quote_string, split_statements, tokenize
+from triplicate.sql.core.lexer import Pieces, adjacent, nested_comments, quote_string, split_statements, tokenize
 
 
 @pytest.mark.parametrize(

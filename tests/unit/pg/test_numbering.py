@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sql.pg.numbering import number_above_maximum
+from triplicate.sql.pg.rewrite.setval import number_above_maximum
 
 DJANGO = """SELECT setval(pg_get_serial_sequence('"x_a"','id'), coalesce(max("id"), 1), max("id") IS NOT null) FROM "x_a";"""
 

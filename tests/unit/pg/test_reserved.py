@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sql.pg.reserved import quote_reserved
+from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 
 QUOTED = [
     ("CREATE TABLE t (index BIGINT, a INT)", 'CREATE TABLE t ("index" BIGINT, a INT)'),

@@ -17,10 +17,10 @@ import pytest
 
 from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.errors import SqlError
-from triplicate.replica.peers import QUESTION
+from triplicate.replica.failure_detector import QUESTION
 from triplicate.runtime import real_host
 from triplicate.sql.pg import PostgresServer, ServerLimits
-from triplicate.sql.pg.server import UNANSWERED_CONNECTIONS
+from triplicate.sql.pg.protocol.server import UNANSWERED_CONNECTIONS
 
 
 @dataclass

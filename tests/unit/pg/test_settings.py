@@ -5,30 +5,30 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.settings import Settings, duration_s
+from triplicate.sql.pg.protocol.settings import SessionSettings, duration_s
 
 
 def test_the_time_zone_is_utc_whatever_a_library_sends_at_the_start() -> None:
-    settings = Settings("me", {"TimeZone": "Europe/Berlin", "options": "-c timezone=America/Chicago"})
+    settings = SessionSettings("me", {"TimeZone": "Europe/Berlin", "options": "-c timezone=America/Chicago"})
     assert settings.get("timezone", is_leader=True) == "UTC"
     assert settings.reported(is_leader=True)["TimeZone"] == "UTC"
 
 
 @pytest.mark.parametrize("name", ["UTC", "'utc'", "Etc/UTC", "GMT", "+00"])
 def test_utc_may_be_set_by_any_of_its_names(name: str) -> None:
-    settings = Settings("me", {})
+    settings = SessionSettings("me", {})
     settings.set("timezone", name)
     assert settings.get("TimeZone", is_leader=True) == "UTC"
 
 
 def test_another_time_zone_is_refused_by_name() -> None:
     with pytest.raises(SqlError, match="TimeZone") as refused:
-        Settings("me", {}).set("TimeZone", "Europe/Berlin")
+        SessionSettings("me", {}).set("TimeZone", "Europe/Berlin")
     assert refused.value.sqlstate == "0A000"
 
 
 def test_a_style_of_dates_but_iso_is_refused_by_name() -> None:
-    settings = Settings("me", {"DateStyle": "ISO"})
+    settings = SessionSettings("me", {"DateStyle": "ISO"})
     with pytest.raises(SqlError, match="DateStyle") as refused:
         settings.set("DateStyle", "German")
     assert refused.value.sqlstate == "0A000"
@@ -39,14 +39,14 @@ def test_a_style_of_dates_but_iso_is_refused_by_name() -> None:
     ("value", "reported"), [("iso", "ISO, MDY"), ("'iso, dmy'", "ISO, DMY"), ("euro", "ISO, DMY"), ("ISO, YMD", "ISO, YMD")]
 )
 def test_the_style_of_dates_is_reported_as_clients_compare_it(value: str, reported: str) -> None:
-    settings = Settings("me", {})
+    settings = SessionSettings("me", {})
     settings.set("datestyle", value)
     assert settings.reported(is_leader=True)["DateStyle"] == reported
 
 
 @pytest.mark.parametrize("path", ["", "public", '"$user", public', "tenant, public", "pg_catalog", "Public"])
 def test_a_search_path_that_finds_the_tables_is_kept(path: str) -> None:
-    settings = Settings("me", {})
+    settings = SessionSettings("me", {})
     settings.set("search_path", path)
     assert settings.get("search_path", is_leader=True) == path
 
@@ -54,12 +54,12 @@ def test_a_search_path_that_finds_the_tables_is_kept(path: str) -> None:
 @pytest.mark.parametrize("path", ["tenant", '"$user"', "tenant, other"])
 def test_a_search_path_without_the_one_schema_is_refused(path: str) -> None:
     with pytest.raises(SqlError, match="public") as refused:
-        Settings("me", {}).set("search_path", path)
+        SessionSettings("me", {}).set("search_path", path)
     assert refused.value.sqlstate == "0A000"
 
 
 def test_a_parameter_of_the_application_is_empty_once_it_is_forgotten() -> None:
-    settings = Settings("me", {})
+    settings = SessionSettings("me", {})
     with pytest.raises(SqlError):
         settings.get("my.name", is_leader=True)
     settings.set("my.name", "x", local=True)

@@ -10,8 +10,8 @@ import apsw
 
 from tests.unit.pg.local_engine import LocalSession
 from triplicate.sql.interface import Result
-from triplicate.sql.pg import statements
-from triplicate.sql.pg.statements import prepare_statement
+from triplicate.sql.pg.protocol import prepared_statements
+from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 
 
 class Watched(LocalSession):
@@ -40,7 +40,7 @@ def prepared(text: str) -> list[str]:
 
 
 def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
-    rows = ", ".join(f"({number}, 'name')" for number in range(statements.LONG_TEXT // 10))
+    rows = ", ".join(f"({number}, 'name')" for number in range(prepared_statements.LONG_TEXT // 10))
     assert prepared(f"insert into t(id, name) values {rows}") == ["_look_into", "translate"]
 
 

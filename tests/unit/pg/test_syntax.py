@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.core.lexer import tokenize
 from triplicate.sql.pg.syntax import StatementParser, nodes, parse
 
 _HIDDEN = (
@@ -47,7 +47,7 @@ def shown(part: object) -> str:
         return f"({shown(part.operand)})::{shown(part.type)}"
     if isinstance(part, list | tuple):
         return "[" + " ".join(map(shown, part)) + "]"
-    if not isinstance(part, nodes.Node):
+    if not isinstance(part, nodes.SyntaxNode):
         return str(part)
     fields = [(field.name, getattr(part, field.name)) for field in dataclasses.fields(part) if field.name not in _HIDDEN]
     return (
@@ -82,7 +82,10 @@ def expression(text: str) -> nodes.Expression:
         ("a is not distinct from b + 1", "IsTest(operand=a, test=DISTINCT, negated=True, other=(b + 1))"),
         ("a isnull or b not null", "(IsTest(operand=a, test=NULL) OR IsTest(operand=b, test=NULL, negated=True))"),
         ("x = any($1::int[])", "Quantified(left=x, operator==, quantifier=ANY, right=($1)::int[])"),
-        ("x <> all (select 1)", "Quantified(left=x, operator=<>, quantifier=ALL, query=Query(body=Select(items=[Item(expression=1)])))"),
+        (
+            "x <> all (select 1)",
+            "Quantified(left=x, operator=<>, quantifier=ALL, query=QueryExpression(body=Select(items=[SelectItem(expression=1)])))",
+        ),
         ("cast(a as numeric(10, 2))", "(a)::numeric[10, 2]"),
         ("date '2024-01-05'", "('2024-01-05')::date"),
         ("timestamp(3) with time zone 'x'", "('x')::timestamptz[3]"),
@@ -90,20 +93,20 @@ def expression(text: str) -> nodes.Expression:
         ("a at time zone 'UTC' = b", "(AtTimeZone(operand=a, zone='UTC') = b)"),
         ('a collate "C" < b', "(Collate(operand=a, collation=C) < b)"),
         ("case when a then 1 else b end", "Case(branches=[[a 1]], otherwise=b)"),
-        ("(a, b) = row(1, 2)", "(Row(items=[a b]) = Row(items=[1 2], is_explicit=True))"),
-        ("array[1, 2]", "Array(items=[1 2])"),
+        ("(a, b) = row(1, 2)", "(RowConstructor(items=[a b]) = RowConstructor(items=[1 2], is_explicit=True))"),
+        ("array[1, 2]", "ArrayConstructor(items=[1 2])"),
         ("extract(year from a)", "Call(name=extract, arguments=['year' a], words=[FROM])"),
         ("substring(a from 1 for 2)", "Call(name=substring, arguments=[a 1 2], words=[FROM FOR])"),
         ("position('a' in b)", "Call(name=position, arguments=['a' b], words=[IN])"),
         ("trim(both 'x' from a)", "Call(name=trim, arguments=['x' a], words=[BOTH FROM])"),
         ("count(distinct a) filter (where b)", "Call(name=count, arguments=[a], is_distinct=True, filter=b)"),
-        ("now() - current_date", "(Moment(name=now) - Moment(name=current_date))"),
+        ("now() - current_date", "(CurrentTime(name=now) - CurrentTime(name=current_date))"),
         (
             "sum(a) over (partition by b order by c rows 1 preceding)",
-            "Call(name=sum, arguments=[a], window=Window(partition=[b], order=[Sort(expression=c)]), is_window=True)",
+            "Call(name=sum, arguments=[a], window=WindowDefinition(partition=[b], order=[Sort(expression=c)]), is_window=True)",
         ),
         ("x operator(pg_catalog.~) 'a'", "(x ~ 'a')"),
-        ("((select 1) + 2)", "(Subquery(query=Query(body=Select(items=[Item(expression=1)]))) + 2)"),
+        ("((select 1) + 2)", "(Subquery(query=QueryExpression(body=Select(items=[SelectItem(expression=1)]))) + 2)"),
         ('"A"."b".C', "A.b.c"),
         ("a[1]", "Subscript(operand=a, index=1)"),
     ],
@@ -165,7 +168,7 @@ def test_long_lists_and_conditions_are_read() -> None:
     assert parse(tokenize(text), len(text)) is not None
 
 
-def _all_nodes(node: nodes.Node) -> list[nodes.Node]:
+def _all_nodes(node: nodes.SyntaxNode) -> list[nodes.SyntaxNode]:
     return [node, *(inner for child in node.children() for inner in _all_nodes(child))]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.pg.translated import TranslatedDatabase
 from triplicate.errors import SqlError
-from triplicate.sql.pg import types
+from triplicate.sql.pg.values import types
 
 I, I4, T, F, N, B, D = types.INT8, types.INT4, types.TEXT, types.FLOAT8, types.NUMERIC, types.BOOL, types.DATE  # noqa: E741
 TS, TZ, U, J = types.TIMESTAMP, types.TIMESTAMPTZ, types.UUID, types.JSON

@@ -13,7 +13,8 @@ from psycopg.types.numeric import DecimalBinaryDumper
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.sql.interface import Value
-from triplicate.sql.pg import types, wire
+from triplicate.sql.pg.protocol import wire
+from triplicate.sql.pg.values import types
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 VALUES = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), TEXTS, st.binary())

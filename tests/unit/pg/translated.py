@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import apsw
 
+from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.interface import Value
 from triplicate.sql.pg.translate import Translation, named_tables, translate
-from triplicate.sql.scalars import register_scalars
-from triplicate.sql.schema import columns_of, key_of
+from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 
 NOW = "2026-11-22 18:17:55.123456+00:00"
 SCHEMA = """

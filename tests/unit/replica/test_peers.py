@@ -13,9 +13,9 @@ import pytest
 
 from tests.unit.log.fake import Stage, play
 from triplicate.metadata import Tree
-from triplicate.replica import Candidate, Election, Loss, Peers, leader_of
-from triplicate.replica.peers import QUESTION, REMEMBERED_S
-from triplicate.replica.silence import BREAK_S, FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceWatch, Suspicions
+from triplicate.replica import Candidate, Election, FailureDetector, PeerLoss, leader_of
+from triplicate.replica.core.silence import BREAK_S, FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceTimer, SuspicionTimeout
+from triplicate.replica.failure_detector import QUESTION, REMEMBERED_S
 from triplicate.runtime import Host, Network
 
 PATH = "/machine"
@@ -78,7 +78,7 @@ def watched(
     found: list[bool] = []
 
     async def body(stage: Stage) -> None:
-        peers = Peers(replace(stage.host, network=cast("Network", network)), interval_s, limit_s)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), interval_s, limit_s)
         loop = asyncio.get_running_loop()
         run = loop.create_task(peers.run())
         waits = [loop.create_task(peers.gone(address)) for address in addresses]
@@ -123,7 +123,7 @@ def test_a_peer_stays_reached_where_the_wait_for_it_begins_again_and_is_forgotte
 
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("taken"), asyncio.get_running_loop()
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S)
         run = loop.create_task(peers.run())
         for address in (FAR, "never:1"):
             with suppress(TimeoutError):
@@ -195,7 +195,7 @@ def test_the_pause_between_two_questions_is_no_silence() -> None:
 def test_one_line_is_kept_and_dropped_when_nobody_waits_any_more() -> None:
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("held"), asyncio.get_running_loop()
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
         run = loop.create_task(peers.run())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(peers.gone(FAR), A_WHILE_S)
@@ -211,7 +211,7 @@ def test_one_line_is_kept_and_dropped_when_nobody_waits_any_more() -> None:
 def test_what_was_concluded_from_silence_is_concluded_again_only_where_it_came_to_nothing() -> None:
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
         run = loop.create_task(peers.run())
         loss = await asyncio.wait_for(peers.gone(FAR), 5)
         assert loss.silent
@@ -224,13 +224,13 @@ def test_what_was_concluded_from_silence_is_concluded_again_only_where_it_came_t
     play(body)
 
 
-def looks(watch: SilenceWatch, *times: float) -> None:
+def looks(watch: SilenceTimer, *times: float) -> None:
     for now in times:
         watch.look(now)
 
 
 def test_silence_counts_from_the_last_sign_of_life() -> None:
-    watch = SilenceWatch(0.2)
+    watch = SilenceTimer(0.2)
     looks(watch, 5.0, 5.2, 5.4)
     assert watch.silent_s == pytest.approx(0.4)
     watch.heard(5.5)
@@ -241,7 +241,7 @@ def test_silence_counts_from_the_last_sign_of_life() -> None:
 
 def test_a_watch_that_slept_itself_begins_again() -> None:
     """A stopped follower, a machine that was suspended with both: the peer had no chance to be heard."""
-    watch = SilenceWatch(0.2)
+    watch = SilenceTimer(0.2)
     looks(watch, 5.0, 5.2, 5.4, 5.6 + BREAK_S + 0.01)
     assert watch.silent_s == 0
     looks(watch, 5.8 + BREAK_S + 0.01)
@@ -250,13 +250,13 @@ def test_a_watch_that_slept_itself_begins_again() -> None:
 
 def test_a_look_that_is_late_counts_for_little() -> None:
     """On a machine that does too much at once, the peer may be as late as the watcher."""
-    watch = SilenceWatch(0.2)
+    watch = SilenceTimer(0.2)
     looks(watch, 5.0, 6.0, 7.5)
     assert watch.silent_s == pytest.approx(2 * (0.2 + LATE_S))
 
 
 def test_the_limit_grows_where_conclusions_follow_one_another_and_shrinks_with_time() -> None:
-    suspicions = Suspicions(2.0)
+    suspicions = SuspicionTimeout(2.0)
     limits = []
     for number in range(FLAP_FREE + 6):
         limits.append(suspicions.limit_s(float(number)))
@@ -269,14 +269,14 @@ def test_the_limit_grows_where_conclusions_follow_one_another_and_shrinks_with_t
 # Elections.
 
 
-async def gone_at_once(address: str) -> Loss:
+async def gone_at_once(address: str) -> PeerLoss:
     assert address == "m0:1"
-    return Loss()
+    return PeerLoss()
 
 
-async def never_gone(_: str) -> Loss:
+async def never_gone(_: str) -> PeerLoss:
     await asyncio.Event().wait()
-    return Loss()
+    return PeerLoss()
 
 
 def election(host: Host, tree: Tree, name: str, **options: Any) -> Election:
@@ -357,10 +357,10 @@ def test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late(monkeypat
         away, retracted, silent = AwayTree(second), asyncio.Event(), asyncio.Event()
         silent.set()
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             await silent.wait()
             silent.clear()
-            return Loss(silent=True, retract=retracted.set)
+            return PeerLoss(silent=True, retract=retracted.set)
 
         running = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", away), "m1", gone=gone).elected(lambda: 10))
         await asyncio.wait_for(retracted.wait(), 5)
@@ -379,10 +379,10 @@ def test_of_two_that_find_a_leader_silent_at_once_one_leads() -> None:
         first, *others = await trees_of(stage, 3)
         assert await election(stage.host, first, "m0").put_up_sign(9)
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             if address != "m0:1":
                 await never_gone(address)
-            return Loss(silent=True)
+            return PeerLoss(silent=True)
 
         loop = asyncio.get_running_loop()
         runs = [
@@ -404,13 +404,13 @@ def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> N
         assert await old.put_up_sign(9)
         asked: list[str] = []
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             asked.append(address)
             if len(asked) > 1:
                 await never_gone(address)
             await old.resign()
             assert await election(stage.host, third, "m2").put_up_sign(9)
-            return Loss()
+            return PeerLoss()
 
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(election(stage.host, cast("Tree", DeafTree(second)), "m1", gone=gone).elected(lambda: 10), A_WHILE_S)
@@ -438,7 +438,7 @@ def test_a_sign_that_a_later_release_wrote_is_left_alone() -> None:
     async def body(stage: Stage) -> None:
         first, second = await trees_of(stage, 2)
         await first.create(f"{PATH}/leader", b'{"v":9}', ephemeral=True)
-        peers = Peers(stage.host, INTERVAL_S)
+        peers = FailureDetector(stage.host, INTERVAL_S)
         run = asyncio.get_running_loop().create_task(peers.run())
         waiting = asyncio.get_running_loop().create_task(election(stage.host, second, "m1", gone=peers.gone).elected(lambda: 10))
         await asyncio.sleep(A_WHILE_S)
@@ -453,7 +453,7 @@ def test_a_sign_that_a_later_release_wrote_is_left_alone() -> None:
 def test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again() -> None:
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
         run = loop.create_task(peers.run())
         loss = await asyncio.wait_for(peers.gone(FAR), 5)
         with pytest.raises(TimeoutError):
@@ -474,7 +474,7 @@ def test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again() -> None:
 def test_what_came_to_nothing_is_concluded_again_from_a_whole_silence_only() -> None:
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("once", "mute"), asyncio.get_running_loop()
-        peers = Peers(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
+        peers = FailureDetector(replace(stage.host, network=cast("Network", network)), INTERVAL_S, LIMIT_S)
         run = loop.create_task(peers.run())
         loss = await asyncio.wait_for(peers.gone(FAR), 5)
         with pytest.raises(TimeoutError):

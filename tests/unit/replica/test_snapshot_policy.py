@@ -7,21 +7,21 @@ from dataclasses import replace
 from triplicate.replica.core.snapshot_policy import (
     LONGEST_CHECK_S,
     REQUEST_CHECK_S,
-    Member,
-    Situation,
+    SnapshotPeer,
     SnapshotSettings,
+    SnapshotSituation,
     cut_offset,
     has_grown_due,
+    is_snapshot_faster,
     is_turn,
-    loads,
     may_grow_due,
     pressing_reason,
-    turn_of,
+    snapshot_rank,
 )
 
 SETTINGS = SnapshotSettings(log_bytes=1000, interval_s=60.0)
 OFF = SnapshotSettings(log_bytes=0)
-SETTLED = Situation(
+SETTLED = SnapshotSituation(
     position=500, first_offset=100, now_ms=1_000_000, wanted=None, newest_position=400, newest_time_ms=930_000, has_damaged=False
 )
 
@@ -56,16 +56,16 @@ def test_damage_and_a_log_without_a_beginning_press() -> None:
 
 
 def test_followers_come_first_and_the_leader_last() -> None:
-    members = [Member("a", 500), Member("b", 500), Member("c", 490), Member("d", 410)]
-    assert [turn_of(name, 500, members, "a", 400) for name in "ab"] == [3, 0]
-    assert turn_of("c", 490, members, "a", 400) == 1
-    assert turn_of("d", 410, members, "a", 400) is None
-    assert turn_of("a", 500, [Member("a", 500)], "a", 400) == 0
-    assert turn_of("b", 500, [], None, 0) == 0
+    members = [SnapshotPeer("a", 500), SnapshotPeer("b", 500), SnapshotPeer("c", 490), SnapshotPeer("d", 410)]
+    assert [snapshot_rank(name, 500, members, "a", 400) for name in "ab"] == [3, 0]
+    assert snapshot_rank("c", 490, members, "a", 400) == 1
+    assert snapshot_rank("d", 410, members, "a", 400) is None
+    assert snapshot_rank("a", 500, [SnapshotPeer("a", 500)], "a", 400) == 0
+    assert snapshot_rank("b", 500, [], None, 0) == 0
 
 
 def test_a_leader_waits_for_a_follower_whose_report_is_a_moment_old() -> None:
-    assert turn_of("a", 500, [Member("a", 500), Member("b", 0)], "a", 400) == 1
+    assert snapshot_rank("a", 500, [SnapshotPeer("a", 500), SnapshotPeer("b", 0)], "a", 400) == 1
 
 
 def test_a_node_goes_ahead_when_those_before_it_have_had_their_time() -> None:
@@ -77,11 +77,11 @@ def test_a_node_goes_ahead_when_those_before_it_have_had_their_time() -> None:
 
 
 def test_a_snapshot_is_loaded_where_the_log_is_gone_or_longer_to_read() -> None:
-    assert loads(50, 100, 0, 10_000)
+    assert is_snapshot_faster(50, 100, 0, 10_000)
     mib = 1024 * 1024
-    assert not loads(100, 100, 5 * mib, 10 * mib)
-    assert loads(100, 100, 5 * mib + 1, 10 * mib)
-    assert not loads(100, 100, mib, 10)
+    assert not is_snapshot_faster(100, 100, 5 * mib, 10 * mib)
+    assert is_snapshot_faster(100, 100, 5 * mib + 1, 10 * mib)
+    assert not is_snapshot_faster(100, 100, mib, 10)
 
 
 def test_nodes_look_often_enough() -> None:

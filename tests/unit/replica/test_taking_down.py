@@ -10,7 +10,7 @@ import pytest
 from tests.unit.log.fake import Stage, play
 from tests.unit.replica.test_peers import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
-from triplicate.replica import Candidate, Loss, leader_of
+from triplicate.replica import Candidate, PeerLoss, leader_of
 
 
 class SlowTree(DeafTree):
@@ -42,10 +42,10 @@ def test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late
         await old.report(9)
         assert await old.put_up_sign(9)
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             if address != "m0:1":
                 await never_gone(address)
-            return Loss(silent=silent)
+            return PeerLoss(silent=silent)
 
         slow = SlowTree(third)
         late = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m2", gone=gone).elected(lambda: 10))
@@ -68,10 +68,10 @@ def test_a_leader_that_has_reported_since_it_was_found_silent_stays() -> None:
         assert await old.put_up_sign(9)
         retracted = asyncio.Event()
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             if retracted.is_set():
                 await never_gone(address)
-            return Loss(silent=True, retract=retracted.set)
+            return PeerLoss(silent=True, retract=retracted.set)
 
         slow = SlowTree(second)
         waiting = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m1", gone=gone).elected(lambda: 10))
@@ -117,10 +117,10 @@ def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(mon
         async def spoken() -> None:
             await speaks.wait()
 
-        async def gone(address: str) -> Loss:
+        async def gone(address: str) -> PeerLoss:
             if retracted.is_set():
                 await never_gone(address)
-            return Loss(silent=True, retract=retracted.set, spoken=spoken)
+            return PeerLoss(silent=True, retract=retracted.set, spoken=spoken)
 
         slow = SlowTree(second)
         waiting = asyncio.get_running_loop().create_task(election(stage.host, cast("Tree", slow), "m1", gone=gone).elected(lambda: 10))

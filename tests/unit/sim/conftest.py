@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.sim.tiny import TinyPlay
-from triplicate.sim import PLAYS
+from triplicate_simulator import WORKLOADS
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PLAYS, "tiny", TinyPlay)
+    monkeypatch.setitem(WORKLOADS, "tiny", TinyPlay)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.sim.checkers import CHECKERS, Acknowledged, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
+from triplicate_simulator.checkers import CHECKERS, Acknowledged, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
 
 PROMISES = ("acknowledged_is_readable", "read_stays_readable", "acknowledged_in_order", "same_order_for_all")
 """Those of which this file has histories; the others are in `test_formal`."""

@@ -9,7 +9,8 @@ import pytest
 
 from triplicate.errors import BadVersion, ConnectionLost
 from triplicate.runtime import Host
-from triplicate.sim import ClusterOptions, Node, NodeDied, SimulatedCluster, World
+from triplicate.sim import NodeDied, World
+from triplicate_simulator import ClusterOptions, SimulatedCluster, SimulatedNode
 
 
 def in_cluster(body: Callable[[SimulatedCluster], Awaitable[None]], **options: float) -> SimulatedCluster:
@@ -29,7 +30,7 @@ def in_cluster(body: Callable[[SimulatedCluster], Awaitable[None]], **options: f
 
 def test_a_session_outlives_its_crashed_owner_for_a_while_and_then_its_nodes_vanish() -> None:
     async def body(cluster: SimulatedCluster) -> None:
-        node = Node(cluster, "a")
+        node = SimulatedNode(cluster, "a")
         host = node.power_on()
 
         async def register(host: Host) -> None:
@@ -62,7 +63,7 @@ def test_a_program_that_is_killed_midway_is_reported_as_dead() -> None:
 
 def test_metadata_connections_are_lost_at_the_rate_asked_for() -> None:
     async def body(cluster: SimulatedCluster) -> None:
-        node = Node(cluster, "a")
+        node = SimulatedNode(cluster, "a")
         host = node.power_on()
         lost = 0
 
@@ -112,7 +113,7 @@ def test_what_a_living_node_leaves_behind_is_a_leak() -> None:
 
 def test_a_node_that_lost_its_session_opens_another_and_goes_on() -> None:
     async def body(cluster: SimulatedCluster) -> None:
-        node = Node(cluster, "a")
+        node = SimulatedNode(cluster, "a")
         host = node.power_on()
 
         async def ask(host: Host) -> None:
@@ -145,7 +146,7 @@ def test_a_node_that_is_cut_off_reaches_the_metadata_again_later() -> None:
 
 def test_a_rival_changes_a_ledgers_node_before_its_owner_does_and_leaves_others_alone() -> None:
     async def body(cluster: SimulatedCluster) -> None:
-        node = Node(cluster, "a")
+        node = SimulatedNode(cluster, "a")
         host = node.power_on()
 
         async def change(host: Host) -> None:

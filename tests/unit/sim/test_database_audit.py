@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.sim import Fact
-from triplicate.sim.plays.database_audit import RETRIES_MAX, find_unsound_copies
+from triplicate_simulator.workloads.sql.sql_audit import RETRIES_MAX, find_unsound_copies
 
 QUIET_S = 45.0
 LOG = "database.books.1"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from triplicate.sim.checkers import History, judge
-from triplicate.sim.checkers.databases import (
+from triplicate_simulator.checkers import History, judge
+from triplicate_simulator.checkers.linearizability import Invoked, Returned
+from triplicate_simulator.checkers.sql_rules import (
     DATABASE_CHECKERS,
     Answered,
     Audit,
@@ -24,7 +25,6 @@ from triplicate.sim.checkers.databases import (
     TooOld,
     Undone,
 )
-from triplicate.sim.checkers.linearizable import Invoked, Returned
 
 
 def journal(*tokens: str, registers: Mapping[str, str] | None = None) -> Sequence[Row]:

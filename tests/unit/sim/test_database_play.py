@@ -12,18 +12,19 @@ import apsw
 import pytest
 
 from triplicate.errors import SessionExpired
-from triplicate.metadata import ServedStore
-from triplicate.sim import PLAYS, Plan, SimulatedCluster, Stage, World, plan_from_json, plan_of, run_seed
-from triplicate.sim.checkers import History
-from triplicate.sim.checkers.databases import CopyHeld, journal_of
-from triplicate.sim.checkers.linearizable import Invoked, Refused, Returned, operations_of
+from triplicate.metadata import ReplicatedMemoryStore
+from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
-from triplicate.sim.plays import DatabasePlay
-from triplicate.sim.plays.database_desk import Desk
-from triplicate.sim.plays.database_load import DatabaseLoad, draw_load, smaller_loads
-from triplicate.sim.plays.database_nodes import DATABASE, Copies, CutTree, DatabaseServer
-from triplicate.sim.plays.databases import read_copy
 from triplicate.sql import database_file
+from triplicate_simulator import WORKLOADS, Plan, RunContext, SimulatedCluster, plan_from_json, plan_of, run_seed
+from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned, operations_of
+from triplicate_simulator.checkers.sql_rules import CopyHeld, journal_of
+from triplicate_simulator.workloads import SqlWorkload
+from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
+from triplicate_simulator.workloads.sql.sql_model import SqlModel
+from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseServer, IsolatedTree
+from triplicate_simulator.workloads.sql.sql_workload import read_copy
 
 SEED = 7
 
@@ -52,7 +53,7 @@ def test_seeds_differ_in_what_befalls_the_leader() -> None:
 
 
 def test_copies_lie_in_one_folder_that_goes_with_them() -> None:
-    copies = Copies()
+    copies = CopyFolders()
     one, other = copies.new(), copies.new()
     assert one != other
     one.mkdir()
@@ -70,10 +71,10 @@ def test_a_session_that_is_cut_off_hears_nothing_until_it_is_reachable_again() -
     world = World(SEED)
 
     async def body() -> None:
-        store = ServedStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
+        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
         reachable = asyncio.Event()
         reachable.set()
-        tree = CutTree(store, reachable)
+        tree = IsolatedTree(store, reachable)
         watch = tree.watch("/a")
         reachable.clear()
         store.expire(tree.session_id)
@@ -90,13 +91,13 @@ def test_a_session_that_is_cut_off_hears_nothing_until_it_is_reachable_again() -
     world.close()
 
 
-def play_scene(monkeypatch: pytest.MonkeyPatch, scene: Callable[[DatabasePlay], Awaitable[None]]) -> None:
-    class ScenePlay(DatabasePlay):
+def play_scene(monkeypatch: pytest.MonkeyPatch, scene: Callable[[SqlWorkload], Awaitable[None]]) -> None:
+    class ScenePlay(SqlWorkload):
         async def begin(self) -> None:
             await super().begin()
             await scene(self)
 
-    monkeypatch.setitem(PLAYS, "databases", ScenePlay)
+    monkeypatch.setitem(WORKLOADS, "databases", ScenePlay)
     load = replace(draw_load(random.Random(SEED)), talkers=0, watchers=0, leader_strikes=())
     result = run_seed(SEED, Plan("databases", load, duration_s=0.5))
     assert result.ok, str(result)
@@ -115,7 +116,7 @@ def rows_at(server: DatabaseServer) -> int:
 
 
 def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         server = of.desk.leaders()[0].server
         before = server.folder
         server.crash(keep_unsynced=True)
@@ -136,7 +137,7 @@ def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest
 
 
 def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         server = of.desk.leaders()[0].server
         folder, starts = server.folder, server.starts
         await server.stop()
@@ -155,7 +156,7 @@ def test_a_node_that_ends_by_itself_is_a_violation_and_one_that_cannot_reach_the
 ) -> None:
     found: list[list[str]] = []
 
-    async def scene(of: DatabasePlay) -> None:
+    async def scene(of: SqlWorkload) -> None:
         (first, second, _), ends = of.servers.values(), of.stage.cluster.ends
         of.stage.cluster.cut_off[first.name] = 1
         first.crash(keep_unsynced=True)
@@ -190,8 +191,8 @@ def test_each_of_several_databases_is_judged_by_itself() -> None:
 def test_what_nobody_was_told_is_settled_by_the_copies() -> None:
     world = World(SEED)
     load = draw_load(random.Random(SEED))
-    stage = Stage(world, SimulatedCluster(world), Plan("databases", load))
-    desk = Desk(stage, load, {})
+    stage = RunContext(world, SimulatedCluster(world), Plan("databases", load))
+    desk = SqlModel(stage, load, {})
     done, lost = desk.invoke("a", "x", "swap", (0, 1)), desk.invoke("a", "x", "write", (2,))
     desk.fates = {done: ("there", "swap"), lost: ("not there", "write")}
     desk.settle({"there": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.unit.sim.test_disk import durable_file, make, reopened
-from triplicate.sim.image import SECTOR_BYTES
+from triplicate.sim.disk_image import SECTOR_BYTES
 
 
 def test_bytes_that_were_written_over_and_not_synced_come_back_or_mix_by_sectors() -> None:

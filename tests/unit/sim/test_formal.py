@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from triplicate.sim.checkers import (
+from triplicate_simulator.checkers import (
     CHECKERS,
     Acknowledged,
     Confirmed,

@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 from triplicate.runtime import deadline_after, sleep, timeout_at
-from triplicate.sim.cluster import ClusterOptions, SimulatedCluster
 from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
+from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
 
 
 def test_seeds_are_the_same_in_every_process() -> None:

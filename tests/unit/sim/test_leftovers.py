@@ -6,18 +6,19 @@ import asyncio
 
 from triplicate.client import Client
 from triplicate.log import LogClientSettings, Logs, StagingOrigin
-from triplicate.metadata import ServedStore, ServedTree
-from triplicate.sim import SimulatedCluster, World
+from triplicate.metadata import ReplicatedMemoryStore, ReplicatedMemoryTree
+from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
-from triplicate.sim.leftovers import find_strangers, find_unlisted
+from triplicate_simulator import SimulatedCluster
+from triplicate_simulator.cluster.leftovers import find_strangers, find_unlisted
 
 
 def test_ephemeral_nodes_and_nodes_of_unknown_purpose_are_strange() -> None:
     world = World(1)
 
     async def body() -> None:
-        store = ServedStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
-        tree = ServedTree(store)
+        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
+        tree = ReplicatedMemoryTree(store)
         await tree.create("/triplicate/id/logs/orders", parents=True)
         assert find_strangers(store) == []
         await tree.create("/triplicate/id/forgotten-by-somebody")

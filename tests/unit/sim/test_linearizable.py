@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.sim.checkers import History, Verdict
-from triplicate.sim.checkers.linearizable import (
+from triplicate_simulator.checkers import History, Verdict
+from triplicate_simulator.checkers.linearizability import (
     Decision,
     Invoked,
-    Operation,
     Refused,
+    RegisterOperation,
     Returned,
     decide,
     judge_registers,
@@ -24,23 +24,23 @@ from triplicate.sim.checkers.linearizable import (
 )
 
 
-def read(value: int, begin: float, end: float) -> Operation:
-    return Operation("read", (), begin, end, value)
+def read(value: int, begin: float, end: float) -> RegisterOperation:
+    return RegisterOperation("read", (), begin, end, value)
 
 
-def write(value: int, begin: float, end: float | None) -> Operation:
-    return Operation("write", (value,), begin, end)
+def write(value: int, begin: float, end: float | None) -> RegisterOperation:
+    return RegisterOperation("write", (value,), begin, end)
 
 
-def swap(expected: int, new: int, done: bool, begin: float, end: float | None) -> Operation:
-    return Operation("swap", (expected, new), begin, end, done if end is not None else None)
+def swap(expected: int, new: int, done: bool, begin: float, end: float | None) -> RegisterOperation:
+    return RegisterOperation("swap", (expected, new), begin, end, done if end is not None else None)
 
 
-def add(result: int | None, begin: float, end: float | None) -> Operation:
-    return Operation("add", (1,), begin, end, result)
+def add(result: int | None, begin: float, end: float | None) -> RegisterOperation:
+    return RegisterOperation("add", (1,), begin, end, result)
 
 
-GOOD: dict[str, list[Operation]] = {
+GOOD: dict[str, list[RegisterOperation]] = {
     "nothing": [],
     "a read of the beginning": [read(0, 0, 1)],
     "one after another": [write(1, 0, 1), read(1, 2, 3), write(2, 4, 5), read(2, 6, 7)],
@@ -57,7 +57,7 @@ GOOD: dict[str, list[Operation]] = {
     "what returns at the instant in which another begins": [write(1, 0, 1), read(0, 1, 2)],
 }
 
-BAD: dict[str, list[Operation]] = {
+BAD: dict[str, list[RegisterOperation]] = {
     "a value that nobody wrote": [read(7, 0, 1)],
     "a stale read": [write(1, 0, 1), read(0, 2, 3)],
     "a lost update": [read(0, 0, 1), read(0, 0, 1), swap(0, 1, True, 2, 3), swap(0, 2, True, 2, 3)],
@@ -110,7 +110,7 @@ def test_many_unknown_outcomes_do_not_hide_an_order() -> None:
     assert finding.steps < 2000
 
 
-def explained(operations: list[Operation], initial: Hashable) -> bool:
+def explained(operations: list[RegisterOperation], initial: Hashable) -> bool:
     """By trying every order of all known operations with every choice of unknown ones."""
     known = [operation for operation in operations if operation.returned_s is not None]
     unknown = [operation for operation in operations if operation.returned_s is None]
@@ -122,12 +122,12 @@ def explained(operations: list[Operation], initial: Hashable) -> bool:
     return False
 
 
-def follows_time(order: tuple[Operation, ...]) -> bool:
+def follows_time(order: tuple[RegisterOperation, ...]) -> bool:
     pairs = [(earlier, later) for index, earlier in enumerate(order) for later in order[index + 1 :]]
     return all(later.returned_s is None or later.returned_s >= earlier.invoked_s for earlier, later in pairs)
 
 
-def runs(order: tuple[Operation, ...], value: Any) -> bool:
+def runs(order: tuple[RegisterOperation, ...], value: Any) -> bool:
     for operation in order:
         fits, value = take_effect(value, operation)
         if not fits:
@@ -135,14 +135,14 @@ def runs(order: tuple[Operation, ...], value: Any) -> bool:
     return True
 
 
-def an_operation() -> st.SearchStrategy[Operation]:
+def an_operation() -> st.SearchStrategy[RegisterOperation]:
     small = st.integers(0, 2)
 
-    def made(kind: str, one: int, other: int, begin: int, length: int, unknown: bool) -> Operation:
+    def made(kind: str, one: int, other: int, begin: int, length: int, unknown: bool) -> RegisterOperation:
         end = None if unknown else float(begin + length)
         arguments: dict[str, tuple[int, ...]] = {"read": (), "write": (one,), "swap": (one, other), "add": (1,)}
         results: dict[str, Any] = {"read": one, "write": None, "swap": bool(other), "add": other + 1}
-        return Operation(kind, arguments[kind], float(begin), end, None if unknown else results[kind])
+        return RegisterOperation(kind, arguments[kind], float(begin), end, None if unknown else results[kind])
 
     kinds = st.sampled_from(["read", "write", "swap", "add"])
     return st.builds(made, kinds, small, small, st.integers(0, 6), st.integers(0, 4), st.booleans())
@@ -150,7 +150,7 @@ def an_operation() -> st.SearchStrategy[Operation]:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(an_operation(), max_size=5))
-def test_the_search_agrees_with_trying_every_order(operations: list[Operation]) -> None:
+def test_the_search_agrees_with_trying_every_order(operations: list[RegisterOperation]) -> None:
     expected = Decision.LINEARIZABLE if explained(operations, 0) else Decision.NOT_LINEARIZABLE
     assert decide(operations, 0).decision is expected
 

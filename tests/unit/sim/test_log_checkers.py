@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate.sim.checkers import LOG_CHECKERS, History, judge
-from triplicate.sim.checkers.logs import (
+from triplicate_simulator.checkers import LOG_CHECKERS, History, judge
+from triplicate_simulator.checkers.log_rules import (
     BatchOffered,
     BatchPublished,
     BatchRefused,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from triplicate.errors import ArgumentError
-from triplicate.sim import Mutant, MutantMisfit, Result, hunt_all, mutants_folder, read_mutants, unclean
-from triplicate.sim.mutants import caught_by, read_mutant, seeds_of
+from triplicate_simulator import Mutant, MutantMisfit, Result, hunt_all, mutants_folder, read_mutants, unclean
+from triplicate_simulator.runner.mutants import caught_by, read_mutant, seeds_of
 
 CAUGHT = '''"""An acknowledgement is written down before the entry was sent."""
-from triplicate.sim.checkers import promises
+from triplicate_simulator.checkers import promises
 
 CHECKERS = ("read_order_is_write_order", "acknowledged_is_readable")
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate.sim import KINDS, PLAYS, Plan, Strike, plan_from_json, plan_of, play_of
+from triplicate_simulator import KINDS, WORKLOADS, Plan, PlannedFault, plan_from_json, plan_of, workload_of
 
 SEEDS = range(1, 121)
 
 
-@pytest.mark.parametrize("play", list(PLAYS))
+@pytest.mark.parametrize("play", list(WORKLOADS))
 def test_a_plan_is_the_same_after_writing_and_reading(play: str) -> None:
     for seed in (1, 2, 3):
         plan = plan_of(seed, play)
@@ -25,7 +25,7 @@ def test_a_seed_draws_the_same_plan_again() -> None:
 
 
 def test_every_tenth_seed_plays_logs_and_every_tenth_databases() -> None:
-    plays = [play_of(seed) for seed in range(1, 11)]
+    plays = [workload_of(seed) for seed in range(1, 11)]
     expected = {3: "logs", 7: "databases"}
     assert plays == [expected.get(seed % 10, "ledgers") for seed in range(1, 11)]
     assert [plan_of(seed).play for seed in range(1, 11)] == plays
@@ -50,7 +50,7 @@ def test_no_more_bookies_lose_what_they_had_than_the_ack_quorum_can_spare() -> N
     for seed in SEEDS:
         plan = plan_of(seed)
         destroyed = {strike.target for strike in plan.faults if strike.kind in ("bit_rot", "directory_rot", "wipe")}
-        assert len(destroyed) <= PLAYS[plan.play].losses_max(plan.load)
+        assert len(destroyed) <= WORKLOADS[plan.play].losses_max(plan.load)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 
 
 def test_a_plan_with_an_unknown_fault_is_refused_by_its_name() -> None:
-    found = json.loads(replace(plan_of(1), faults=(Strike("crash", 1.0, "bookie-1"),)).to_json())
+    found = json.loads(replace(plan_of(1), faults=(PlannedFault("crash", 1.0, "bookie-1"),)).to_json())
     found["faults"][0]["kind"] = "earthquake"
     with pytest.raises(ValueError, match="earthquake"):
         plan_from_json(json.dumps(found))
 
 
 def test_a_strike_reads_as_a_line() -> None:
-    strike = Strike("link_slow", 1.5, "bookie-1", "writer-1", 2.0, {"factor": 5.0})
+    strike = PlannedFault("link_slow", 1.5, "bookie-1", "writer-1", 2.0, {"factor": 5.0})
     assert str(strike) == "link_slow bookie-1 -> writer-1 at 1.500 s for 2.000 s factor=5.0"
 
 

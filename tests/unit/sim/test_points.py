@@ -12,8 +12,8 @@ import pytest
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import fault_point
+from triplicate.sim.fault_points import FaultPoints, points_known
 from triplicate.sim.host import NodeDied, SimulatedHost, World
-from triplicate.sim.points import FaultPoints, points_known
 
 DONE: list[str] = []
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from triplicate.sim.record import GATHERED_MAX, Recorder, canonical
+from triplicate.sim.recorder import GATHERED_MAX, Recorder, canonical
 
 
 class Colour(enum.StrEnum):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sim.tiny import TinyPlay
-from triplicate.sim import KINDS, PLAYS, Result, Summary, Verdict, run
+from triplicate_simulator import KINDS, WORKLOADS, Result, Summary, Verdict, run
 
 
 def result(seed: int, play: str = "ledgers", **changes: Any) -> Result:
@@ -45,7 +45,7 @@ def test_totals_are_added_up_by_play() -> None:
 
 def test_checkers_that_decide_or_give_up_are_counted() -> None:
     summary = Summary()
-    name = next(iter(PLAYS["ledgers"].checkers))
+    name = next(iter(WORKLOADS["ledgers"].checkers))
     summary.add(result(1, verdicts=[Verdict(name, decided=3, undecided=1)]))
     summary.add(result(2, verdicts=[Verdict(name, decided=4)]))
     assert summary.decided()[name] == 7

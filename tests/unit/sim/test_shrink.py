@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.sim.tiny import TinyLoad, tiny_plan
-from triplicate.sim import NothingToShrink, Plan, Result, Strike, plan_from_json, shrink
-from triplicate.sim.plan import Storage
-from triplicate.sim.shrink import Finding, finding_of
+from triplicate_simulator import NothingToShrink, Plan, PlannedFault, Result, plan_from_json, shrink
+from triplicate_simulator.cluster.plan import BookieSetup
+from triplicate_simulator.runner.shrink import ViolationKind, finding_of
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
 NEEDED = ("crash", "clock")
 
 
-def strike(kind: str, at_s: float) -> Strike:
-    return Strike(kind, at_s, "bookie-1", lasts_s=2.0)
+def strike(kind: str, at_s: float) -> PlannedFault:
+    return PlannedFault(kind, at_s, "bookie-1", lasts_s=2.0)
 
 
 MANY = tiny_plan(
@@ -42,8 +42,8 @@ def test_only_what_the_violation_needs_is_left() -> None:
     assert found.plan.load.entries == 10
     assert found.plan.duration_s <= 2.5
     assert all(left.lasts_s <= 0.2 for left in found.plan.faults)
-    assert found.followed == Finding("nothing_is_found")
-    assert found.originals == (Finding("nothing_is_found"),)
+    assert found.followed == ViolationKind("nothing_is_found")
+    assert found.originals == (ViolationKind("nothing_is_found"),)
     assert found.violation == "nothing_is_found: what is looked for"
     assert found.complete
     assert found.runs < 120
@@ -54,9 +54,9 @@ def test_bookies_are_as_plain_as_the_violation_allows() -> None:
         violations = ["nothing_is_found: it needs two"] if plan.storage.ledger_directories == 2 else []
         return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
 
-    unusual = Storage(ledger_directories=2, journal_directories=2, trash_period_s=10.0)
+    unusual = BookieSetup(ledger_directories=2, journal_directories=2, trash_period_s=10.0)
     found = shrink(1, replace(MANY, storage=unusual), play=fails_with_two_directories)
-    assert found.plan.storage == Storage(ledger_directories=2)
+    assert found.plan.storage == BookieSetup(ledger_directories=2)
 
 
 def both(seed: int, plan: Plan) -> Result:
@@ -74,8 +74,8 @@ def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None
     """The first one alone was followed, so a plan in which only the second was left did not count as failing."""
     found = shrink(1, MANY, play=both)
     assert [left.kind for left in found.plan.faults] == ["kill"], "an error of another kind is no finding of the whole plan's"
-    assert found.originals == (Finding("nothing_is_found"), Finding("failed", "KeyError in append"))
-    assert found.followed == Finding("failed", "KeyError in append")
+    assert found.originals == (ViolationKind("nothing_is_found"), ViolationKind("failed", "KeyError in append"))
+    assert found.followed == ViolationKind("failed", "KeyError in append")
     assert found.violation == "failed: KeyError in append: 17"
 
 

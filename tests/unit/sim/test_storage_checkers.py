@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from triplicate.sim.checkers import (
+from triplicate_simulator.checkers import (
     CHECKERS,
     Acknowledged,
     Copy,

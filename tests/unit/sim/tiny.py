@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError
-from triplicate.sim import Acknowledged, History, Plan, Play, Stage, Strike, Verdict
+from triplicate_simulator import Acknowledged, History, Plan, PlannedFault, RunContext, Verdict, Workload
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ def nothing_is_found(history: History, verdict: Verdict) -> None:
         verdict.violations.append(f"{len(acknowledged)} entries were acknowledged")
 
 
-class TinyPlay(Play):
+class TinyPlay(Workload):
     name = "tiny"
     load_type = TinyLoad
     checkers: ClassVar[Mapping[str, object]] = {"nothing_is_found": nothing_is_found}  # type: ignore[assignment]
     counted: ClassVar[tuple[str, ...]] = ("acknowledged", "never")
 
-    def __init__(self, stage: Stage, load: TinyLoad) -> None:
+    def __init__(self, stage: RunContext, load: TinyLoad) -> None:
         super().__init__(stage, load)
         self._task: asyncio.Task[None] | None = None
         self._appended = 0
@@ -81,5 +81,5 @@ class TinyPlay(Play):
                 await asyncio.sleep(0.2)
 
 
-def tiny_plan(*faults: Strike, entries: int = 60, duration_s: float = 5.0, complains: bool = False) -> Plan:
+def tiny_plan(*faults: PlannedFault, entries: int = 60, duration_s: float = 5.0, complains: bool = False) -> Plan:
     return Plan("tiny", TinyLoad(entries, complains=complains), faults, duration_s)

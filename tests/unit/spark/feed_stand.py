@@ -30,19 +30,19 @@ from pyspark.sql.types import (
 )
 
 from triplicate.errors import ConfigError, SqlError
-from triplicate.log import Range, decode_entry
+from triplicate.log import OffsetRange, decode_entry
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark import access, catalogue
-from triplicate.spark.arrow import EntryRange
-from triplicate.spark.catalogue import TableColumns
-from triplicate.spark.changes import ChangesDataSource, ChangesStreamReader
-from triplicate.spark.progress import LogState
+from triplicate.log.core.payload_encoder import columns_of, encode_columns
+from triplicate.spark.change_feed.change_source import ChangesDataSource, ChangesStreamReader
+from triplicate.spark.cluster import access, database_tables
+from triplicate.spark.cluster.arrow import EntryRange
+from triplicate.spark.cluster.database_tables import TableColumns
+from triplicate.spark.cluster.progress import LogState
 from triplicate.sql import fold
-from triplicate.sql.functions import Numbers
-from triplicate.sql.gate import Gate
-from triplicate.sql.store import open_reader, open_store
-from triplicate.sql.writer import Request, Writer
+from triplicate.sql.executor.authorizer import Authorizer
+from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.writer_connection import AutocommitRequest, WriterConnection
+from triplicate.sql.storage.sqlite_file import open_reader, open_store
 
 Row = dict[str, Any]
 _TYPES: dict[str, type[DataType]] = {
@@ -77,9 +77,9 @@ class Shop:
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "leader.db")
         open_store(self.path, b"d" * 16)
-        self.writer = Writer(self.path, Numbers(1), wall_us=lambda: 1_764_000_000_000_000)
+        self.writer = WriterConnection(self.path, TransactionIds(1), wall_us=lambda: 1_764_000_000_000_000)
         self.reader = open_reader(self.path)
-        self.gate = Gate(self.reader)
+        self.gate = Authorizer(self.reader)
         self.entries: list[EntryRange] = []
         self.first = 0
         self.seen: int | None = None
@@ -100,7 +100,7 @@ class Shop:
         self.reader.execute("select 1 from sqlite_schema limit 1").fetchall()  # SQLite reads a changed schema when a statement runs.
         for statement in statements:
             try:
-                requests.append(Request(self.gate.examine(statement), ()))
+                requests.append(AutocommitRequest(self.gate.examine(statement), ()))
             except SqlError as error:
                 if len(statements) == 1:
                     return [error]
@@ -151,10 +151,10 @@ class Shop:
         """As a node answers."""
         if table.lower() in self.lagging:
             return self.lagging[table.lower()]
-        rows = self.reader.execute(catalogue._COLUMNS.replace("%s", "?"), (table,)).fetchall()
+        rows = self.reader.execute(database_tables._COLUMNS.replace("%s", "?"), (table,)).fetchall()
         if not rows:
             raise ConfigError(f"no table {table!r}")
-        return catalogue.read_columns(table, rows)
+        return database_tables.read_columns(table, rows)
 
     def rows(self, table: str, columns: Sequence[str]) -> list[Row]:
         """What the table holds, in these columns."""
@@ -179,15 +179,15 @@ class Shop:
     def parts(self, log: str, start: int, end: int) -> Iterator[Any]:
         def entries(low: int, high: int) -> Iterator[EntryRange]:
             assert start <= low < high <= end
-            return self.entries_of(Range(1, 0, low, high, log=log))
+            return self.entries_of(OffsetRange(1, 0, low, high, log=log))
 
         yield SimpleNamespace(entries=entries)
 
-    def plan(self, log: str, start: int, end: int, most: int) -> list[Range]:
+    def plan(self, log: str, start: int, end: int, most: int) -> list[OffsetRange]:
         assert self.first <= start <= end <= self.end
-        return [Range(1, 0, low, min(end, low + most), log=log) for low in range(start, end, most)]
+        return [OffsetRange(1, 0, low, min(end, low + most), log=log) for low in range(start, end, most)]
 
-    def entries_of(self, part: Range) -> Iterator[EntryRange]:
+    def entries_of(self, part: OffsetRange) -> Iterator[EntryRange]:
         self.reads += 1
         for entry in self.entries:
             low, high = max(part.first_offset, entry.first_offset), min(part.end_offset, entry.first_offset + entry.high)
@@ -342,11 +342,11 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     def states() -> dict[str, LogState]:
         return {"shop-log": LogState("id", *made.bounds(""))}
 
-    monkeypatch.setattr(access, "Seen", lambda *_: SimpleNamespace(states=states, last_states=states))
-    monkeypatch.setattr(catalogue, "database_log", lambda *_: "shop-log")
-    monkeypatch.setattr(catalogue, "table_columns", lambda _uri, _database, table: made.columns(table))
-    monkeypatch.setattr("triplicate.spark.changes.RECORDS_PER_PARTITION", 3)
-    monkeypatch.setattr("triplicate.spark.history.SCAN_RECORDS", 4)
+    monkeypatch.setattr(access, "LogStatePoller", lambda *_: SimpleNamespace(states=states, last_states=states))
+    monkeypatch.setattr(database_tables, "database_log", lambda *_: "shop-log")
+    monkeypatch.setattr(database_tables, "table_columns", lambda _uri, _database, table: made.columns(table))
+    monkeypatch.setattr("triplicate.spark.change_feed.change_source.RECORDS_PER_PARTITION", 3)
+    monkeypatch.setattr("triplicate.spark.change_feed.schema_history.SCAN_RECORDS", 4)
     try:
         yield made
     finally:

@@ -20,8 +20,8 @@ import pytest
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamReader, InputPartition, WriterCommitMessage
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from triplicate.spark import writing
-from triplicate.spark.source import TriplicateDataSource
+from triplicate.spark.logs import writing
+from triplicate.spark.logs.log_source import TriplicateDataSource
 
 QUERY = "0d5c6b3e-query"
 VALUES = StructType([StructField("value", BinaryType())])

@@ -11,10 +11,10 @@ import pytest
 from tests.unit.log.fake import FakeBookies, Stage
 from triplicate.blocking import BackgroundLoop
 from triplicate.log import Logs, LogSettings
-from triplicate.spark import access
-from triplicate.spark.access import LogAccess
-from triplicate.spark.arrow import record_batches
-from triplicate.spark.options import WriteOptions
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.arrow import record_batches
+from triplicate.spark.core.source_options import WriteOptions
 
 LOG = "events"
 SCHEMA = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])

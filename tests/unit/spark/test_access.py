@@ -12,14 +12,14 @@ import pytest
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ArgumentError, ConfigError, LogReplaced, NoSuchLog, OffsetGap, OffsetTruncated
 from triplicate.log import Logs, LogSettings
-from triplicate.log.store import HeadStore
-from triplicate.spark import access
-from triplicate.spark.access import LogAccess
-from triplicate.spark.batches import LogBatchReader
-from triplicate.spark.options import log_read_options
-from triplicate.spark.progress import LogState, Loss
-from triplicate.spark.reading import plan_log_parts
-from triplicate.spark.streaming import LogStreamReader
+from triplicate.log.store.head_store import HeadStore
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.progress import DataLoss, LogState
+from triplicate.spark.core.source_options import log_read_options
+from triplicate.spark.logs.batch_readers import LogBatchReader
+from triplicate.spark.logs.reading import plan_log_parts
+from triplicate.spark.logs.streaming import LogStreamReader
 
 URI = {"metadataserviceuri": "memory:"}
 
@@ -400,7 +400,7 @@ def test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is
     """The answer of a moment ago would let `processAllAvailable` return before the last records were read."""
     clock = PassingTime()
     monkeypatch.setattr(access, "time", clock)
-    seen = access.Seen("memory:", "", [LOG], 3600)
+    seen = access.LogStatePoller("memory:", "", [LOG], 3600)
     assert seen.states()[LOG].end == 0
     assert clock.now == 100
     cluster.write(b"a")
@@ -474,7 +474,7 @@ def test_a_log_that_is_deleted_while_a_loss_is_looked_into_is_named(cluster: Sta
     with pytest.raises(NoSuchLog, match=LOG):
         latest(reader, stands)
     with pytest.raises(NoSuchLog, match=LOG):
-        cluster.access.believed({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [Loss(LOG, ConfigError(""))]))
+        cluster.access.believed({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [DataLoss(LOG, ConfigError(""))]))
 
 
 def truncate(cluster: Stand, first: int, log: str = LOG) -> None:

@@ -15,9 +15,9 @@ from pyspark.sql import types
 from triplicate.errors import ConfigError, RecordTooLarge
 from triplicate.log import ENTRY_TARGET_BYTES, Columns, EntryView, decode_entry
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import BATCH_ROWS, RECORD_LIMIT_BYTES, EntryRange, entries_of, record_batches
-from triplicate.spark.columns import READABLE, check_readable, check_writable, plain
+from triplicate.log.core.payload_encoder import columns_of, encode_columns
+from triplicate.spark.cluster.arrow import BATCH_ROWS, RECORD_LIMIT_BYTES, EntryRange, entries_of, record_batches
+from triplicate.spark.core.column_checks import READABLE, check_readable, check_writable, plain
 
 UTC = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

@@ -12,14 +12,14 @@ from tests.unit.spark.change_log import PEOPLE, PLACES, batch_of, deleted, inser
 from triplicate.errors import ConfigError
 from triplicate.log import decode_entry
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import BATCH_ROWS, EntryRange
-from triplicate.spark.change_rows import ChangeBatches, row_columns
-from triplicate.spark.lineage import Era, Lineage, Source
-from triplicate.spark.schema import changes_schema, spark_type
+from triplicate.log.core.payload_encoder import columns_of, encode_columns
+from triplicate.spark.change_feed.change_rows import ChangeBatches, row_columns
+from triplicate.spark.change_feed.lineage import ColumnEra, ColumnSource, Lineage
+from triplicate.spark.cluster.arrow import BATCH_ROWS, EntryRange
+from triplicate.spark.core.source_schema import changes_schema, spark_type
 from triplicate.sql import SchemaChange, SettingChange, TableShape
 from triplicate.sql.core.records import Operation
-from triplicate.sql.schema_changes import fold
+from triplicate.sql.core.schema_changes import fold
 
 CHANGE = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_seq", pa.int32())]
 OF_PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string()), ("score", pa.float64()), *CHANGE])
@@ -34,7 +34,7 @@ def entry_of(*transactions: Sequence[Operation], first_offset: int = 50) -> Entr
 def unchanged(table: str, schema: pa.Schema) -> Lineage:
     """A table that was never changed."""
     columns = tuple(row_columns(schema.names))
-    return Lineage(table, columns, 100, False, (Era(-1, fold(table), tuple(map(Source, columns))),))
+    return Lineage(table, columns, 100, False, (ColumnEra(-1, fold(table), tuple(map(ColumnSource, columns))),))
 
 
 def feed(table: str, schema: pa.Schema, *entries: EntryRange) -> list[dict[str, Any]]:

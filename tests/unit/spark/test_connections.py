@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from triplicate.errors import SessionExpired
-from triplicate.spark import access, connections
+from triplicate.spark.cluster import access, connections
 
 
 class FakeClient:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.spark.micro_batches import Checkpoint, ConcurrentDriver, Query, use_tasks
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConnectionLost
-from triplicate.log import LogSettings, Published
-from triplicate.spark.access import LogAccess
+from triplicate.log import LogSettings, PublishResult
+from triplicate.spark.cluster.access import LogAccess
 
 SOURCE = "source"
 RECORDS = 17
@@ -87,7 +87,7 @@ def test_a_commit_whose_answer_is_lost_is_told_apart_from_one_that_did_not_happe
     publish = LogAccess.publish
     calls = 0
 
-    def failing(self: LogAccess, *args: object, **named: object) -> Published:
+    def failing(self: LogAccess, *args: object, **named: object) -> PublishResult:
         nonlocal calls
         calls += 1
         if calls != 2:

@@ -21,7 +21,8 @@ from triplicate.errors import (
     OffsetTruncated,
     SchemaChanged,
 )
-from triplicate.spark import catalogue, changes, connections
+from triplicate.spark.change_feed import change_source
+from triplicate.spark.cluster import connections, database_tables
 from triplicate.sql import database_info, drop_database, rename_database
 
 OWN = "`id` LONG, `name` STRING, _change_type STRING, _commit_version LONG, _seq INT"
@@ -244,19 +245,19 @@ def test_a_running_stream_of_a_dropped_database_ends(tmp_path: Path, monkeypatch
         monkeypatch.setattr(connections, "client", lambda _uri: reached)
         log = (await database_info(admin, "db")).log
         await rename_database(admin, "db", "newer")
-        await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+        await asyncio.to_thread(database_tables.check_kept, "memory:", "db", log)
         await drop_database(admin, "newer")
         with pytest.raises(NoSuchLog, match=r"database 'db' was dropped.*undelete"):
-            await asyncio.to_thread(catalogue.check_kept, "memory:", "db", log)
+            await asyncio.to_thread(database_tables.check_kept, "memory:", "db", log)
 
     play(tmp_path / "cluster", scene, nodes=1)
     with shop(tmp_path, monkeypatch) as db:
         db.must("create table t(id integer primary key)")
         stream = Stream(db, "t")
         stream.trigger()
-        monkeypatch.setattr(changes, "DROPPED_INTERVAL_S", 0.0)
+        monkeypatch.setattr(change_source, "DROPPED_INTERVAL_S", 0.0)
         asked: list[tuple[object, ...]] = []
-        monkeypatch.setattr(catalogue, "check_kept", lambda *given: asked.append(given))
+        monkeypatch.setattr(database_tables, "check_kept", lambda *given: asked.append(given))
         stream.trigger()
         assert asked == [("memory:", "shop", "shop-log")]
 
@@ -383,7 +384,7 @@ def test_columns_of_a_node_that_lags_are_not_used_for_newer_rows(db: Shop) -> No
 
 
 def test_a_log_that_lags_behind_the_node_is_waited_for(db: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "BEHIND_S", 0.0)
+    monkeypatch.setattr(change_source, "BEHIND_S", 0.0)
     db.must("create table t(id integer primary key)", "insert into t values(1)")
     db.lagging["t"] = db.columns("t")
     object.__setattr__(db.lagging["t"], "schema_version", 2)

@@ -12,9 +12,9 @@ from tests.unit.spark.change_log import PEOPLE, batch_of, inserted
 from triplicate.errors import ConfigError, FormatError
 from triplicate.log import decode_entry
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.encode import columns_of, encode_columns
-from triplicate.spark.arrow import EntryRange
-from triplicate.spark.history import SCAN_RECORDS, SchemaHistory
+from triplicate.log.core.payload_encoder import columns_of, encode_columns
+from triplicate.spark.change_feed.schema_history import SCAN_RECORDS, SchemaHistory
+from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.sql import ColumnAdded, SchemaChange
 from triplicate.sql.core.records import Operation
 
@@ -58,7 +58,7 @@ def test_every_schema_change_is_found_newest_first(batches: list[list[int]], dat
     low = data.draw(st.integers(0, log.end - 1))
     high = data.draw(st.integers(low + 1, log.end))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("triplicate.spark.history.SCAN_RECORDS", data.draw(st.sampled_from((0, 3, 512))))
+        patch.setattr("triplicate.spark.change_feed.schema_history.SCAN_RECORDS", data.draw(st.sampled_from((0, 3, 512))))
         history = SchemaHistory(log.read, low, high)
         found = list(history.backward())
     expected = [(offset, version) for offset, version in log.expected if low <= offset < high]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import FormatError
-from triplicate.spark.offsets import (
-    Position,
-    Positions,
+from triplicate.spark.core.offsets import (
+    LogPosition,
+    LogPositions,
     Span,
     decode_positions,
     encode_positions,
@@ -25,19 +25,19 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.tuples(st.integers(0, 2
 
 
 def test_an_offset_is_always_the_same_text() -> None:
-    a, b, c = Position(1, "id-a"), Position(2, "id-b"), Position(7, "id-c")
-    text = json.dumps(encode_positions(Positions({"b": b, "a": a}, {"c": c})))
-    assert text == json.dumps(encode_positions(Positions({"a": a, "b": b}, {"c": c})))
+    a, b, c = LogPosition(1, "id-a"), LogPosition(2, "id-b"), LogPosition(7, "id-c")
+    text = json.dumps(encode_positions(LogPositions({"b": b, "a": a}, {"c": c})))
+    assert text == json.dumps(encode_positions(LogPositions({"a": a, "b": b}, {"c": c})))
     assert text == '{"ids": {"a": "id-a", "b": "id-b", "c": "id-c"}, "left": {"c": 7}, "logs": {"a": 1, "b": 2}, "v": 2}'
-    assert decode_positions(json.loads(text)) == Positions({"a": a, "b": b}, {"c": c})
-    assert json.dumps(encode_positions(Positions({"a": a}))) == '{"ids": {"a": "id-a"}, "logs": {"a": 1}, "v": 2}'
+    assert decode_positions(json.loads(text)) == LogPositions({"a": a, "b": b}, {"c": c})
+    assert json.dumps(encode_positions(LogPositions({"a": a}))) == '{"ids": {"a": "id-a"}, "logs": {"a": 1}, "v": 2}'
 
 
 def test_an_offset_without_ids_is_still_read_and_written_for_change_feeds() -> None:
     text = json.dumps(stream_offset({"b": 2, "a": 1}))
     assert text == '{"logs": {"a": 1, "b": 2}, "v": 1}'
     assert positions_of(json.loads(text)) == {"a": 1, "b": 2}
-    assert decode_positions(json.loads(text)) == Positions({"a": Position(1, None), "b": Position(2, None)})
+    assert decode_positions(json.loads(text)) == LogPositions({"a": LogPosition(1, None), "b": LogPosition(2, None)})
 
 
 @pytest.mark.parametrize(

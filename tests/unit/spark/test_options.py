@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from triplicate.errors import ConfigError
-from triplicate.spark.options import changes_options, ledger_read_options, log_read_options, write_options
+from triplicate.spark.core.source_options import changes_options, ledger_read_options, log_read_options, write_options
 
 URI = {"metadataserviceuri": "sqlite:///m.db"}
 

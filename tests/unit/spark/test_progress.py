@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.spark.offsets import Position, Positions, decode_positions, encode_positions
-from triplicate.spark.progress import LogState, Loss, batch_begins, end_of_batch, resume
+from triplicate.spark.cluster.progress import DataLoss, LogState, batch_begins, end_of_batch, resume
+from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions
 
 LOG = "events"
 STEPS = st.lists(
@@ -26,11 +26,11 @@ class Model:
     def __init__(self) -> None:
         self.life = 0
         self.first = self.end = 0
-        self.committed: Positions | None = None
+        self.committed: LogPositions | None = None
         """None: no batch was committed yet, and the stream begins at the earliest offset."""
         self.began: tuple[int, int] | None = None
         """Life and first offset of the log when the first batch was planned."""
-        self.planned: Positions | None = None
+        self.planned: LogPositions | None = None
         self.delivered: list[tuple[int, int]] = []
         self.batches: dict[str, list[tuple[int, int]]] = {}
         """What the sink has of each batch; a batch that comes again adds nothing."""
@@ -46,11 +46,11 @@ class Model:
         else:
             self.life, self.first, self.end = self.life + 1, 0, 0
 
-    def batch(self, outcome: str, most: int) -> list[Loss]:
+    def batch(self, outcome: str, most: int) -> list[DataLoss]:
         """Run one batch; those that a killed stream had planned come first, as they were planned."""
-        losses: list[Loss] = []
+        losses: list[DataLoss] = []
         first = self.committed is None
-        start = self.committed or Positions({LOG: Position(self.first, f"life {self.life}")})
+        start = self.committed or LogPositions({LOG: LogPosition(self.first, f"life {self.life}")})
         if self.planned is None:
             resumed, losses = resume(start, self.state())
             self.began = self.began or (self.life, self.first)
@@ -94,5 +94,5 @@ def test_where_loss_is_allowed_nothing_is_delivered_twice_and_what_is_there_is_d
             model.batch(what, count)
     assert model.delivered == sorted(set(model.delivered))
     assert model.committed is not None
-    assert model.committed.logs[LOG] == Position(model.end, f"life {model.life}")
+    assert model.committed.logs[LOG] == LogPosition(model.end, f"life {model.life}")
     assert {(model.life, offset) for offset in range(model.first, model.end)} <= set(model.delivered)

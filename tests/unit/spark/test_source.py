@@ -14,11 +14,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 from tests.unit.spark.stand import LOG, Stand, rows, stand
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, LogReserved, NoSuchLog, NotEnoughBookies
 from triplicate.log import LogSettings, Purpose, PurposeKind
-from triplicate.spark import access, schema, tables
-from triplicate.spark.admission import DiscardedBatch
-from triplicate.spark.batches import LedgerReader, LogBatchReader
-from triplicate.spark.source import TriplicateDataSource
-from triplicate.spark.writing import BatchPublisher, StreamPublisher
+from triplicate.spark.cluster import access
+from triplicate.spark.core import source_schema, table_options
+from triplicate.spark.logs.admission import DiscardedBatch
+from triplicate.spark.logs.batch_readers import LedgerBatchReader, LogBatchReader
+from triplicate.spark.logs.log_source import TriplicateDataSource
+from triplicate.spark.logs.writing import BatchPublisher, StreamPublisher
 
 VALUE = types.StructType([types.StructField("value", types.BinaryType())])
 TABLE = {"provider": "triplicate", "owner": "me", "comment": "a log", "some.property": "x"}
@@ -140,7 +141,7 @@ def test_the_commit_and_the_abort_of_a_stream_are_not_refused(cluster: Stand) ->
 @pytest.mark.parametrize("name", ["key", "Value", "headers"])
 def test_a_schema_that_says_that_a_column_is_never_null_is_refused(cluster: Stand, name: str) -> None:
     """Spark leaves tests for null out of a query on such a column."""
-    kind = schema.struct([schema.HEADERS_COLUMN])["headers"].dataType if name == "headers" else types.BinaryType()
+    kind = source_schema.struct([source_schema.HEADERS_COLUMN])["headers"].dataType if name == "headers" else types.BinaryType()
     columns = types.StructType([types.StructField("offset", types.LongType(), False), types.StructField(name, kind, False)])
     for read in (source().reader, source().streamReader):
         with pytest.raises(ConfigError, match=f"column '{name}' may be null in a record, and the schema says NOT NULL"):
@@ -156,13 +157,13 @@ def test_a_table_has_its_columns_with_its_options_in_each() -> None:
     columns = created(includeheaders="true")
     assert [field.name for field in columns.fields] == ["log", "offset", "timestamp", "key", "value", "headers"]
     assert all(field.nullable for field in columns.fields)
-    marks = tables.options_in([(field.name, field.metadata) for field in columns.fields])
+    marks = table_options.options_in([(field.name, field.metadata) for field in columns.fields])
     assert marks == {"metadataserviceuri": "memory:", "log": LOG, "includeheaders": "true"}
 
 
 def test_columns_outside_tables_are_as_ever() -> None:
     assert source().schema() == "log STRING NOT NULL, offset LONG NOT NULL, timestamp TIMESTAMP_LTZ, key BINARY, value BINARY"
-    assert bare(metadataserviceuri="u", ledgers="1-3").schema() == schema.ddl(schema.LEDGER_COLUMNS)
+    assert bare(metadataserviceuri="u", ledgers="1-3").schema() == source_schema.ddl(source_schema.LEDGER_COLUMNS)
     assert str(source(startingoffsets="latest").schema()).startswith("log"), "Spark has not said yet that it is a stream"
 
 
@@ -183,7 +184,7 @@ def test_a_table_over_ledgers_is_read() -> None:
     columns = bare(**TABLE, **{f"option.{key}": value for key, value in given.items()}).schema()
     assert isinstance(columns, types.StructType)
     reader = bare().reader(columns)
-    assert isinstance(reader, LedgerReader)
+    assert isinstance(reader, LedgerBatchReader)
     assert reader._read.ledger_ids == (1, 2, 3)
 
 
@@ -260,6 +261,6 @@ def test_a_table_has_no_location() -> None:
 def test_a_table_of_another_release_is_refused() -> None:
     columns = created()
     for field in columns.fields:
-        field.metadata = {tables.MARK: field.metadata[tables.MARK].replace('"v": 1', '"v": 2')}
+        field.metadata = {table_options.MARK: field.metadata[table_options.MARK].replace('"v": 1', '"v": 2')}
     with pytest.raises(FormatError, match="version 2"):
         bare().reader(columns)

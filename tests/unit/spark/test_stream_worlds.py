@@ -16,9 +16,9 @@ from tests.unit.spark.micro_batches import VALUES
 from tests.unit.spark.stand import Stand, stand
 from triplicate.errors import TriplicateError
 from triplicate.log import LogSettings
-from triplicate.spark import streaming
-from triplicate.spark.source import TriplicateDataSource
-from triplicate.spark.streaming import LogStreamReader
+from triplicate.spark.logs import streaming
+from triplicate.spark.logs.log_source import TriplicateDataSource
+from triplicate.spark.logs.streaming import LogStreamReader
 
 LOGS = ("a", "b")
 
@@ -195,11 +195,11 @@ def test_without_an_error_no_row_is_skipped_or_doubled(limit: int | None, start:
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from([None, 3]), st.sampled_from(["earliest", "latest"]), STEPS)
 def test_where_loss_is_allowed_what_is_there_is_delivered_once(limit: int | None, start: str, steps: list[Any]) -> None:
-    logging.getLogger("triplicate.spark.progress").setLevel(logging.CRITICAL)
+    logging.getLogger("triplicate.spark.cluster.progress").setLevel(logging.CRITICAL)
     try:
         error = run(limit, start, steps, True)
     finally:
-        logging.getLogger("triplicate.spark.progress").setLevel(logging.NOTSET)
+        logging.getLogger("triplicate.spark.cluster.progress").setLevel(logging.NOTSET)
     if error is not None:
         raise error
 

@@ -9,10 +9,11 @@ import pytest
 
 from tests.unit.spark.stand import LOG, Stand, stand
 from triplicate.errors import ConfigError, LogReplaced
-from triplicate.spark import streaming, versions
-from triplicate.spark.access import LogAccess
-from triplicate.spark.options import log_read_options
-from triplicate.spark.streaming import LogStreamReader
+from triplicate.spark.cluster import versions
+from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.core.source_options import log_read_options
+from triplicate.spark.logs import streaming
+from triplicate.spark.logs.streaming import LogStreamReader
 
 URI = {"metadataserviceuri": "memory:", "log": LOG, "startingoffsets": "earliest"}
 

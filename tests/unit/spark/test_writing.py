@@ -12,14 +12,14 @@ import pytest
 
 from tests.unit.spark.stand import LOG, SCHEMA, Stand, ledgers_of, rows, stand, write_options
 from triplicate.errors import ArgumentError, ConnectionLost, CorruptionError, LogOwned
-from triplicate.log.admissions import Admissions
-from triplicate.log.core.joining import JOIN_LEAST
-from triplicate.spark import writing
-from triplicate.spark.access import LogAccess
-from triplicate.spark.admission import admit
-from triplicate.spark.arrow import record_batches
-from triplicate.spark.reading import LogPart, plan_log_parts
-from triplicate.spark.writing import BatchPublisher, Staged, StreamPublisher
+from triplicate.log.core.join_plan import JOIN_LEAST
+from triplicate.log.publishing.request_server import RequestServer
+from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.arrow import record_batches
+from triplicate.spark.logs import writing
+from triplicate.spark.logs.admission import admit
+from triplicate.spark.logs.reading import LogPart, plan_log_parts
+from triplicate.spark.logs.writing import BatchPublisher, Staged, StreamPublisher
 
 
 @pytest.fixture
@@ -141,10 +141,10 @@ def test_a_job_publishes_beside_a_living_writer(cluster: Stand) -> None:
 
 
 def test_a_writer_that_lists_nothing_for_others_is_named(cluster: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def deaf(self: Admissions, roll: object) -> None:
+    async def deaf(self: RequestServer, roll: object) -> None:
         return
 
-    monkeypatch.setattr(Admissions, "follow", deaf)
+    monkeypatch.setattr(RequestServer, "follow", deaf)
     cluster.logs.settings = cluster.access._logs.settings = replace(cluster.logs.settings, publish_wait_s=0.1)
     writer = cluster.loop.call(cluster.logs.writer(LOG, owner="somebody"))
     publisher = BatchPublisher(write_options())

@@ -10,15 +10,15 @@ from typing import Any, TypeVar, cast
 
 from tests.unit.log.fake import FakeClient, Stage
 from triplicate.client import Client
-from triplicate.config.log import LogSettings
-from triplicate.config.node import NodeSettings
+from triplicate.config.log_settings import LogSettings
+from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
-from triplicate.metadata import Fault, MemoryTree, RenewingTree, Tree
+from triplicate.metadata import InjectedFault, MemoryTree, RenewingTree, Tree
 from triplicate.sql import LEASE_S, DatabaseNode, SqlDatabase, create_database
+from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.interface import Row, Value
-from triplicate.sql.session import SqlSession
-from triplicate.sql.store import ConnectionSetup
+from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 Result = TypeVar("Result")
 SETTINGS = NodeSettings(
@@ -90,7 +90,7 @@ class Cluster:
         """End a node as a crash does: its session and what that put up stay for a while."""
         node = self.nodes.pop(name)
         session = node._client.metadata.tree.session_id
-        gone = Fault(raise_before=SessionExpired("the process is dead"))
+        gone = InjectedFault(raise_before=SessionExpired("the process is dead"))
         self.stage.store.fault = lambda session_id, operation, path: gone if session_id == session else None
         await node.stop()
         self.stage.store.fault = None

@@ -11,12 +11,12 @@ import apsw
 from tests.property.rowlog_workload import Pair
 from triplicate.errors import SqlError
 from triplicate.sql import decode_header
-from triplicate.sql.apply import Applier, Batch, follow
 from triplicate.sql.core.records import encode_header
-from triplicate.sql.functions import Numbers
-from triplicate.sql.kept import RequestLimits
-from triplicate.sql.store import open_follower, open_store
-from triplicate.sql.writer import Answer, Request, Writer
+from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, WriterConnection
+from triplicate.sql.storage.applier import Applier, LogBatch, follow
+from triplicate.sql.storage.sqlite_file import open_follower, open_store
+from triplicate.sql.storage.transaction_history import RequestLimits
 
 START_MS = 1_764_000_000_000
 DAY_MS = 24 * 3600 * 1000
@@ -44,18 +44,18 @@ class TimedPair(Pair):
     def __init__(self, folder: Path, limits: RequestLimits | None = None) -> None:
         self.now_ms = START_MS
         super().__init__(folder, lambda: self.now_ms * 1000, limits)
-        self.batches: list[Batch] = []
+        self.batches: list[LogBatch] = []
 
-    def pay(self, request_id: str = "", count: int = 1) -> list[Answer]:
+    def pay(self, request_id: str = "", count: int = 1) -> list[AutocommitResult]:
         """Insert a payment under one request id, `count` times in one batch."""
         return self.run("insert into t(v) values('payment') returning id", request_id, count)
 
-    def run(self, sql: str, request_id: str = "", count: int = 1) -> list[Answer]:
-        pending = self.writer.run_batch([Request(self.gate.examine(sql), (), request_id) for _ in range(count)])
+    def run(self, sql: str, request_id: str = "", count: int = 1) -> list[AutocommitResult]:
+        pending = self.writer.run_batch([AutocommitRequest(self.gate.examine(sql), (), request_id) for _ in range(count)])
         start = self.writer.position
         self.send(pending)
         if pending.records:
-            self.batches.append(Batch(start, pending.records, pending.preamble, 1))
+            self.batches.append(LogBatch(start, pending.records, pending.preamble, 1))
         return pending.answers
 
     def refusal(self, request_id: str) -> SqlError:
@@ -68,19 +68,19 @@ class TimedPair(Pair):
         """Payments, on the leader and on the follower."""
         return [connection.execute("select count(*) from t").fetchall()[0] for connection in (self.reader, self.follower)]
 
-    def lead_on_the_follower(self, epoch: int) -> Writer:
+    def lead_on_the_follower(self, epoch: int) -> WriterConnection:
         """A writer of the next epoch on the follower's copy, as after a take-over."""
         self.follower.close(True)
-        return Writer(self.paths[1], Numbers(epoch), wall_us=lambda: self.now_ms * 1000)
+        return WriterConnection(self.paths[1], TransactionIds(epoch), wall_us=lambda: self.now_ms * 1000)
 
 
-def without_time(batch: Batch) -> Batch:
+def without_time(batch: LogBatch) -> LogBatch:
     """A batch as a release of before writes it: with a header of version 1."""
     assert batch.preamble is not None
     return replace(batch, preamble=encode_header(replace(decode_header(batch.preamble), time_ms=0, forget_before_ms=0)))
 
 
-def replay(path: str, batches: Sequence[Batch]) -> None:
+def replay(path: str, batches: Sequence[LogBatch]) -> None:
     """Apply batches, each in a transaction of its own, to a copy, which is made where it is missing."""
     open_store(path, b"d" * 16)
     connection = open_follower(path)

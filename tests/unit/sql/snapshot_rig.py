@@ -14,7 +14,7 @@ from tests.unit.sql.cluster import SETTINGS, Cluster, run
 from triplicate.log import LogSnapshots, Snapshot
 from triplicate.replica import SnapshotKeeper
 from triplicate.sql import SqlDatabase
-from triplicate.sql.directory import log_purpose, read_info
+from triplicate.sql.hosting.database_directory import log_purpose, read_info
 
 EAGER = replace(SETTINGS, snapshot_log_bytes=1, snapshot_interval_s=0.0, snapshot_rate_bytes_per_s=0)
 """A snapshot as soon as the log has grown at all."""

@@ -11,7 +11,7 @@ import pytest
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.catalogue.relations import TABLES, object_ids
-from triplicate.sql.catalogue.typenames import TYPES, declared_type, format_type, type_named
+from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type, type_named
 
 SCHEMA = """
 create table author(id integer primary key, name varchar(50) not null unique, born timestamp with time zone default 'now',

@@ -9,9 +9,9 @@ import pytest
 
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
+from triplicate.sql.executor.writer_connection import AutocommitRequest, TransactionLost
 from triplicate.sql.interface import StatementKind, Value
 from triplicate.sql.pg.ddl import rewrite_definition
-from triplicate.sql.writer import Request, TransactionLost
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def send(pair: Pair, *statements: str) -> list[tuple[Value, ...]]:
     found: list[tuple[Value, ...]] = []
     for sql in statements:
         text = rewrite_definition(sql).text if sql.split()[0].upper() in ("CREATE", "ALTER", "DROP") else sql
-        pending = pair.writer.run_batch([Request(pair.gate.examine(text), ())])
+        pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(text), ())])
         answer = pending.answers[0]
         if answer.error is not None:
             pair.writer.rollback()
@@ -186,7 +186,7 @@ def test_a_table_made_with_its_rows_is_the_same_on_every_copy(pair: Pair) -> Non
     text = 'create table "C d" ("id" int, "b" boolean) as insert into "C d" ("id", "b") select id + ?1, b from t order by id desc'
     prepared = pair.gate.examine(text)
     assert (prepared.kind, prepared.parameters, prepared.tag) == (StatementKind.SCHEMA, ("?1",), "CREATE TABLE")
-    pair.send(pair.writer.run_batch([Request(prepared, (5,))]))
+    pair.send(pair.writer.run_batch([AutocommitRequest(prepared, (5,))]))
     assert pair.reader.execute('select rowid, id, b from "C d"').fetchall() == [(1, 7, 0), (2, 7, 0), (3, 6, 1)]
     send(pair, text.replace("create table", "create table if not exists").replace("?1", "nosuch"))
     same(pair)
@@ -208,7 +208,7 @@ def test_a_table_whose_rows_do_not_fit_is_not_made(pair: Pair) -> None:
 def test_a_default_that_does_not_fit_reaches_no_row(pair: Pair, words: str, column: str, sqlstate: str) -> None:
     send(pair, "create table t(a int)", "insert into t values(1)")
     sql = f"alter table t {words} b {column}"
-    answer = pair.writer.run_batch([Request(pair.gate.examine(sql), ())]).answers[0]
+    answer = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), ())]).answers[0]
     pair.writer.rollback()
     assert answer.error is not None
     assert answer.error.sqlstate == sqlstate
@@ -247,7 +247,7 @@ def test_a_counter_at_its_end_is_no_full_disk(pair: Pair, is_one_transaction: bo
 def test_a_quoted_name_in_a_definition_is_never_a_text(pair: Pair, sql: str) -> None:
     """SQLite took it for a text. A column of that name that was added later made the index wrong, and then the file."""
     pair.script("create table t(id integer primary key)")
-    answer = pair.writer.run_batch([Request(pair.gate.examine(sql), ())]).answers[0]
+    answer = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), ())]).answers[0]
     assert answer.error is not None
     pair.writer.rollback()
     assert answer.error.sqlstate == "42703", str(answer.error)

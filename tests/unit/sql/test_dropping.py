@@ -13,9 +13,9 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from triplicate.errors import ConnectionLost, CorruptionError, FormatError, NoNode, NoSuchLog, NotEmpty, SqlError
 from triplicate.log import LogSettings
-from triplicate.metadata import Delete, Fault, Operation, own
+from triplicate.metadata import DeleteNode, InjectedFault, TreeOperation, own
 from triplicate.sql import create_database, database_info, drop_database, dropped_databases, rename_database, undelete_database
-from triplicate.sql.dropping import _beneath, decode_tombstone, encode_tombstone, purge_dropped
+from triplicate.sql.hosting.dropping import _beneath, decode_tombstone, encode_tombstone, purge_dropped
 
 ALONE = LogSettings(ensemble_size=1, write_quorum=1, ack_quorum=1)
 
@@ -150,7 +150,7 @@ def test_a_database_whose_node_vanished_without_a_drop_leaves_its_copy(tmp_path:
         # As a store that was restored from an old backup lacks it.
         while await admin.metadata.tree.exists(path) is not None:
             with suppress(NoNode, NotEmpty):
-                await admin.metadata.tree.multi([*await _beneath(admin.metadata.tree, path), Delete(path)])
+                await admin.metadata.tree.multi([*await _beneath(admin.metadata.tree, path), DeleteNode(path)])
         await gone(cluster)
         assert (tmp_path / "n1" / "databases" / "db" / "main.db").exists()
 
@@ -160,7 +160,7 @@ def test_a_database_whose_node_vanished_without_a_drop_leaves_its_copy(tmp_path:
 def test_a_drop_whose_outcome_is_unknown_says_so(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         admin = cluster.client("admin")
-        faults = [Fault(raise_after=ConnectionLost("broke before the answer came"))]
+        faults = [InjectedFault(raise_after=ConnectionLost("broke before the answer came"))]
         cluster.stage.store.fault = lambda session_id, operation, path: faults.pop() if operation == "multi" and faults else None
         with pytest.raises(SqlError, match="the change may have been made") as told:
             await drop_database(admin, "db")
@@ -186,7 +186,7 @@ def test_a_drop_that_is_repeated_leaves_a_database_alone_that_was_made_under_the
         lost = True
         multi = admin.metadata.tree.multi
 
-        async def applied_and_lost(operations: Sequence[Operation]) -> None:
+        async def applied_and_lost(operations: Sequence[TreeOperation]) -> None:
             nonlocal lost
             await multi(operations)
             if lost:

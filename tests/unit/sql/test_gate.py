@@ -9,9 +9,9 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.core import scan
-from triplicate.sql.gate import Gate, change_images, savepoint_name
+from triplicate.sql.executor.authorizer import Authorizer, change_images, savepoint_name
 from triplicate.sql.interface import StatementKind
-from triplicate.sql.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import from_sqlite
 
 SCHEMA = """
 create table t(id integer primary key autoincrement, a text unique, b numeric(5, 2) not null default 0 check (b < 100));
@@ -68,7 +68,7 @@ def connection() -> Iterator[apsw.Connection]:
     ],
 )
 def test_statements_are_told_apart(connection: apsw.Connection, sql: str, kind: StatementKind, tag: str) -> None:
-    prepared = Gate(connection).examine(sql)
+    prepared = Authorizer(connection).examine(sql)
     assert (prepared.kind, prepared.tag) == (kind, tag)
 
 
@@ -112,7 +112,7 @@ def test_statements_are_told_apart(connection: apsw.Connection, sql: str, kind: 
 )
 def test_what_may_not_pass_is_refused_with_its_sqlstate(connection: apsw.Connection, sql: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as refused:
-        Gate(connection).examine(sql)
+        Authorizer(connection).examine(sql)
     assert refused.value.sqlstate == sqlstate, refused.value.message
 
 
@@ -143,13 +143,13 @@ def test_failures_have_the_sqlstate_that_postgresql_users_expect(connection: aps
 def test_an_error_says_where_in_characters() -> None:
     connection = apsw.Connection(":memory:")
     with pytest.raises(SqlError) as refused:
-        Gate(connection).examine("select 'é', nosuch")
+        Authorizer(connection).examine("select 'é', nosuch")
     assert refused.value.position == 13
     connection.close()
 
 
 def test_columns_and_parameters_are_described(connection: apsw.Connection) -> None:
-    prepared = Gate(connection).examine("select a as x, b, a || 'z' from t where id = $2 and a = $1 and b = ?")
+    prepared = Authorizer(connection).examine("select a as x, b, a || 'z' from t where id = $2 and a = $1 and b = ?")
     assert [(column.name, column.declared_type, column.table, column.origin) for column in prepared.columns] == [
         ("x", "TEXT", "t", "a"),
         ("b", "numeric(5, 2)", "t", "b"),
@@ -159,7 +159,7 @@ def test_columns_and_parameters_are_described(connection: apsw.Connection) -> No
 
 
 def test_what_runs_is_held_to_its_kind(connection: apsw.Connection) -> None:
-    gate = Gate(connection)
+    gate = Authorizer(connection)
     for kind, sql, sqlstate in (
         (StatementKind.READ, "insert into t(a) values(1)", "25006"),
         (StatementKind.READ, "create table u(a)", "25006"),

@@ -9,9 +9,9 @@ import pytest
 
 from tests.property.rowlog_workload import contents
 from tests.unit.sql.kept_rig import DAY_MS, START_MS, TimedPair, replay, to_format_1, without_time
-from triplicate.sql import kept
-from triplicate.sql.core.dated import issued_ms
-from triplicate.sql.kept import RequestLimits, committed, read_kept
+from triplicate.sql.core.request_ids import issued_ms
+from triplicate.sql.storage import transaction_history
+from triplicate.sql.storage.transaction_history import RequestLimits, committed, read_history
 
 UNDATED = "order-4711"
 DATED = f"{START_MS}:order-4711"
@@ -37,7 +37,7 @@ def test_the_time_of_a_dated_id_is_read_from_it() -> None:
 def test_a_request_is_not_run_again_within_a_day_however_many_records_follow(
     pair: TimedPair, request_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "KEPT_POSITIONS", 10)
+    monkeypatch.setattr(transaction_history, "KEPT_POSITIONS", 10)
     first = pair.pay(request_id)[0].outcome
     for _ in range(3):
         pair.run("update t set v = v", count=1000)
@@ -82,7 +82,7 @@ def test_a_clock_that_goes_back_does_not_take_the_logs_time_back(pair: TimedPair
     pair.pay("a")
     pair.now_ms -= 5 * DAY_MS
     pair.pay("b")
-    assert read_kept(pair.follower).time_ms == START_MS
+    assert read_history(pair.follower).time_ms == START_MS
     assert pair.follower.execute("select time_ms from triplicate_requests").fetchall() == [(START_MS,), (START_MS,)]
 
 
@@ -155,7 +155,7 @@ def test_the_view_tells_what_is_kept(pair: TimedPair) -> None:
 
 
 def test_a_batch_forgets_a_bounded_number_and_a_large_one_twice_what_it_brings(pair: TimedPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "FORGET_AT_ONCE", 3)
+    monkeypatch.setattr(transaction_history, "FORGET_AT_ONCE", 3)
     for number in range(10):
         pair.pay(f"{START_MS}:{number}")
     pair.now_ms += DAY_MS + 1
@@ -164,13 +164,13 @@ def test_a_batch_forgets_a_bounded_number_and_a_large_one_twice_what_it_brings(p
         pair.now_ms += 1000
         pair.pay()
         pair.pay()  # in the same second
-        left.append(read_kept(pair.follower).requests)
+        left.append(read_history(pair.follower).requests)
     assert left == [7, 4, 1, 0]
     assert contents(pair.paths[0]) == contents(pair.paths[1])
 
 
 def test_ids_of_transactions_are_kept_for_a_day_in_runs(pair: TimedPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_POSITIONS", 10)
+    monkeypatch.setattr(transaction_history, "KEPT_POSITIONS", 10)
     for _ in range(3):
         pair.run("update t set v = v", count=1000)
         pair.pay()
@@ -187,11 +187,11 @@ def test_ids_of_transactions_are_kept_for_a_day_in_runs(pair: TimedPair, monkeyp
 
 
 def test_the_runs_of_transaction_ids_are_bounded(pair: TimedPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "KEPT_RUNS", 5)
+    monkeypatch.setattr(transaction_history, "KEPT_RUNS", 5)
     for _ in range(20):
         pair.now_ms += 60_000
         pair.pay()
-    assert read_kept(pair.follower).runs == 5
+    assert read_history(pair.follower).runs == 5
     assert pair.follower.execute("select count(*) from triplicate_transactions").fetchall() == [(5,)]
     assert committed(pair.follower, (1 << 40) + 2) is None
     assert contents(pair.paths[0]) == contents(pair.paths[1])
@@ -201,7 +201,7 @@ def test_the_runs_of_transaction_ids_are_bounded(pair: TimedPair, monkeypatch: p
 def test_a_copy_of_the_first_format_becomes_the_same_as_one_built_from_the_log(
     tmp_path: Path, pair: TimedPair, pruned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "KEPT_POSITIONS", 1500 if pruned else 200_000)
+    monkeypatch.setattr(transaction_history, "KEPT_POSITIONS", 1500 if pruned else 200_000)
     for number in range(8):
         pair.pay(f"old-{number}")
         pair.run("update t set v = v || 'x'", count=500)

@@ -11,9 +11,10 @@ import pytest
 from tests.unit.sql.cluster import run, state_of
 from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced, SqlError
-from triplicate.sql import SqlDatabase, functions
-from triplicate.sql.functions import Numbers
-from triplicate.sql.writer import LateChanges, Writer
+from triplicate.sql import SqlDatabase
+from triplicate.sql.executor import transaction_functions
+from triplicate.sql.executor.transaction_functions import TransactionIds
+from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
 
 
 def test_nothing_is_visible_before_the_log_has_acknowledged_it(tmp_path: Path) -> None:
@@ -148,10 +149,10 @@ def test_rows_changed_during_the_commit_make_the_copy_diverged(tmp_path: Path, m
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         session = await database.session()
 
-        def late(self: Writer, pending: object, end: int) -> None:
+        def late(self: WriterConnection, pending: object, end: int) -> None:
             raise LateChanges("rows were changed while the transaction committed")
 
-        monkeypatch.setattr(Writer, "commit", late)
+        monkeypatch.setattr(WriterConnection, "commit", late)
         leading = next(task for task in asyncio.all_tasks() if task.get_name() == "leading")
         assert await state_of(run(session, "insert into t values(2)")) == "08007"
         with pytest.raises(Diverged, match="holds what the log does not"):
@@ -204,10 +205,10 @@ def test_what_the_log_has_and_the_copy_could_not_commit_is_not_told_as_aborted(t
         identity = (await run(session, "select pg_current_xact_id()"))[0][0]
         await run(session, "insert into t values(2)")
 
-        def full(self: Writer, pending: object, end: int) -> None:
+        def full(self: WriterConnection, pending: object, end: int) -> None:
             raise apsw.FullError("database or disk is full")
 
-        monkeypatch.setattr(Writer, "commit", full)
+        monkeypatch.setattr(WriterConnection, "commit", full)
         assert await state_of(run(session, "commit")) == "08007"
         assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
         assert isinstance(identity, int)
@@ -239,8 +240,8 @@ def test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted(tmp_pa
 
 
 def test_an_old_number_that_comes_to_nothing_late_makes_no_forgotten_one_look_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "_REMEMBERED", 2)
-    numbers = Numbers(1)
+    monkeypatch.setattr(transaction_functions, "_REMEMBERED", 2)
+    numbers = TransactionIds(1)
     for _ in range(8):
         numbers.allocate()
     for number in (5, 6, 7, 1, 8):

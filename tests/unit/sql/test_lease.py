@@ -11,12 +11,12 @@ import pytest
 
 from tests.unit.sql.cluster import Cluster, affected, play, run, state_of
 from tests.unit.sql.held_log import HeldLog, SetClock, database_at, play_leased
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, LogFenced
 from triplicate.sql import SqlDatabase, create_database, database_info
 from triplicate.sql.core.lease import Lease, wait_s
-from triplicate.sql.directory import DatabaseInfo, decode_info, encode_info, log_purpose
-from triplicate.sql.readers import Reader
+from triplicate.sql.executor.reader_pool import ReaderConnection
+from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
 
 LEASE_S = 0.75
 
@@ -125,14 +125,14 @@ def test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_doe
             await run(session, "begin")
 
         def held_still(original: Any) -> Any:
-            def method(self: Reader, *arguments: Any) -> Any:
+            def method(self: ReaderConnection, *arguments: Any) -> Any:
                 clock.now += 10.0
                 return original(self, *arguments)
 
             return method
 
         for name in ("begin", "start"):
-            monkeypatch.setattr(Reader, name, held_still(getattr(Reader, name)))
+            monkeypatch.setattr(ReaderConnection, name, held_still(getattr(ReaderConnection, name)))
         log.held = True
         reading = task(state_of(run(session, "select a from t")))
         await log.sent(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import Cluster, play, run
-from triplicate.cli.log_upkeep import ask_for_end
+from triplicate.cli.data_commands.log_upkeep import ask_for_end
 from triplicate.errors import LogReserved
 from triplicate.log import Purpose, PurposeKind
 from triplicate.sql import database_info

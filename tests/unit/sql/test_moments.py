@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.declared import Kind
-from triplicate.sql.core.moments import (
+from triplicate.sql.core.datetime_text import (
     date_of_days,
+    datetime_of_microseconds,
     days_of,
-    is_stored_moment,
+    is_stored_datetime,
     microseconds_of,
-    moment_of_microseconds,
-    shown_moment,
-    stored_moment,
+    shown_datetime,
+    stored_datetime,
 )
+from triplicate.sql.core.declared_types import Kind
 
 D, T, TS, TZ = Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ
 
@@ -63,9 +63,9 @@ D, T, TS, TZ = Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ
     ],
 )
 def test_forms_of_postgresql_become_the_stored_one(kind: Kind, text: str, stored: str, shown: str) -> None:
-    assert stored_moment(text, kind) == stored
-    assert is_stored_moment(stored, kind)
-    assert shown_moment(stored, kind) == shown
+    assert stored_datetime(text, kind) == stored
+    assert is_stored_datetime(stored, kind)
+    assert shown_datetime(stored, kind) == shown
 
 
 @pytest.mark.parametrize(
@@ -100,24 +100,24 @@ def test_forms_of_postgresql_become_the_stored_one(kind: Kind, text: str, stored
 )
 def test_what_cannot_be_stored_is_refused(kind: Kind, text: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as caught:
-        stored_moment(text, kind)
+        stored_datetime(text, kind)
     assert caught.value.sqlstate == sqlstate
 
 
 @given(moment=st.datetimes(), kind=st.sampled_from([D, T, TS, TZ]))
 def test_stored_forms_are_fixed_points_and_go_through_the_binary_form(moment: dt.datetime, kind: Kind) -> None:
-    stored = stored_moment(moment.isoformat(" "), kind)
-    assert stored_moment(stored, kind) == stored
-    assert stored_moment(shown_moment(stored, kind), kind) == stored
+    stored = stored_datetime(moment.isoformat(" "), kind)
+    assert stored_datetime(stored, kind) == stored
+    assert stored_datetime(shown_datetime(stored, kind), kind) == stored
     if kind is D:
         assert date_of_days(days_of(stored)) == stored
     else:
-        assert moment_of_microseconds(microseconds_of(stored, kind), kind) == stored
+        assert datetime_of_microseconds(microseconds_of(stored, kind), kind) == stored
 
 
 @given(one=st.datetimes(), other=st.datetimes(), kind=st.sampled_from([D, TS, TZ]))
 def test_stored_texts_compare_as_moments_do(one: dt.datetime, other: dt.datetime, kind: Kind) -> None:
-    first, second = (stored_moment(moment.isoformat(" "), kind) for moment in (one, other))
+    first, second = (stored_datetime(moment.isoformat(" "), kind) for moment in (one, other))
     left, right = (one.date(), other.date()) if kind is D else (one, other)
     assert (first < second) == (left < right)
 
@@ -125,7 +125,7 @@ def test_stored_texts_compare_as_moments_do(one: dt.datetime, other: dt.datetime
 @pytest.mark.parametrize(("count", "kind"), [(2**63 - 1, TS), (-(2**63), TZ)])
 def test_infinity_in_binary_is_refused(count: int, kind: Kind) -> None:
     with pytest.raises(SqlError, match="infinity"):
-        moment_of_microseconds(count, kind)
+        datetime_of_microseconds(count, kind)
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, -(2**31)])
@@ -136,11 +136,11 @@ def test_an_infinite_date_in_binary_is_refused(count: int) -> None:
 
 def test_a_moment_beyond_the_calendar_is_refused() -> None:
     with pytest.raises(SqlError, match="out of range"):
-        moment_of_microseconds(2**62, TS)
+        datetime_of_microseconds(2**62, TS)
     with pytest.raises(SqlError, match="out of range"):
         date_of_days(10**8)
 
 
 def test_midnight_at_the_end_of_the_day_has_its_own_binary_form() -> None:
     assert microseconds_of("24:00:00", T) == 86_400_000_000
-    assert moment_of_microseconds(86_400_000_000, T) == "24:00:00"
+    assert datetime_of_microseconds(86_400_000_000, T) == "24:00:00"

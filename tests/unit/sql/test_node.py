@@ -15,7 +15,7 @@ from tests.unit.log.fake import FakeClient
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, fill, play, run, state_of
 from triplicate.errors import ConnectionLost, HandleClosed, SessionExpired, SqlError
 from triplicate.log import LogClientSettings, Logs, Purpose, PurposeKind
-from triplicate.metadata import Fault, own
+from triplicate.metadata import InjectedFault, own
 from triplicate.replica import Role
 from triplicate.runtime import Metrics
 from triplicate.sql import DatabaseNode, database_info
@@ -370,7 +370,7 @@ def test_lost_connections_to_the_metadata_end_no_node(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 3)
         leader = cluster.leader_name()
-        lost = Fault(raise_before=ConnectionLost("the connection broke before the answer came"))
+        lost = InjectedFault(raise_before=ConnectionLost("the connection broke before the answer came"))
         cluster.stage.store.fault = lambda session_id, operation, path: lost if "/databases" in path else None
         cluster.wake_watches()
         await run(await cluster.database(leader).session(), "insert into t(a) values(3)")
@@ -390,7 +390,7 @@ def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: 
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 3)
         await cluster.nodes.pop("n1").stop()
-        lost = Fault(raise_before=ConnectionLost("away"))
+        lost = InjectedFault(raise_before=ConnectionLost("away"))
         cluster.stage.store.fault = lambda session_id, operation, path: lost
         loop = asyncio.get_running_loop()
         starting = loop.create_task(cluster.start("n1"))

@@ -13,13 +13,13 @@ import apsw
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
-from triplicate.config.node import NodeSettings
+from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
 from triplicate.sql import SqlDatabase, SqlSession
-from triplicate.sql import session as session_module
+from triplicate.sql.engine import session as session_module
+from triplicate.sql.executor.reader_pool import ReaderConnection
 from triplicate.sql.interface import TransactionStatus
-from triplicate.sql.readers import Reader
 
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select max(x) from c"
 Scene = Callable[[Cluster, SqlDatabase], Any]
@@ -309,19 +309,19 @@ def test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot(t
 def test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, going = Reader.start, list[asyncio.Task[Any]]()
+    start, going = ReaderConnection.start, list[asyncio.Task[Any]]()
 
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
         loop, session, other = asyncio.get_running_loop(), await database.session(), await database.session()
         prepared = await session.prepare("select a from t")
 
-        def gone_meanwhile(self: Reader, *arguments: Any) -> Any:
+        def gone_meanwhile(self: ReaderConnection, *arguments: Any) -> Any:
             answer = start(self, *arguments)
             loop.call_soon_threadsafe(going[0].cancel)
             time.sleep(0.05)
             return answer
 
-        monkeypatch.setattr(Reader, "start", gone_meanwhile)
+        monkeypatch.setattr(ReaderConnection, "start", gone_meanwhile)
         going.append(loop.create_task(session.start(prepared, ()), name="going"))
         await asyncio.wait(going)
         monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.runtime import real_host
-from triplicate.sql.readers import ReaderPool, ReadLimits
+from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 
 
 def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.sql.cluster import Cluster, play, run, state_of
 from triplicate.errors import SqlError
-from triplicate.sql.redefinitions import Redefinition, UniqueIndex, parse_redefinition, redefined
+from triplicate.sql.executor.redefinitions import Redefinition, UniqueIndex, parse_redefinition, redefined
 
 CREATED = 'CREATE TABLE t ("a" varchar(30) NOT NULL UNIQUE, b int DEFAULT (1 + 1) NOT NULL, c text DEFAULT -1, CHECK (b > 0))'
 CHANGED = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import FormatError
-from triplicate.sql.registration import Registration, decode_identity, decode_registration, encode_registration
+from triplicate.sql.hosting.node_registration import NodeRegistration, decode_identity, decode_registration, encode_registration
 
 
 def test_a_registration_is_read_as_it_was_written_in_its_first_format() -> None:
-    value = Registration("n", "h:1", "ab" * 16, "cd" * 8)
+    value = NodeRegistration("n", "h:1", "ab" * 16, "cd" * 8)
     data = b'{"address":"h:1","directory":"abababababababababababababababab","life":"cdcdcdcdcdcdcdcd","node":"n","v":1}'
     assert encode_registration(value) == data
     assert decode_registration(data) == value

@@ -11,10 +11,10 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import Diverged, SqlError
 from triplicate.sql import RowKind, RowRun, SchemaChange, SettingChange, decode_header, decode_transaction
-from triplicate.sql.apply import Batch, follow
-from triplicate.sql.capture import Capture
 from triplicate.sql.core.records import Transaction
-from triplicate.sql.writer import Pending, Request, TransactionLost
+from triplicate.sql.executor.change_capture import ChangeCapture
+from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, TransactionLost
+from triplicate.sql.storage.applier import LogBatch, follow
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def send(pair: Pair, *statements: str) -> list[Transaction]:
     """Run each statement as a batch of its own and apply it on the follower; the transactions logged."""
     logged: list[Transaction] = []
     for sql in statements:
-        pending = pair.writer.run_batch([Request(pair.gate.examine(sql), ())])
+        pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), ())])
         error = pending.answers[0].error
         if error is not None:
             pair.writer.rollback()
@@ -38,7 +38,7 @@ def send(pair: Pair, *statements: str) -> list[Transaction]:
     return logged
 
 
-def transactions(pending: Pending) -> list[Transaction]:
+def transactions(pending: PendingBatch) -> list[Transaction]:
     tables = decode_header(pending.preamble).tables
     return [decode_transaction(record, tables) for record in pending.records]
 
@@ -121,7 +121,7 @@ def test_a_failed_statement_leaves_none_of_its_rows(pair: Pair) -> None:
 def test_a_conflict_that_rolls_back_ends_one_request_and_not_the_others(pair: Pair) -> None:
     send(pair, COUNTED, "create table t(a unique)", "insert into t values(1)")
     texts = ["insert into t values(2)", "insert or rollback into t values(3), (1)", "insert into t values(4)"]
-    pending = pair.writer.run_batch([Request(pair.gate.examine(sql), ()) for sql in texts])
+    pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), ()) for sql in texts])
     assert [answer.error and answer.error.sqlstate for answer in pending.answers] == [None, "23505", None]
     pair.send(pending)
     assert pair.follower.execute("select a from t").fetchall() == [(1,), (2,), (4,)]
@@ -135,11 +135,11 @@ def test_a_conflict_that_rolls_back_ends_one_request_and_not_the_others(pair: Pa
 def test_a_hook_that_fails_poisons_the_statement(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     send(pair, COUNTED, "create table k(a primary key, b)", "insert into k values(1, 1)")
 
-    def broken(self: Capture, known: object, change: object) -> None:
+    def broken(self: ChangeCapture, known: object, change: object) -> None:
         raise RuntimeError("the hook has a fault")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Capture, "_update", broken)
+        patched.setattr(ChangeCapture, "_update", broken)
         with pytest.raises(SqlError) as failure:
             send(pair, "update k set b = 2")
     assert failure.value.sqlstate == "XX000"
@@ -228,14 +228,14 @@ def test_tables_whose_rows_could_not_be_addressed_are_refused(pair: Pair, sql: s
 def test_a_batch_is_applied_once(pair: Pair) -> None:
     send(pair, COUNTED, "create table t(a)")
     start = pair.writer.position
-    pending = pair.writer.run_batch([Request(pair.gate.examine("insert into t values(1)"), ())])
-    batch = Batch(start, pending.records, pending.preamble, 1)
+    pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine("insert into t values(1)"), ())])
+    batch = LogBatch(start, pending.records, pending.preamble, 1)
     pair.send(pending)
     assert follow(pair.applier, [batch]) == start + 1
     assert follow(pair.applier, [batch, batch]) == start + 1
     assert pair.follower.execute("select a from t").fetchall() == [(1,)]
     with pytest.raises(Diverged, match="goes on at offset"):
-        follow(pair.applier, [Batch(start + 5, pending.records, pending.preamble, 1)])
+        follow(pair.applier, [LogBatch(start + 5, pending.records, pending.preamble, 1)])
     same(pair)
 
 
@@ -257,7 +257,7 @@ def test_a_copy_that_differs_is_found_out(pair: Pair, damage: str, words: str) -
     pair.applier.rollback()
     pair.applier._database = pair.follower.execute("select database from triplicate_state").fetchall()[0][0]  # type: ignore[assignment]
     texts = ["update t set a = 0", "insert into t values(3, 3)", "create table u(a)"]
-    pending = pair.writer.run_batch([Request(pair.gate.examine(sql), ()) for sql in texts])
+    pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), ()) for sql in texts])
     position = pair.applier.position
     with pytest.raises(Diverged, match=words):
         pair.send(pending)
@@ -266,7 +266,7 @@ def test_a_copy_that_differs_is_found_out(pair: Pair, damage: str, words: str) -
 
 def test_results_and_ids_are_kept_on_followers_too(pair: Pair) -> None:
     send(pair, COUNTED, "create table t(id integer primary key)")
-    request = Request(pair.gate.examine("insert into t default values returning id"), (), request_id="once")
+    request = AutocommitRequest(pair.gate.examine("insert into t default values returning id"), (), request_id="once")
     pair.send(pair.writer.run_batch([request]))
     again = pair.writer.run_batch([request])
     assert again.records == []

@@ -30,15 +30,15 @@ from tests.unit.sql.snapshot_rig import (
     truncated,
     write_rows,
 )
-from triplicate.cli.snapshots import request_snapshot, snapshot_facts, verdict
+from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, verdict
 from triplicate.errors import ConnectionLost, CorruptionError, Diverged, EnvironmentFault, ReadFailed
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader, SnapshotState
 from triplicate.metadata import own
 from triplicate.replica import Candidate, Role
 from triplicate.replica.election import encode_candidate
 from triplicate.runtime import Metrics
-from triplicate.sql.snapshot import quick_check
-from triplicate.sql.store import open_store
+from triplicate.sql.storage.sqlite_file import open_store
+from triplicate.sql.storage.sqlite_snapshots import quick_check
 
 
 def test_a_new_node_loads_a_snapshot_when_the_log_has_been_truncated(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
+from triplicate.sql.executor.writer_connection import AutocommitRequest
 from triplicate.sql.interface import Value
-from triplicate.sql.writer import Request
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def send(pair: Pair, sql: str, *parameters: Value) -> None:
-    pending = pair.writer.run_batch([Request(pair.gate.examine(sql), parameters)])
+    pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(sql), parameters)])
     error = pending.answers[0].error
     if error is not None:
         pair.writer.rollback()

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.property.rowlog_workload import Pair
 from triplicate.errors import SqlError
-from triplicate.sql import sizes
-from triplicate.sql import writer as writer_module
-from triplicate.sql.capture import Capture
+from triplicate.sql.core import encoded_size
+from triplicate.sql.core.encoded_size import ByteCount
 from triplicate.sql.core.records import RowKind, RowRun, TableDictionary, Transaction, encode_transaction
-from triplicate.sql.core.tables import TableShape
-from triplicate.sql.sizes import ByteCount
-from triplicate.sql.writer import Request, TransactionLost
+from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.executor import writer_connection as writer_module
+from triplicate.sql.executor.change_capture import ChangeCapture
+from triplicate.sql.executor.writer_connection import AutocommitRequest, TransactionLost
 
 SHAPE = TableShape("t", ("id", "a", "b"), ("INTEGER", "", ""), (0,), 0)
 NUMBERS = "with recursive c(i) as (select 1 union all select i + 1 from c limit 300)"
@@ -84,16 +84,16 @@ def test_a_statement_that_changes_too_much_stops_long_before_its_end(pair: Pair,
         "insert into t with recursive c(i) as (select 1 union all select i + 1 from c limit 60000) select i, printf('%0200d', i) from c"
     )
     seen = 0
-    add = Capture._add
+    add = ChangeCapture._add
 
-    def counted(self: Capture, *arguments: object) -> None:
+    def counted(self: ChangeCapture, *arguments: object) -> None:
         nonlocal seen
         seen += 1
         add(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Capture, "_add", counted)
+    monkeypatch.setattr(ChangeCapture, "_add", counted)
     first, last = (pair.gate.examine(f"insert into t values({number}, 'kept')") for number in (-1, -2))
-    pending = pair.writer.run_batch([Request(first, ()), Request(large, ()), Request(last, ())])
+    pending = pair.writer.run_batch([AutocommitRequest(first, ()), AutocommitRequest(large, ()), AutocommitRequest(last, ())])
     errors = [answer.error for answer in pending.answers]
     assert (errors[0], errors[2]) == (None, None)
     assert errors[1] is not None
@@ -131,7 +131,7 @@ def test_many_small_rows_count_as_well(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_a_failed_statement_counted_does_not_stop_the_next(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "_MEASURED_ROWS", 1)
+    monkeypatch.setattr(encoded_size, "_MEASURED_ROWS", 1)
     pair.script("create table t(a int, b blob)")
     writer = pair.writer
     writer.begin()

@@ -66,20 +66,20 @@ def refused(frame: bytes) -> pb.Response:
 def test_numbers_are_those_of_the_enumerations() -> None:
     assert [status.value for status in Status] == sorted(pb.StatusCode.values())
     names = {
-        v3.Operation.READ: pb.READ_ENTRY,
-        v3.Operation.ADD: pb.ADD_ENTRY,
-        v3.Operation.AUTH: pb.AUTH,
-        v3.Operation.WRITE_LAC: pb.WRITE_LAC,
-        v3.Operation.READ_LAC: pb.READ_LAC,
-        v3.Operation.BOOKIE_INFO: pb.GET_BOOKIE_INFO,
-        v3.Operation.START_TLS: pb.START_TLS,
-        v3.Operation.FORCE: pb.FORCE_LEDGER,
-        v3.Operation.LIST_ENTRIES: pb.GET_LIST_OF_ENTRIES_OF_LEDGER,
+        v3.OperationType.READ: pb.READ_ENTRY,
+        v3.OperationType.ADD: pb.ADD_ENTRY,
+        v3.OperationType.AUTH: pb.AUTH,
+        v3.OperationType.WRITE_LAC: pb.WRITE_LAC,
+        v3.OperationType.READ_LAC: pb.READ_LAC,
+        v3.OperationType.BOOKIE_INFO: pb.GET_BOOKIE_INFO,
+        v3.OperationType.START_TLS: pb.START_TLS,
+        v3.OperationType.FORCE: pb.FORCE_LEDGER,
+        v3.OperationType.LIST_ENTRIES: pb.GET_LIST_OF_ENTRIES_OF_LEDGER,
     }
-    assert list(names) == list(v3.Operation)
+    assert list(names) == list(v3.OperationType)
     assert all(int(operation) == number for operation, number in names.items())
     unserved = {pb.RANGE_READ_ENTRY, pb.RANGE_ADD_ENTRY, pb.BATCH_READ_ENTRY}
-    assert set(pb.OperationType.values()) == set(v3.Operation) | unserved
+    assert set(pb.OperationType.values()) == set(v3.OperationType) | unserved
     assert v3.VERSION == pb.VERSION_THREE
     assert BookieInfoRequest().requested == pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY | pb.GetBookieInfoRequest.FREE_DISK_SPACE
 
@@ -139,7 +139,7 @@ def test_fields_may_come_in_any_order_and_unknown_ones_are_passed_over() -> None
     header = message.header.SerializeToString()
     add = message.addRequest.SerializeToString()
     body = b"\xfa\x07\x01x" + b"\xaa\x06" + bytes([len(add)]) + add + b"\x0a" + bytes([len(header)]) + header
-    assert v3.decode_request(body) == V3Request(1, AddRequest(5, 7, KEY, ENTRY), v3.Operation.ADD)
+    assert v3.decode_request(body) == V3Request(1, AddRequest(5, 7, KEY, ENTRY), v3.OperationType.ADD)
     message.requestContext.add(key="trace", value="1")
     assert v3.decode_request(message.SerializeToString()).request == AddRequest(5, 7, KEY, ENTRY)
 
@@ -171,7 +171,7 @@ def test_an_unknown_operation_is_refused_with_a_status_alone(operation: int) -> 
 
 def test_a_request_without_its_part_is_a_bad_request() -> None:
     message = sent(ReadRequest(5, 7))
-    message.header.operation = v3.Operation.ADD
+    message.header.operation = v3.OperationType.ADD
     asked = v3.decode_request(message.SerializeToString())
     assert (asked.request, asked.refusal) == (None, Status.BAD_REQUEST)
 
@@ -311,7 +311,7 @@ def test_an_answer_without_its_part_keeps_a_failure_and_proves_nothing() -> None
 
 def test_an_answer_with_another_operations_part_lacks_its_own() -> None:
     message = answered(AddResponse(Status.OK, 5, 7))
-    message.header.operation = v3.Operation.READ
+    message.header.operation = v3.OperationType.READ
     assert v3.decode_response(message.SerializeToString()) == (1, ReadResponse(Status.IO_ERROR, v3.NO_ID, v3.NO_ID))
 
 

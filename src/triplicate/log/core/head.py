@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, CorruptionError, FormatError
 
 VERSION = 2
@@ -67,7 +67,7 @@ _DATABASE_LOG = re.compile(r"database\.(.+)\.[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class Quorums:
     """The quorums of a segment that was created while bookies were short: smaller than the log's settings, never below its ack quorum."""
 
     ensemble_size: int
@@ -75,7 +75,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """One ledger in the list of a log.
 
     Args:
@@ -97,7 +97,7 @@ class Segment:
     max_time_us: int = 0
     state: SegmentState = SegmentState.OPEN
     archive: Archive | None = None
-    reduced: Copies | None = None
+    reduced: Quorums | None = None
 
     @property
     def end_offset(self) -> int:
@@ -128,7 +128,7 @@ class Page:
     """Immutable; on level 0 the items are segments, above they are references to pages one level down."""
 
     level: int
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[LogSegment, ...] = ()
     references: tuple[PageReference, ...] = ()
 
 
@@ -147,8 +147,8 @@ class Head:
     token: str
     owner: Owner | None
     first_offset: int
-    open: Segment | None
-    recent: tuple[Segment, ...]
+    open: LogSegment | None
+    recent: tuple[LogSegment, ...]
     pages: tuple[PageReference, ...]
     settings: LogSettings
     created_ms: int
@@ -211,7 +211,7 @@ def load_node(data: bytes, what: str, newest: int) -> dict[str, Any]:
     return value
 
 
-def _segment_json(segment: Segment) -> dict[str, Any]:
+def _segment_json(segment: LogSegment) -> dict[str, Any]:
     value: dict[str, Any] = {
         "bytes": segment.size_bytes,
         "first": segment.first_offset,
@@ -229,13 +229,13 @@ def _segment_json(segment: Segment) -> dict[str, Any]:
     return value
 
 
-def _segment_of(value: dict[str, Any], what: str) -> Segment:
+def _segment_of(value: dict[str, Any], what: str) -> LogSegment:
     try:
         state = SegmentState(value["state"])
     except ValueError as error:
         raise FormatError(f"{what} has a segment in unknown state {value['state']!r}: upgrade Triplicate") from error
     archive, reduced = value.get("archive"), value.get("reduced")
-    return Segment(
+    return LogSegment(
         value["ledger"],
         value["first"],
         value["records"],
@@ -245,7 +245,7 @@ def _segment_of(value: dict[str, Any], what: str) -> Segment:
         value["max"],
         state,
         Archive(archive["file"], archive["digest"]) if archive else None,
-        Copies(reduced["ensemble"], reduced["write"]) if reduced else None,
+        Quorums(reduced["ensemble"], reduced["write"]) if reduced else None,
     )
 
 
@@ -420,7 +420,7 @@ def decode_owner(data: bytes, name: str) -> Owner:
 
 def reference_to(page: Page, sequence: int) -> PageReference:
     """The reference to a page that is not empty."""
-    items: tuple[Segment, ...] | tuple[PageReference, ...] = page.segments or page.references
+    items: tuple[LogSegment, ...] | tuple[PageReference, ...] = page.segments or page.references
     return PageReference(
         sequence,
         page.level,
@@ -433,13 +433,15 @@ def reference_to(page: Page, sequence: int) -> PageReference:
     )
 
 
-def size_beneath(items: Sequence[Segment] | Sequence[PageReference]) -> int | None:
+def size_beneath(items: Sequence[LogSegment] | Sequence[PageReference]) -> int | None:
     """Bytes of segments and of what lies beneath references, without segments marked for deletion; None if one does not know."""
-    sizes = [0 if isinstance(item, Segment) and item.state is SegmentState.DELETING else item.size_bytes for item in items]
+    sizes = [0 if isinstance(item, LogSegment) and item.state is SegmentState.DELETING else item.size_bytes for item in items]
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def closed_segment(segment: Segment, *, records: int, size_bytes: int, last_entry: int, min_time_us: int, max_time_us: int) -> Segment:
+def closed_segment(
+    segment: LogSegment, *, records: int, size_bytes: int, last_entry: int, min_time_us: int, max_time_us: int
+) -> LogSegment:
     """The open segment as it is listed once it is closed: for deletion if it holds no records."""
     state = SegmentState.CLOSED if records else SegmentState.DELETING
     return replace(

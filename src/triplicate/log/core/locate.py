@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import ArgumentError, OffsetGap
-from triplicate.log.core.head import Archive, PageReference, Segment, SegmentState
+from triplicate.log.core.head import Archive, LogSegment, PageReference, SegmentState
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class OffsetRange:
     """A piece of one segment, for one reader. Its offsets are a pure function of what was planned; see `plan_ranges`.
 
     Args:
@@ -45,13 +45,13 @@ def reference_at(references: Sequence[PageReference], offset: int) -> PageRefere
     return references[place] if place < len(references) else None
 
 
-def segment_at(segments: Sequence[Segment], offset: int) -> Segment | None:
+def segment_at(segments: Sequence[LogSegment], offset: int) -> LogSegment | None:
     """The closed segment that holds an offset (segments without records hold none), or None if it lies after the last."""
     place = bisect_right(segments, offset, key=lambda item: item.end_offset)
     return segments[place] if place < len(segments) else None
 
 
-def check_not_lost(segment: Segment) -> None:
+def check_not_lost(segment: LogSegment) -> None:
     """Raise OffsetGap for a segment whose records are lost."""
     if segment.state is SegmentState.LOST:
         first, end = segment.first_offset, segment.end_offset
@@ -98,7 +98,7 @@ class EntrySearch:
             self._high = entry - 1
 
 
-def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[Range]:
+def plan_ranges(segments: Sequence[LogSegment], start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
     """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`, none over two segments.
 
     The offsets of the ranges depend on start, end, max_records and where segments begin, and on nothing that changes later: cuts are
@@ -115,7 +115,7 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
     """
     if start > end or max_records < 1:
         raise ArgumentError(f"cannot plan {max_records} records at a time from {start} to {end}")
-    ranges: list[Range] = []
+    ranges: list[OffsetRange] = []
     position = start
     for segment in segments:
         is_open = segment.state is SegmentState.OPEN
@@ -132,7 +132,9 @@ def plan_ranges(segments: Sequence[Segment], start: int, end: int, max_records: 
             cut = min(limit, position + max_records)
             last_entry = None if is_open else segment.last_entry
             size_bytes = None if is_open else segment.size_bytes * (cut - position) // segment.records
-            ranges.append(Range(segment.ledger_id, segment.first_offset, position, cut, last_entry, segment.archive, size_bytes=size_bytes))
+            ranges.append(
+                OffsetRange(segment.ledger_id, segment.first_offset, position, cut, last_entry, segment.archive, size_bytes=size_bytes)
+            )
             position = cut
     if position < end:
         raise OffsetGap(f"no segment holds offset {position}; records {start} to {end} were asked for")

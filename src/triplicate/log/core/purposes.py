@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.config.log import LogSettings
+from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, LogReserved
 from triplicate.log.core.head import USER, Head, Purpose, PurposeKind
 

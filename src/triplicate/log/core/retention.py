@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triplicate.config.log import LogSettings
-from triplicate.log.core.head import Segment, SegmentState
+from triplicate.config.log_settings import LogSettings
+from triplicate.log.core.head import LogSegment, SegmentState
 
 KEPT = (SegmentState.CLOSED, SegmentState.ARCHIVED, SegmentState.LOST)
 
 
-def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us: int, total_bytes: int | None = None) -> int | None:
+def retention_offset(segments: Sequence[LogSegment], settings: LogSettings, now_us: int, total_bytes: int | None = None) -> int | None:
     """The offset to truncate to, or None if everything stays. Only whole closed segments go, the oldest first.
 
     Args:
@@ -31,6 +31,6 @@ def retention_offset(segments: Sequence[Segment], settings: LogSettings, now_us:
     return offset
 
 
-def kept_bytes(segments: Sequence[Segment]) -> int:
+def kept_bytes(segments: Sequence[LogSegment]) -> int:
     """Bytes of the segments that are closed and not marked for deletion."""
     return sum(segment.size_bytes for segment in segments if segment.state in KEPT)

@@ -39,7 +39,7 @@ class SnapshotSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class SnapshotSituation:
     """What a node knows when it looks.
 
     Args:
@@ -60,7 +60,7 @@ class Situation:
     has_damaged: bool
 
 
-def pressing_reason(situation: Situation, settings: SnapshotSettings) -> str | None:
+def pressing_reason(situation: SnapshotSituation, settings: SnapshotSettings) -> str | None:
     """Why a snapshot is due however little the log has grown, or None."""
     if situation.wanted is not None and situation.position >= situation.wanted:
         return "requested"
@@ -73,7 +73,7 @@ def pressing_reason(situation: Situation, settings: SnapshotSettings) -> str | N
     return None
 
 
-def may_grow_due(situation: Situation, settings: SnapshotSettings) -> bool:
+def may_grow_due(situation: SnapshotSituation, settings: SnapshotSettings) -> bool:
     """Whether the log's growth since the newest good snapshot could make another one due: if so, it is worth measuring."""
     if settings.log_bytes <= 0:
         return False
@@ -90,14 +90,14 @@ def has_grown_due(grown_bytes: int, settings: SnapshotSettings) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class SnapshotPeer:
     """A node that holds a copy, as it reports itself."""
 
     node_id: str
     position: int
 
 
-def turn_of(node_id: str, position: int, members: Sequence[Member], leader: str | None, base: int) -> int | None:
+def snapshot_rank(node_id: str, position: int, members: Sequence[SnapshotPeer], leader: str | None, base: int) -> int | None:
     """The place of a node in the order in which nodes make a snapshot, from 0; None: its copy is too far behind.
 
     Followers come first, by name, and the leader last, so that it makes snapshots only where it is alone or all others fail.
@@ -121,7 +121,7 @@ def is_turn(turn: int | None, waited_s: float, turn_s: float) -> bool:
     return turn is not None and waited_s >= turn * turn_s
 
 
-def loads(position: int, first_offset: int, replay_bytes: int, stored_bytes: int) -> bool:
+def is_snapshot_faster(position: int, first_offset: int, replay_bytes: int, stored_bytes: int) -> bool:
     """Whether a copy at `position` loads a snapshot that stands beyond it rather than read the log up to there.
 
     Args:

@@ -5,7 +5,7 @@ Read `typenames` (which types there are), `facts` (what SQLite's schema holds), 
 connection that runs statements of clients. Views and triggers may not use them, so that the schema stays SQLite's own.
 """
 
-from .functions import register_functions
-from .tables import register_tables
+from triplicate.sql.catalogue.catalogue_functions import register_functions
+from triplicate.sql.catalogue.virtual_tables import register_tables
 
 __all__ = ["register_functions", "register_tables"]

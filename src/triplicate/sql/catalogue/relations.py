@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
-
-from ..interface import Row
-from .definitions import Check, IndexDefinition
-from .facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
-from .typenames import TYPES, declared_type, format_type
+from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
+from triplicate.sql.catalogue.table_definitions import CheckConstraint, IndexDefinition
+from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type
+from triplicate.sql.interface import Row
 
 CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
 OWNER = 10
@@ -338,8 +337,8 @@ def _precision(oid: int) -> int | None:
     return _BITS.get(oid)
 
 
-def _check_names(relation: RelationFacts) -> list[tuple[str, Check]]:
-    found: list[tuple[str, Check]] = []
+def _check_names(relation: RelationFacts) -> list[tuple[str, CheckConstraint]]:
+    found: list[tuple[str, CheckConstraint]] = []
     for place, check in enumerate(relation.definition.checks):
         middle = f"_{check.column}" if check.column is not None else ""
         default = f"{relation.name}{middle}_check{place if place and check.column is None else ''}"

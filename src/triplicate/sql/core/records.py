@@ -25,10 +25,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from triplicate.errors import FormatError
-
-from .binary import read_text, read_varint, take, write_text, write_varint
-from .columns import Value, decode_column, encode_column
-from .tables import TableShape, decode_table, encode_table
+from triplicate.sql.core.binary import read_text, read_varint, take, write_text, write_varint
+from triplicate.sql.core.column_codec import Value, decode_column, encode_column
+from triplicate.sql.core.table_shape import TableShape, decode_table, encode_table
 
 FORMAT_VERSION = 1
 HEADER_VERSION = 2

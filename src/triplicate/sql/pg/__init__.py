@@ -4,6 +4,6 @@ Read `wire` (messages), `lexer`, `commands` and `infer` (what must be known of a
 `statements` and `conversation` (the protocol's rules), `server` (connections).
 """
 
-from triplicate.sql.pg.server import PostgresServer, ServerLimits
+from triplicate.sql.pg.protocol.server import PostgresServer, ServerLimits
 
 __all__ = ["PostgresServer", "ServerLimits"]

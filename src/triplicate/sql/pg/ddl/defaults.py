@@ -6,11 +6,11 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.declared import Kind, parse_declared
+from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.lexer import Token
 from triplicate.sql.interface import Value
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
-from triplicate.sql.pg.lexer import Token
-from triplicate.sql.pg.types import convert_text
+from triplicate.sql.pg.values.types import convert_text
 
 _PRESENT = {
     Kind.TIMESTAMPTZ: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000','') || '+00:00')",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg.ddl.columns import parse_column
-from triplicate.sql.pg.ddl.expressions import Expressions, expression_of
+from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.pg.ddl.column_parser import parse_column
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
-from triplicate.sql.pg.lexer import tokenize
+from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Spans:
     """The column that the statement adds."""
 
     def rewrite(self, sql: str, columns: Sequence[tuple[str, str]]) -> str:
-        """The statement with their translations; raises as `Expressions.rewrite`."""
-        edits, expressions = Edits(sql), Expressions([*columns, *self.added])
+        """The statement with their translations; raises as `StoredExpressions.rewrite`."""
+        edits, expressions = Edits(sql), StoredExpressions([*columns, *self.added])
         for start, end, is_condition in self.spans:
             try:
                 expressions.rewrite_span(start, end, edits, is_condition=is_condition)

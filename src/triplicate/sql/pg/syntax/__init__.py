@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.sql.pg.syntax.cursor import NotUnderstood
-from triplicate.sql.pg.syntax.statements import StatementParser, parse
+from triplicate.sql.pg.syntax.statement_parser import StatementParser, parse
+from triplicate.sql.pg.syntax.token_cursor import NotUnderstood
 
 __all__ = ["NotUnderstood", "StatementParser", "parse"]

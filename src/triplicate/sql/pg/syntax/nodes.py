@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from triplicate.sql.pg.syntax.changes import Statement
+    from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SyntaxNode:
     start: int
     end: int
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         return iter(())
 
 
 @dataclass(slots=True, eq=False)
-class Name(Node):
+class Name(SyntaxNode):
     """A name of one or more parts. `text` of each part is folded to lower case where it was not quoted."""
 
     parts: tuple[str, ...]
@@ -38,7 +38,7 @@ class Name(Node):
 
 
 @dataclass(slots=True, eq=False)
-class TypeName(Node):
+class TypeName(SyntaxNode):
     """A type as it is written in a cast: ``numeric(10, 2)``, ``double precision``, ``int[]``."""
 
     name: str
@@ -51,7 +51,7 @@ class TypeName(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Expression(Node):
+class Expression(SyntaxNode):
     oid: int | None = field(default=None, init=False)
     """The type that analysis finds; None where it cannot tell."""
     as_oid: int | None = field(default=None, init=False)
@@ -85,7 +85,7 @@ class Parameter(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Moment(Expression):
+class CurrentTime(Expression):
     """``current_timestamp``, ``now()`` and their kin, by their name in lower case."""
 
     name: str
@@ -121,7 +121,7 @@ class Unary(Expression):
     operator: str
     operand: Expression
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
 
 
@@ -133,7 +133,7 @@ class Binary(Expression):
     at: tuple[int, int]
     """Where the operator is."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.left
         yield self.right
 
@@ -145,7 +145,7 @@ class Logical(Expression):
     operator: str
     operands: list[Expression]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         return iter(self.operands)
 
 
@@ -159,7 +159,7 @@ class IsTest(Expression):
     negated: bool
     other: Expression | None = None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         if self.other is not None:
             yield self.other
@@ -173,7 +173,7 @@ class Between(Expression):
     negated: bool
     symmetric: bool
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         yield self.low
         yield self.high
@@ -188,7 +188,7 @@ class Like(Expression):
     negated: bool
     escape: Expression | None = None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         yield self.pattern
         if self.escape is not None:
@@ -199,12 +199,12 @@ class Like(Expression):
 class In(Expression):
     operand: Expression
     items: list[Expression]
-    query: Query | None
+    query: QueryExpression | None
     negated: bool
     table: Name | None = None
     """SQLite's ``x IN table``."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         yield from self.items
         if self.query is not None:
@@ -219,9 +219,9 @@ class Quantified(Expression):
     operator: str
     quantifier: str
     right: Expression | None
-    query: Query | None
+    query: QueryExpression | None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.left
         if self.right is not None:
             yield self.right
@@ -231,19 +231,19 @@ class Quantified(Expression):
 
 @dataclass(slots=True, eq=False)
 class Exists(Expression):
-    query: Query
+    query: QueryExpression
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.query
 
 
 @dataclass(slots=True, eq=False)
 class Subquery(Expression):
-    query: Query
+    query: QueryExpression
     width: int | None = field(default=None, init=False)
     """Columns of the query, where they are known."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.query
 
 
@@ -253,7 +253,7 @@ class Case(Expression):
     branches: list[tuple[Expression, Expression]]
     otherwise: Expression | None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         if self.operand is not None:
             yield self.operand
         for condition, result in self.branches:
@@ -270,7 +270,7 @@ class Cast(Expression):
     form: str
     """``::``, ``CAST``, or ``typed`` for ``date '…'``."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
 
 
@@ -279,7 +279,7 @@ class Collate(Expression):
     operand: Expression
     collation: Name
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
 
 
@@ -288,27 +288,27 @@ class AtTimeZone(Expression):
     operand: Expression
     zone: Expression
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         yield self.zone
 
 
 @dataclass(slots=True, eq=False)
-class Row(Expression):
+class RowConstructor(Expression):
     items: list[Expression]
     is_explicit: bool = False
     """Written with the word ROW."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         return iter(self.items)
 
 
 @dataclass(slots=True, eq=False)
-class Array(Expression):
+class ArrayConstructor(Expression):
     items: list[Expression]
-    query: Query | None
+    query: QueryExpression | None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from self.items
         if self.query is not None:
             yield self.query
@@ -319,17 +319,17 @@ class Subscript(Expression):
     operand: Expression
     index: Expression
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.operand
         yield self.index
 
 
 @dataclass(slots=True, eq=False)
-class Window(Node):
+class WindowDefinition(SyntaxNode):
     partition: list[Expression]
     order: list[Sort]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from self.partition
         yield from self.order
 
@@ -345,12 +345,12 @@ class Call(Expression):
     order: list[Sort] = field(default_factory=list)
     filter: Expression | None = None
     within: list[Sort] = field(default_factory=list)
-    window: Window | None = None
+    window: WindowDefinition | None = None
     is_window: bool = False
     arguments_end: int = 0
     """Where the closing bracket of the arguments is."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from self.arguments
         yield from self.order
         yield from self.within
@@ -364,7 +364,7 @@ class Call(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Sort(Node):
+class Sort(SyntaxNode):
     expression: Expression
     descending: bool
     nulls: str
@@ -376,29 +376,29 @@ class Sort(Node):
     place: int = field(default=0, init=False)
     """That column's number, from 1, where only the number means it."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.expression
 
 
 @dataclass(slots=True, eq=False)
-class Item(Node):
+class SelectItem(SyntaxNode):
     """One item of a select list or a RETURNING list."""
 
     expression: Expression
     alias: Name | None
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.expression
 
 
 @dataclass(slots=True, eq=False)
-class Source(Node):
+class FromItem(SyntaxNode):
     """What stands in FROM: exactly one of table, query, call and joined (of two or more with the words between) is there."""
 
     table: Name | None = None
-    query: Query | None = None
+    query: QueryExpression | None = None
     call: Call | None = None
-    joined: Sequence[Source] = ()
+    joined: Sequence[FromItem] = ()
     conditions: Sequence[Expression] = ()
     alias: Name | None = None
     columns: tuple[Name, ...] = ()
@@ -415,7 +415,7 @@ class Source(Node):
     expansion: tuple[str, ...] | None = field(default=None, init=False)
     """For SQLite: what a join with a name of its own gives, as items of a select list (None: ``*``); the names of a query's columns."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         if self.query is not None:
             yield self.query
         if self.call is not None:
@@ -424,17 +424,17 @@ class Source(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Select(Node):
+class Select(SyntaxNode):
     is_distinct: bool
     distinct_on: list[Expression]
-    items: list[Item]
-    source: Source | None
+    items: list[SelectItem]
+    source: FromItem | None
     where: Expression | None
     group: list[Expression]
     having: Expression | None
-    windows: list[Window]
+    windows: list[WindowDefinition]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from self.distinct_on
         yield from self.items
         if self.source is not None:
@@ -448,44 +448,44 @@ class Select(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Values(Node):
-    rows: list[Row]
+class Values(SyntaxNode):
+    rows: list[RowConstructor]
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         return iter(self.rows)
 
 
 @dataclass(slots=True, eq=False)
-class Compound(Node):
+class Compound(SyntaxNode):
     """UNION, EXCEPT or INTERSECT; `operator` in capitals with ALL where it is there."""
 
     left: Body
     right: Body
     operator: str
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.left
         yield self.right
 
 
 @dataclass(slots=True, eq=False)
-class With(Node):
+class With(SyntaxNode):
     """One common table expression."""
 
     name: Name
     columns: tuple[Name, ...]
-    body: Statement
+    body: DmlStatement
     materialized: tuple[int, int] | None = None
     is_recursive: bool = False
     names_left: tuple[str, ...] = field(default=(), init=False)
     """The columns behind those that `columns` names: SQLite wants all or none."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield self.body
 
 
 @dataclass(slots=True, eq=False)
-class Limits(Node):
+class LimitClause(SyntaxNode):
     """LIMIT, OFFSET and FETCH of one query, in any of their forms."""
 
     limit: Expression | None
@@ -493,22 +493,22 @@ class Limits(Node):
     is_plain: bool
     """Written as SQLite reads it: ``LIMIT a``, ``LIMIT a OFFSET b`` or ``LIMIT b, a``."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from sorted((part for part in (self.limit, self.offset) if part is not None), key=lambda node: node.start)
 
 
 @dataclass(slots=True, eq=False)
-class Query(Node):
+class QueryExpression(SyntaxNode):
     common: list[With]
     body: Body
     order: list[Sort]
-    limits: Limits | None
+    limits: LimitClause | None
     locking: tuple[int, int] | None
     """Where FOR UPDATE and its kin are."""
     lock: str = ""
     """Their words, in capitals."""
 
-    def children(self) -> Iterator[Node]:
+    def children(self) -> Iterator[SyntaxNode]:
         yield from self.common
         yield self.body
         yield from self.order
@@ -516,4 +516,4 @@ class Query(Node):
             yield self.limits
 
 
-Body = Select | Values | Compound | Query
+Body = Select | Values | Compound | QueryExpression

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from triplicate.sql.pg.translate.arrays import ELEMENT_OF, decode_array
-from triplicate.sql.pg.translate.moments import round_moment, text_of_micros
-from triplicate.sql.pg.translate.render import Place
-from triplicate.sql.pg.translate.translation import Moment, TableColumns, TableKeys, Translation, named_tables, translate
+from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.translation import ColumnsByTable, KeysByTable, SuppliedParameter, Translation, named_tables, translate
+from triplicate.sql.pg.values.array_parameters import ELEMENT_OF, decode_array
+from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
 
 __all__ = [
     "ELEMENT_OF",
-    "Moment",
-    "Place",
-    "TableColumns",
-    "TableKeys",
+    "ColumnsByTable",
+    "KeysByTable",
+    "SuppliedParameter",
+    "TargetContext",
     "Translation",
     "decode_array",
     "named_tables",

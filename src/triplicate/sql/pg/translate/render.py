@@ -1,7 +1,7 @@
 """The text that SQLite gets: the client's own but for the places where SQLite would read or do something else. Pure.
 
-Parameters become ``?1``, casts become functions of ours (`triplicate.sql.scalars`) or vanish, constants become what their context makes
-of them. Where the two databases group operators differently, brackets are added.
+Parameters become ``?1``, casts become functions of ours (`triplicate.sql.executor.scalars`) or vanish, constants become what their context
+makes of them. Where the two databases group operators differently, brackets are added.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from enum import Enum
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import Pieces, quote_string
 from triplicate.sql.interface import Value
-from triplicate.sql.pg import types
-from triplicate.sql.pg.lexer import Pieces, quote_string
-from triplicate.sql.pg.syntax import changes, nodes
-from triplicate.sql.pg.syntax.nodes import Expression, Node
-from triplicate.sql.pg.translate.arrays import ELEMENT_OF, read_array
-from triplicate.sql.pg.translate.conversions import (
+from triplicate.sql.pg.analysis.scales import scale_of
+from triplicate.sql.pg.syntax import dml_nodes, nodes
+from triplicate.sql.pg.syntax.nodes import Expression, SyntaxNode
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.array_parameters import ELEMENT_OF, read_array
+from triplicate.sql.pg.values.conversions import (
     CAST_NAMES,
     INTEGERS,
     TEXTS,
@@ -27,8 +28,7 @@ from triplicate.sql.pg.translate.conversions import (
     type_of_name,
     value_of_decimal,
 )
-from triplicate.sql.pg.translate.patterns import glob_of_like
-from triplicate.sql.pg.translate.scales import scale_of
+from triplicate.sql.pg.values.patterns import glob_of_like
 
 OURS = "triplicate_"
 _SCHEMAS = ("public", "pg_catalog")
@@ -41,7 +41,7 @@ _SQLITE = {
 _TIGHTEST = 20
 
 
-def sqlite_strength(node: Node) -> int:
+def sqlite_strength(node: SyntaxNode) -> int:
     """How strongly SQLite binds the outermost operator of an expression that stands without brackets."""
     match node:
         case nodes.Binary():
@@ -81,7 +81,7 @@ def literal_text(value: Value) -> str:
             return f"x'{value.hex()}'"
 
 
-class Place(Enum):
+class TargetContext(Enum):
     """Where the text will stand. A definition is read by plain SQLite, so arithmetic goes without checks of ours there."""
 
     STATEMENT = "statement"
@@ -97,7 +97,7 @@ class Renderer:
         first_hidden: the number of the first parameter of our own.
     """
 
-    def __init__(self, source: str, first_hidden: int, place: Place = Place.STATEMENT) -> None:
+    def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
         self.pieces = Pieces(source)
         self.place = place
         self.moments: dict[tuple[str, int, int | None], int] = {}
@@ -108,7 +108,7 @@ class Renderer:
         self._rules: dict[type, Callable[[Any], None]] = {
             nodes.Literal: self._literal,
             nodes.Parameter: self._parameter,
-            nodes.Moment: self._moment,
+            nodes.CurrentTime: self._moment,
             nodes.ColumnRef: self._column,
             nodes.Star: self._star,
             nodes.Unary: self._unary,
@@ -120,25 +120,25 @@ class Renderer:
             nodes.Cast: self._cast,
             nodes.AtTimeZone: self._at_time_zone,
             nodes.Collate: self._collate,
-            nodes.Row: self._row,
+            nodes.RowConstructor: self._row,
             nodes.Call: self._call,
             nodes.Sort: self._sort,
-            nodes.Source: self._from,
-            nodes.Query: self._query,
+            nodes.FromItem: self._from,
+            nodes.QueryExpression: self._query,
             nodes.Compound: self._compound,
             nodes.With: self._with,
             nodes.Subquery: self._subquery,
-            nodes.Limits: self._limits,
-            nodes.Item: self._item,
-            changes.Insert: self._insert,
-            changes.Update: self._update,
-            changes.Delete: self._delete,
-            changes.Conflict: self._conflict,
+            nodes.LimitClause: self._limits,
+            nodes.SelectItem: self._item,
+            dml_nodes.InsertStatement: self._insert,
+            dml_nodes.UpdateStatement: self._update,
+            dml_nodes.DeleteStatement: self._delete,
+            dml_nodes.Conflict: self._conflict,
         }
 
     # Writing.
 
-    def write(self, node: Node) -> None:
+    def write(self, node: SyntaxNode) -> None:
         """The node in SQLite's words, with what its context makes of it."""
         if isinstance(node, Expression) and node.is_trimmed:
             node.is_trimmed = False
@@ -147,7 +147,7 @@ class Renderer:
             else:
                 self.call("rtrim", node, node, "' '")
             return
-        if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.Moment):
+        if isinstance(node, Expression) and node.as_oid is not None and not isinstance(node, nodes.Literal | nodes.CurrentTime):
             self.converted(node, node.as_oid, node.as_modifiers)
             return
         if isinstance(node, Expression) and node.is_ordered:
@@ -167,7 +167,7 @@ class Renderer:
         else:
             rule(node)
 
-    def verbatim(self, node: Node) -> None:
+    def verbatim(self, node: SyntaxNode) -> None:
         """The node as it is written, with its parts in SQLite's words."""
         at = node.start
         strength = sqlite_strength(node)
@@ -177,7 +177,7 @@ class Renderer:
             at = child.end
         self.pieces.copy(at, node.end)
 
-    def part(self, child: Node, strength: int, *, is_right: bool) -> None:
+    def part(self, child: SyntaxNode, strength: int, *, is_right: bool) -> None:
         """One operand, in brackets where SQLite would take it apart."""
         inner = sqlite_strength(child)
         enclosed = not isinstance(child, Expression) or child.enclosed or inner == _TIGHTEST or strength == _TIGHTEST
@@ -198,10 +198,10 @@ class Renderer:
         self.write(child)
         self.add(")", child)
 
-    def add(self, text: str, node: Node) -> None:
+    def add(self, text: str, node: SyntaxNode) -> None:
         self.pieces.add(text, node.start)
 
-    def call(self, name: str, node: Node, *arguments: Node | str) -> None:
+    def call(self, name: str, node: SyntaxNode, *arguments: SyntaxNode | str) -> None:
         """A call, with expressions or texts as arguments."""
         self.add(f"{name}(", node)
         for index, argument in enumerate(arguments):
@@ -213,7 +213,7 @@ class Renderer:
                 self.write(argument)
         self.add(")", node)
 
-    def replaced(self, node: Node, parts: list[tuple[int, int, str]]) -> None:
+    def replaced(self, node: SyntaxNode, parts: list[tuple[int, int, str]]) -> None:
         """`verbatim`, with stretches of the text between the parts replaced: (start, end, new text), in order."""
         at = node.start
         cuts = iter([*parts, (node.end + 1, node.end + 1, "")])
@@ -254,7 +254,7 @@ class Renderer:
     def _parameter(self, node: nodes.Parameter) -> None:
         self.add(f"?{node.number}", node)
 
-    def _moment(self, node: nodes.Moment) -> None:
+    def _moment(self, node: nodes.CurrentTime) -> None:
         oid = node.as_oid or node.oid or types.TIMESTAMPTZ
         if oid in TEXTS or node.oid == types.DATE != oid:
             # Text of a moment is not its stored form; and a day is its midnight, not the present.
@@ -264,7 +264,7 @@ class Renderer:
         which = {"clock_timestamp": "statement", "statement_timestamp": "statement"}.get(node.name, "transaction")
         self.hidden((which, oid, node.precision), node)
 
-    def hidden(self, key: tuple[str, int, int | None], node: Node) -> None:
+    def hidden(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
         """A parameter of our own."""
         if key not in self.moments:
             self.moments[key] = self._next_hidden
@@ -362,7 +362,7 @@ class Renderer:
             self.verbatim(node)
 
     def _pattern(
-        self, node: Node, operand: Expression, pattern: Expression, escape: Expression | None, *, ignores_case: bool, negated: bool
+        self, node: SyntaxNode, operand: Expression, pattern: Expression, escape: Expression | None, *, ignores_case: bool, negated: bool
     ) -> None:
         """LIKE is SQLite's GLOB, which minds the case and uses an index; ILIKE is SQLite's LIKE, which folds A to Z as locale C does."""
         character = "\\"
@@ -389,7 +389,7 @@ class Renderer:
             self.add(f" ESCAPE {quote_string(character)}", node)
 
     def _is_test(self, node: nodes.IsTest) -> None:
-        if isinstance(node.operand, nodes.Row) and node.test == "NULL":
+        if isinstance(node.operand, nodes.RowConstructor) and node.test == "NULL":
             # A row is NULL where all of it is, and NOT NULL where none of it is.
             for index, item in enumerate(node.operand.items):
                 self.add(" AND " if index else "(", node)
@@ -413,7 +413,7 @@ class Renderer:
         self.add(" NOT IN (" if node.quantifier == "ALL" else " IN (", node)
         if node.query is not None:
             self.write(node.query)
-        elif isinstance(node.right, nodes.Array):
+        elif isinstance(node.right, nodes.ArrayConstructor):
             for index, item in enumerate(node.right.items):
                 self.add(", " if index else "", node)
                 self.write(item)
@@ -425,7 +425,7 @@ class Renderer:
     def _elements(self, array: Expression) -> None:
         operand = array.operand if isinstance(array, nodes.Cast) else array
         element = ELEMENT_OF[array.oid or 0]
-        if isinstance(operand, nodes.Array):
+        if isinstance(operand, nodes.ArrayConstructor):
             for index, item in enumerate(operand.items):
                 self.add(", " if index else "", array)
                 self.write(item)
@@ -477,7 +477,7 @@ class Renderer:
         if isinstance(operand, nodes.Literal) and operand.kind == "null":
             self.add("NULL", node)
             return
-        if isinstance(operand, nodes.Moment) and oid in (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ) and not modifiers:
+        if isinstance(operand, nodes.CurrentTime) and oid in (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ) and not modifiers:
             operand.as_oid = oid
             self.write(operand)
             return
@@ -512,7 +512,7 @@ class Renderer:
 
     def _at_time_zone(self, node: nodes.AtTimeZone) -> None:
         target = types.TIMESTAMP if node.oid == types.TIMESTAMP else types.TIMESTAMPTZ
-        if isinstance(node.operand, nodes.Moment):
+        if isinstance(node.operand, nodes.CurrentTime):
             node.operand.as_oid = target
             self.write(node.operand)
         else:
@@ -525,7 +525,7 @@ class Renderer:
         else:
             self.verbatim(node)
 
-    def _row(self, node: nodes.Row) -> None:
+    def _row(self, node: nodes.RowConstructor) -> None:
         if node.is_explicit:
             self.replaced(node, [(node.start, node.start + 3, "")])
         else:
@@ -542,10 +542,10 @@ class Renderer:
     def _sort(self, node: nodes.Sort) -> None:
         raise NotImplementedError
 
-    def _from(self, node: nodes.Source) -> None:
+    def _from(self, node: nodes.FromItem) -> None:
         raise NotImplementedError
 
-    def _query(self, node: nodes.Query) -> None:
+    def _query(self, node: nodes.QueryExpression) -> None:
         raise NotImplementedError
 
     def _compound(self, node: nodes.Compound) -> None:
@@ -557,20 +557,20 @@ class Renderer:
     def _subquery(self, node: nodes.Subquery) -> None:
         raise NotImplementedError
 
-    def _limits(self, node: nodes.Limits) -> None:
+    def _limits(self, node: nodes.LimitClause) -> None:
         raise NotImplementedError
 
-    def _item(self, node: nodes.Item) -> None:
+    def _item(self, node: nodes.SelectItem) -> None:
         raise NotImplementedError
 
-    def _insert(self, node: changes.Insert) -> None:
+    def _insert(self, node: dml_nodes.InsertStatement) -> None:
         raise NotImplementedError
 
-    def _update(self, node: changes.Update) -> None:
+    def _update(self, node: dml_nodes.UpdateStatement) -> None:
         raise NotImplementedError
 
-    def _delete(self, node: changes.Delete) -> None:
+    def _delete(self, node: dml_nodes.DeleteStatement) -> None:
         raise NotImplementedError
 
-    def _conflict(self, node: changes.Conflict) -> None:
+    def _conflict(self, node: dml_nodes.Conflict) -> None:
         raise NotImplementedError

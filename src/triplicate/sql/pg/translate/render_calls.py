@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg import types
+from triplicate.sql.pg.analysis.calls import DATE_PARTS, FUNCTIONS
+from triplicate.sql.pg.analysis.grouping import same_expression
+from triplicate.sql.pg.analysis.overflow import may_be_long
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
-from triplicate.sql.pg.translate.calls import DATE_PARTS, FUNCTIONS
-from triplicate.sql.pg.translate.conversions import INTEGERS, WRITTEN_OTHERWISE
-from triplicate.sql.pg.translate.grouping import same_expression
-from triplicate.sql.pg.translate.ranges import may_be_long
 from triplicate.sql.pg.translate.render import OURS
 from triplicate.sql.pg.translate.render_numbers import NumberRenderer
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import INTEGERS, WRITTEN_OTHERWISE
 
 # A UUID of version 4 from SQLite's own random bytes.
 _UUID = (

@@ -1,16 +1,16 @@
 """Arithmetic and comparisons, in SQLite's words. Pure.
 
-Where SQLite would go on with another number, a function of ours computes or checks: see `triplicate.sql.pg.translate.ranges`.
+Where SQLite would go on with another number, a function of ours computes or checks: see `triplicate.sql.pg.analysis.overflow`.
 """
 
 from __future__ import annotations
 
-from triplicate.sql.pg import types
+from triplicate.sql.pg.analysis.overflow import COMPARISONS, may_be_long
 from triplicate.sql.pg.syntax import nodes
 from triplicate.sql.pg.syntax.nodes import Expression
-from triplicate.sql.pg.translate.conversions import INTEGERS, NUMBERS
-from triplicate.sql.pg.translate.ranges import COMPARISONS, may_be_long
-from triplicate.sql.pg.translate.render import OURS, Place, Renderer, sqlite_strength
+from triplicate.sql.pg.translate.render import OURS, Renderer, TargetContext, sqlite_strength
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import INTEGERS, NUMBERS
 
 _SUM_STRENGTH = 7
 _FLOATS = (types.FLOAT4, types.FLOAT8)
@@ -23,11 +23,11 @@ class NumberRenderer(Renderer):
 
     def _binary(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if self.place is Place.CONDITION and operator in COMPARISONS:
+        if self.place is TargetContext.CONDITION and operator in COMPARISONS:
             super()._binary(node)
         elif operator in COMPARISONS and (may_be_long(node.left) or may_be_long(node.right)):
             self._long_comparison(node)
-        elif operator in COMPARISONS and isinstance(node.left, nodes.Row) and isinstance(node.right, nodes.Row):
+        elif operator in COMPARISONS and isinstance(node.left, nodes.RowConstructor) and isinstance(node.right, nodes.RowConstructor):
             self._row_comparison(node, node.left, node.right)
         elif operator in ("<<", ">>"):
             self._shift(node)
@@ -44,7 +44,7 @@ class NumberRenderer(Renderer):
         self.add(f" {node.operator} ", node)
         self.ordered(node.right)
 
-    def _row_comparison(self, node: nodes.Binary, left: nodes.Row, right: nodes.Row) -> None:
+    def _row_comparison(self, node: nodes.Binary, left: nodes.RowConstructor, right: nodes.RowConstructor) -> None:
         if not any(map(may_be_long, (*left.items, *right.items))):
             self.verbatim(node)
             return
@@ -65,7 +65,7 @@ class NumberRenderer(Renderer):
         self.add(" + 0)", node)
 
     def _between(self, node: nodes.Between) -> None:
-        is_plain = self.place is Place.CONDITION or node.symmetric
+        is_plain = self.place is TargetContext.CONDITION or node.symmetric
         if is_plain or not any(map(may_be_long, (node.operand, node.low, node.high))):
             super()._between(node)
             return
@@ -88,7 +88,7 @@ class NumberRenderer(Renderer):
 
     def _arithmetic(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if self.place is Place.CONDITION and (operator in ("+", "-", "*") or (operator in ("/", "%") and node.oid in INTEGERS)):
+        if self.place is TargetContext.CONDITION and (operator in ("+", "-", "*") or (operator in ("/", "%") and node.oid in INTEGERS)):
             self.verbatim(node)
         elif operator == "^":
             self.call(OURS + "power", node, node.left, node.right)
@@ -116,7 +116,7 @@ class NumberRenderer(Renderer):
 
     def _float_arithmetic(self, node: nodes.Binary) -> None:
         """A result that is no finite number, or 0 of numbers that are not, is looked at by a function of ours."""
-        if self.place is not Place.STATEMENT or _cannot_overflow(node):
+        if self.place is not TargetContext.STATEMENT or _cannot_overflow(node):
             self._plain(node)
             return
         function = f"{OURS}float_{_NAMES[node.operator]}"

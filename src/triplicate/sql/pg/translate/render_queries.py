@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.scan import quote
-from triplicate.sql.pg.syntax import changes, nodes
-from triplicate.sql.pg.translate.analysis import rows_of, selects_of
-from triplicate.sql.pg.translate.grouping import has_aggregate
-from triplicate.sql.pg.translate.ranges import may_be_long
-from triplicate.sql.pg.translate.render import Place
+from triplicate.sql.pg.analysis.analyzer import rows_of, selects_of
+from triplicate.sql.pg.analysis.grouping import has_aggregate
+from triplicate.sql.pg.analysis.overflow import may_be_long
+from triplicate.sql.pg.syntax import dml_nodes, nodes
+from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_calls import CallRenderer
 
 
 class StatementRenderer(CallRenderer):
     """Writes whole statements."""
 
-    def __init__(self, source: str, first_hidden: int, place: Place = Place.STATEMENT) -> None:
+    def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
         super().__init__(source, first_hidden, place)
         self._shortened: set[int] = set()
         """Rows of VALUES that lost items, so that their text is written new."""
@@ -36,18 +36,18 @@ class StatementRenderer(CallRenderer):
         if not node.nulls:
             self.pieces.add(" NULLS FIRST" if node.descending else " NULLS LAST", node.end)
 
-    def _item(self, node: nodes.Item) -> None:
+    def _item(self, node: nodes.SelectItem) -> None:
         name = _shown(node) if node.alias is None and node.expression.is_ordered else ""
         self.verbatim(node)
         if name:
             # What is computed of a column has not its name any more.
             self.pieces.add(f" AS {quote(name)}", node.end)
 
-    def _query(self, node: nodes.Query) -> None:
+    def _query(self, node: nodes.QueryExpression) -> None:
         for select in selects_of(node):
             _check(select)
         _find_sorted(node)
-        cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.Query) else []
+        cuts = [_query_cut(self.pieces.source, node.body)] if isinstance(node.body, nodes.QueryExpression) else []
         if isinstance(node.body, nodes.Values) and (node.order or node.limits is not None):
             cuts = _rows_as_table(node.body)
         if node.locking is None:
@@ -63,7 +63,7 @@ class StatementRenderer(CallRenderer):
         """INTERSECT binds more tightly than UNION, and parts may stand in brackets: SQLite takes all from the left, without brackets."""
         cuts: list[tuple[int, int, str]] = []
         for part in (node.left, node.right):
-            if isinstance(part, nodes.Query):
+            if isinstance(part, nodes.QueryExpression):
                 opening, _, text = _query_cut(self.pieces.source, part)
                 if isinstance(part.body, nodes.Select) and not (part.common or part.order or part.limits or part.locking):
                     # Its brackets say nothing; SQLite lets no recursion through them.
@@ -96,7 +96,7 @@ class StatementRenderer(CallRenderer):
         at = node.columns[-1].end
         self.replaced(node, [(at, at, "".join(f", {quote(name)}" for name in node.names_left))])
 
-    def _limits(self, node: nodes.Limits) -> None:
+    def _limits(self, node: nodes.LimitClause) -> None:
         parts = [part for part in (node.limit, node.offset) if part is not None]
         if node.is_plain and all(isinstance(part, nodes.Literal) and part.value.isdigit() for part in parts):
             self.verbatim(node)
@@ -118,12 +118,12 @@ class StatementRenderer(CallRenderer):
 
     # FROM.
 
-    def _joined(self, node: nodes.Source) -> None:
+    def _joined(self, node: nodes.FromItem) -> None:
         if node.alias is not None:
             if node.columns:
                 raise SqlError("0A000", "names for the columns of a join are not available", hint="Name them in a subquery.")
             self.add(f"(SELECT {', '.join(node.expansion or ('*',))} FROM ", node)
-            self.verbatim(nodes.Source(node.joined[0].start, node.joined[0].end, joined=node.joined))
+            self.verbatim(nodes.FromItem(node.joined[0].start, node.joined[0].end, joined=node.joined))
             self.add(f") AS {self.pieces.source[node.alias.start : node.alias.end]}", node)
             return
         begin, end = ("(", ")") if node.needs_brackets else ("", "")
@@ -136,7 +136,7 @@ class StatementRenderer(CallRenderer):
         self.replaced(node, cuts)
         self.add(end, node)
 
-    def _from(self, node: nodes.Source) -> None:
+    def _from(self, node: nodes.FromItem) -> None:
         if node.joined:
             self._joined(node)
             return
@@ -166,7 +166,7 @@ class StatementRenderer(CallRenderer):
             return
         self.verbatim(node)
 
-    def _named_columns(self, node: nodes.Source, query: nodes.Query, alias: nodes.Name) -> None:
+    def _named_columns(self, node: nodes.FromItem, query: nodes.QueryExpression, alias: nodes.Name) -> None:
         """``(query) alias(a, b)``: SQLite names the columns of a common table expression only."""
         given = [self.pieces.source[column.start : column.end] for column in node.columns]
         names = ", ".join([*given, *(node.expansion or ())[len(given) :]])
@@ -175,7 +175,7 @@ class StatementRenderer(CallRenderer):
         self.write(query)
         self.add(f") SELECT * FROM {shown}) AS {shown}", node)
 
-    def _series(self, node: nodes.Source, call: nodes.Call) -> None:
+    def _series(self, node: nodes.FromItem, call: nodes.Call) -> None:
         """``generate_series(a, b, step)`` as a recursive query of one column."""
         if not 2 <= len(call.arguments) <= 3:
             raise SqlError("42883", "generate_series() takes two or three integers")
@@ -213,9 +213,9 @@ class StatementRenderer(CallRenderer):
             return []
         return [(table.end, table.end, " AS")]
 
-    def _unqualify(self, items: list[nodes.Item], owner: str) -> None:
+    def _unqualify(self, items: list[nodes.SelectItem], owner: str) -> None:
         """In RETURNING SQLite knows the changed table's columns by their bare names only, once it has an alias."""
-        waiting: list[nodes.Node] = list(items)
+        waiting: list[nodes.SyntaxNode] = list(items)
         while waiting:
             node = waiting.pop()
             if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 2 and node.name.parts[0].lower() == owner.lower():
@@ -225,7 +225,7 @@ class StatementRenderer(CallRenderer):
                 node.qualifier = None
             waiting.extend(node.children())
 
-    def _insert(self, node: changes.Insert) -> None:
+    def _insert(self, node: dml_nodes.InsertStatement) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         if node.overriding is not None:
             text = self.pieces.source[slice(*node.overriding)].upper()
@@ -246,7 +246,7 @@ class StatementRenderer(CallRenderer):
         self._unqualify(node.returning, (node.alias or node.table).last)
         self.replaced(node, cuts)
 
-    def _default_values(self, node: changes.Insert, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
+    def _default_values(self, node: dml_nodes.InsertStatement, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
         """A DEFAULT in the list of values stands for leaving the column out, which SQLite can do for all rows together only."""
         places = {
             index
@@ -282,13 +282,13 @@ class StatementRenderer(CallRenderer):
             row.is_explicit = False
         self._shortened.update(id(row) for row in values.rows)
 
-    def _row(self, node: nodes.Row) -> None:
+    def _row(self, node: nodes.RowConstructor) -> None:
         if id(node) not in self._shortened:
             super()._row(node)
             return
         self.call("", node, *node.items)
 
-    def _conflict(self, node: changes.Conflict) -> None:
+    def _conflict(self, node: dml_nodes.Conflict) -> None:
         if node.constraint is not None:
             raise SqlError(
                 "0A000", "ON CONFLICT ON CONSTRAINT is not available", hint="Name the constraint's columns: ON CONFLICT (a, b) DO …."
@@ -303,7 +303,7 @@ class StatementRenderer(CallRenderer):
             at = child.end
         self.pieces.copy(at, node.end)
 
-    def _update(self, node: changes.Update) -> None:
+    def _update(self, node: dml_nodes.UpdateStatement) -> None:
         if node.source is not None and any(isinstance(item.expression, nodes.Star) for item in node.returning):
             raise SqlError("0A000", "RETURNING * of UPDATE … FROM is not available", hint="Name the changed table's columns.")
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
@@ -315,7 +315,7 @@ class StatementRenderer(CallRenderer):
             cuts.append((at, at, " FROM (SELECT 1) AS triplicate_once"))
         self.replaced(node, cuts)
 
-    def _delete(self, node: changes.Delete) -> None:
+    def _delete(self, node: dml_nodes.DeleteStatement) -> None:
         cuts = self._table_cuts(node.table, node.common[-1].end if node.common else node.start)
         cuts += self._alias_cut(node.table, node.alias)
         self._unqualify(node.returning, (node.alias or node.table).last)
@@ -347,9 +347,9 @@ class StatementRenderer(CallRenderer):
         self.add(")", node)
 
 
-def has_query(node: nodes.Node) -> bool:
+def has_query(node: nodes.SyntaxNode) -> bool:
     """Whether a query stands in it that may read a table."""
-    if isinstance(node, nodes.Source) and node.call is None:
+    if isinstance(node, nodes.FromItem) and node.call is None:
         return True
     return any(map(has_query, node.children()))
 
@@ -363,7 +363,7 @@ def _check(select: nodes.Select) -> None:
         raise SqlError("0A000", "a SELECT without columns is not available")
 
 
-def _check_lock(query: nodes.Query) -> None:
+def _check_lock(query: nodes.QueryExpression) -> None:
     """Raises SqlError 0A000 where the rows of the result are none of a table's."""
     select = query.body
     if isinstance(select, nodes.Compound):
@@ -379,7 +379,7 @@ def _check_lock(query: nodes.Query) -> None:
     raise SqlError("0A000", f"{query.lock} is not allowed with {what}")
 
 
-def _needs_left_side(source: nodes.Source) -> bool:
+def _needs_left_side(source: nodes.FromItem) -> bool:
     """Whether the result of a join depends on what is on its left side."""
     if source.alias is not None or not source.joined:
         return False
@@ -393,13 +393,13 @@ def _rows_as_table(values: nodes.Values) -> list[tuple[int, int, str]]:
     return [(values.start, values.start, "SELECT * FROM ("), (values.end, values.end, ")")]
 
 
-def _query_cut(source: str, query: nodes.Query) -> tuple[int, int, str]:
+def _query_cut(source: str, query: nodes.QueryExpression) -> tuple[int, int, str]:
     """A query in brackets as SQLite reads it."""
     opening = source.rindex("(", 0, query.start)
     return opening, opening, "SELECT * FROM "
 
 
-def _find_sorted(query: nodes.Query) -> None:
+def _find_sorted(query: nodes.QueryExpression) -> None:
     """Columns of the result that ORDER BY names: a numeric that may be a text is sorted as a number."""
     rows = rows_of(query.body)
     names = [_shown(item) for item in _first_items(query.body)]
@@ -422,14 +422,14 @@ def _find_sorted(query: nodes.Query) -> None:
             expression.is_ordered = may_be_long(expression)
 
 
-def _first_items(body: nodes.Body) -> list[nodes.Item]:
+def _first_items(body: nodes.Body) -> list[nodes.SelectItem]:
     """The select list that names the columns of the result."""
     match body:
         case nodes.Select():
             return body.items
         case nodes.Compound():
             return _first_items(body.left)
-        case nodes.Query():
+        case nodes.QueryExpression():
             return _first_items(body.body)
     return []
 
@@ -444,13 +444,13 @@ def _place_of(expression: nodes.Expression, names: list[str]) -> int:
     return 0
 
 
-def _shown(item: nodes.Item) -> str:
+def _shown(item: nodes.SelectItem) -> str:
     if item.alias is not None:
         return item.alias.last.lower()
     return item.expression.name.last.lower() if isinstance(item.expression, nodes.ColumnRef) else ""
 
 
-def _is_single(query: nodes.Query) -> bool:
+def _is_single(query: nodes.QueryExpression) -> bool:
     """Whether the query gives one row at most, for sure."""
     limit = query.limits.limit if query.limits is not None else None
     if isinstance(limit, nodes.Literal) and limit.value in ("0", "1"):

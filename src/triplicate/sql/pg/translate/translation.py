@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triplicate.errors import SqlError
-from triplicate.sql.pg import types
-from triplicate.sql.pg.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
+from triplicate.sql.core.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
+from triplicate.sql.pg.analysis.analyzer import Analyzer
+from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
+from triplicate.sql.pg.analysis.overflow import mark_arithmetic
 from triplicate.sql.pg.syntax import nodes, parse
-from triplicate.sql.pg.translate.analysis import Analysis
-from triplicate.sql.pg.translate.ranges import mark_arithmetic
-from triplicate.sql.pg.translate.render import Place
+from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
-from triplicate.sql.pg.translate.scope import Outputs, Parameters
+from triplicate.sql.pg.values import types
 
-TableColumns = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+ColumnsByTable = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 """Each table's name with its columns: name and declared type."""
-TableKeys = tuple[tuple[str, tuple[str, ...]], ...]
+KeysByTable = tuple[tuple[str, tuple[str, ...]], ...]
 """Each table's name with the columns of its primary key."""
 _REMEMBERED = 2000
 _REMEMBERED_CHARACTERS = 16 * 1024
@@ -28,7 +28,7 @@ _PARAMETERS_MAX = 32_766
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SuppliedParameter:
     """A parameter of ours that the session fills: the time of the transaction or of the statement, or, as a text, the user's name."""
 
     number: int
@@ -44,7 +44,7 @@ class Translation:
     sql: str
     parameter_oids: tuple[int, ...] = ()
     """Of the client's parameters by number, from 1."""
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[SuppliedParameter, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
     """The result's columns: name and type; None where a star or the statement hides them."""
     scales: tuple[int | None, ...] = ()
@@ -74,7 +74,7 @@ def _named_tables(sql: str) -> tuple[str, ...]:
     if statement is None:
         return ()
     found: dict[str, None] = {}
-    waiting: list[nodes.Node] = [statement]
+    waiting: list[nodes.SyntaxNode] = [statement]
     while waiting:
         node = waiting.pop()
         table = getattr(node, "table", None)
@@ -85,7 +85,11 @@ def _named_tables(sql: str) -> tuple[str, ...]:
 
 
 def translate(
-    sql: str, tables: TableColumns = (), given: Sequence[int] = (), keys: TableKeys | None = None, place: Place = Place.STATEMENT
+    sql: str,
+    tables: ColumnsByTable = (),
+    given: Sequence[int] = (),
+    keys: KeysByTable | None = None,
+    place: TargetContext = TargetContext.STATEMENT,
 ) -> Translation:
     """The statement for SQLite.
 
@@ -104,7 +108,7 @@ def translate(
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: TableKeys | None, place: Place) -> Translation:
+def _translate(sql: str, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext) -> Translation:
     for start, end in nested_comments(sql):
         sql = sql[:start] + " " * (end - start) + sql[end:]
     tokens = tokenize(sql)
@@ -114,22 +118,24 @@ def _translate(sql: str, tables: TableColumns, given: tuple[int, ...], keys: Tab
     if statement is None:
         return _as_written(sql, tokens, given)
     parameters = Parameters(given)
-    analysis = Analysis(dict(tables), parameters, None if keys is None else dict(keys))
+    analysis = Analyzer(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
-    if place is Place.STATEMENT:
+    if place is TargetContext.STATEMENT:
         mark_arithmetic(statement)
     oids = parameters.all()
     _check_count(len(oids))
     renderer = StatementRenderer(sql, len(oids) + 1, place)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
-    moments = tuple(Moment(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items())
+    moments = tuple(
+        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items()
+    )
     told, pieces = None if begin else _told(outputs), renderer.pieces
     scales = analysis.scales(statement, len(told)) if told is not None else ()
     return Translation(pieces.text(), oids, moments, told, scales, renderer.lock, pieces, True, _is_united(statement))
 
 
-def _is_united(statement: nodes.Node) -> bool:
+def _is_united(statement: nodes.SyntaxNode) -> bool:
     return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
 
 

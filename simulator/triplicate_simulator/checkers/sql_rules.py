@@ -1,0 +1,377 @@
+"""The judges of a replicated database: what its clients were told, and what its copies hold when all is over.
+
+Every transaction that a client begins has a token of its own, which it writes into the table `journal`; so the journal of a copy tells
+which transactions are part of it, and how often. An unknown outcome is no event. Registers are judged in `linearizable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from triplicate_simulator.checkers.history import Checker, History, Verdict
+from triplicate_simulator.checkers.linearizability import registers_are_linearizable
+
+Row = tuple[Any, ...]
+
+SHOWN = 3
+"""Differences named in one violation."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAsked:
+    """From now on the transaction with this token may come to be: its client asked for that, perhaps not for the first time."""
+
+    time_s: float
+    client: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The client was told that it is there."""
+
+    time_s: float
+    token: str
+    position: int
+    """What position the node had then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The client was told, in whatever words but "unknown", that nothing of it is kept. The last word about the token."""
+
+    time_s: float
+    token: str
+    sqlstate: str
+
+
+@dataclass(frozen=True, slots=True)
+class TooOld:
+    """A request with an id that has no time in it was refused as one that has run before, so long ago that its answer is forgotten."""
+
+    time_s: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the database said later about a transaction whose outcome was unknown."""
+
+    time_s: float
+    token: str
+    status: str
+    """``committed`` or ``aborted``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """This token was written, and undone by going back to a savepoint: it belongs to no outcome."""
+
+    time_s: float
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A statement that inserted a ticket for this token was answered with the ticket's number, at once or when it was asked again."""
+
+    started_s: float
+    ended_s: float
+    token: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Somebody read all accounts in one statement or one snapshot."""
+
+    time_s: float
+    reader: str
+    total: int
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRead:
+    """A copy that had reached the position of a client's own write was asked for that write's token."""
+
+    time_s: float
+    node: str
+    token: str
+    position: int
+    """That of the write."""
+    count: int
+    """How often the token was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What one life of one node had of something that only ever grows."""
+
+    time_s: float
+    node: str
+    life: int
+    name: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """A node found its copy to be wrong."""
+
+    time_s: float
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CopyHeld:
+    """What one node's copy holds when all is over and every node has reached the end."""
+
+    node: str
+    position: int
+    tables: Mapping[str, Sequence[Row]]
+    """Rows of each table with their rowids, in order; also the schema, the counters and the engine's own tables."""
+
+
+@dataclass
+class _Tokens:
+    """What clients know of each token."""
+
+    asked: dict[str, CommitAsked] = field(default_factory=dict)
+    committed: dict[str, Committed] = field(default_factory=dict)
+    refused: dict[str, RolledBack] = field(default_factory=dict)
+    told: dict[str, list[Told]] = field(default_factory=dict)
+    undone: dict[str, Undone] = field(default_factory=dict)
+    too_old: dict[str, TooOld] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, history: History) -> _Tokens:
+        found = cls()
+        for event in history.of(CommitAsked, Committed, RolledBack, Told, Undone, TooOld):
+            match event:
+                case CommitAsked():
+                    found.asked.setdefault(event.token, event)
+                case Committed():
+                    found.committed.setdefault(event.token, event)
+                case RolledBack():
+                    found.refused[event.token] = event
+                case Told():
+                    found.told.setdefault(event.token, []).append(event)
+                case Undone():
+                    found.undone[event.token] = event
+                case TooOld():
+                    found.too_old.setdefault(event.token, event)
+        return found
+
+
+def journal_of(copy: CopyHeld) -> dict[str, int]:
+    """How often each token is in a copy's journal."""
+    counts: dict[str, int] = {}
+    for row in copy.tables.get("journal", ()):
+        token = str(row[TOKEN])
+        counts[token] = counts.get(token, 0) + 1
+    return counts
+
+
+TOKEN = 2
+"""The place of the token in a row of `journal` or `tickets`: after the rowid and the number."""
+
+
+def transactions_happen_once(history: History, verdict: Verdict) -> None:
+    """What was acknowledged is in every copy once; what was refused, undone or never committed is in none; the unknown at most once,
+    and as the database said itself when it was asked. A request that is refused as one that has run is there once.
+    """
+    tokens = _Tokens.of(history)
+    for copy in history.of(CopyHeld):
+        counts = journal_of(copy)
+        for token, acknowledged in tokens.committed.items():
+            verdict.decided += 1
+            if counts.get(token, 0) != 1:
+                verdict.violations.append(f"{token}, acknowledged at {acknowledged.time_s:.6f}, is {_times(counts, token)} in {copy.node}")
+        for token, refusal in tokens.refused.items():
+            verdict.decided += 1
+            if token in counts:
+                verdict.violations.append(
+                    f"{token}, refused with {refusal.sqlstate} at {refusal.time_s:.6f}, is {_times(counts, token)} in {copy.node}"
+                )
+        for token, refused in tokens.too_old.items():
+            verdict.decided += 1
+            if counts.get(token, 0) != 1:
+                verdict.violations.append(
+                    f"{token}, refused at {refused.time_s:.6f} as one that has run before, is {_times(counts, token)} in {copy.node}"
+                )
+        for token, said in tokens.told.items():
+            for answer in said:
+                verdict.decided += 1
+                if counts.get(token, 0) != (answer.status == "committed"):
+                    verdict.violations.append(
+                        f"{token} was said to be {answer.status} at {answer.time_s:.6f} and is {_times(counts, token)} in {copy.node}"
+                    )
+        for token, count in counts.items():
+            verdict.decided += 1
+            if token in tokens.undone:
+                verdict.violations.append(f"{token} was undone by its savepoint and is {_times(counts, token)} in {copy.node}")
+            elif token not in tokens.asked:
+                verdict.violations.append(f"{token}, which nobody asked to commit, is in {copy.node}")
+            elif count > 1 and token not in tokens.committed:
+                verdict.violations.append(f"{token}, of unknown outcome, is {_times(counts, token)} in {copy.node}")
+
+
+def _times(counts: Mapping[str, int], token: str) -> str:
+    count = counts.get(token, 0)
+    return "not" if not count else f"{count} time{'s' if count > 1 else ''}"
+
+
+def copies_are_equal(history: History, verdict: Verdict) -> None:
+    """At the end all copies hold the same rows under the same rowids, counters, schema, and results kept; none was ever found wrong."""
+    for event in history.of(Diverged):
+        verdict.violations.append(f"the copy of {event.node} was found wrong at {event.time_s:.6f}: {event.reason}")
+    copies = list(history.of(CopyHeld))
+    for copy in copies[1:]:
+        first = copies[0]
+        verdict.decided += 1
+        if copy.position != first.position:
+            verdict.violations.append(f"{first.node} ends at position {first.position}, {copy.node} at {copy.position}")
+        for table in sorted({*first.tables, *copy.tables}):
+            verdict.decided += 1
+            one, other = first.tables.get(table), copy.tables.get(table)
+            if one != other:
+                verdict.violations.append(f"{table} differs: {_difference(first.node, one, copy.node, other)}")
+
+
+def _difference(name: str, one: Sequence[Row] | None, other_name: str, other: Sequence[Row] | None) -> str:
+    if one is None or other is None:
+        return f"{name if one is None else other_name} does not have it"
+    only_one = [row for row in one if row not in other]
+    only_other = [row for row in other if row not in one]
+    if not only_one and not only_other:
+        return f"{name} and {other_name} have its rows in another order or number"
+    return f"only {name} has {only_one[:SHOWN]}, only {other_name} has {only_other[:SHOWN]}"
+
+
+def sessions_read_their_writes(history: History, verdict: Verdict) -> None:
+    """A copy that has reached the position of an acknowledged write shows it."""
+    for event in history.of(SessionRead):
+        verdict.decided += 1
+        if event.count != 1:
+            verdict.violations.append(
+                f"{event.node} has reached position {event.position} and has {event.token}, acknowledged there, {event.count} times"
+                f" at {event.time_s:.6f}"
+            )
+
+
+def accounts_keep_their_sum(history: History, verdict: Verdict) -> None:
+    """Transfers move money and make none: every read of all accounts shows their sum, and each balance is what its transfers make it."""
+    for event in history.of(Audit):
+        verdict.decided += 1
+        if event.total != event.expected:
+            verdict.violations.append(f"{event.reader} saw accounts of {event.total} for {event.expected} at {event.time_s:.6f}")
+    for copy in history.of(CopyHeld):
+        balances = {row[0]: row[1] for row in copy.tables.get("accounts", ())}
+        opened = {row[0]: row[2] for row in copy.tables.get("accounts", ())}
+        for _, _, source, target, amount in copy.tables.get("transfers", ()):
+            opened[source] -= amount
+            opened[target] += amount
+        for name, balance in balances.items():
+            verdict.decided += 1
+            if balance != opened[name]:
+                verdict.violations.append(f"{copy.node}: account {name} holds {balance}, its transfers make it {opened[name]}")
+
+
+def transactions_are_whole(history: History, verdict: Verdict) -> None:
+    """Of each transaction a copy has all parts or none: a transfer, a ticket, a table or a counted register and the token go together."""
+    for copy in history.of(CopyHeld):
+        journal = journal_of(copy)
+        made = {str(row[1]).removeprefix("made_") for row in copy.tables.get("schema", ()) if str(row[1]).startswith("made_")}
+        parts: dict[str, set[str]] = {
+            "a transfer": {str(row[1]) for row in copy.tables.get("transfers", ())},
+            "a table": made,
+            "a ticket": {str(row[TOKEN]) for row in copy.tables.get("tickets", ())},
+        }
+        for part, found in parts.items():
+            verdict.decided += len(found)
+            verdict.violations += [f"{copy.node} has {part} of {token}, but not its token" for token in sorted(found - journal.keys())]
+        wanted = {"transfer": "a transfer", "table": "a table"}
+        for token in journal:
+            kind = token.partition(":")[0]
+            if kind in wanted:
+                verdict.decided += 1
+                if token not in parts[wanted[kind]]:
+                    verdict.violations.append(f"{copy.node} has the token {token}, but not {wanted[kind]} of it")
+        counted = {str(row[1]): int(row[2]) for row in copy.tables.get("registers", ()) if str(row[1]).startswith("count")}
+        steps = dict.fromkeys(counted, 0)
+        for row in copy.tables.get("journal", ()):
+            if row[TOKEN + 1] in steps:
+                steps[row[TOKEN + 1]] += 1
+        for name, value in counted.items():
+            verdict.decided += 1
+            if value != steps[name]:
+                verdict.violations.append(f"{copy.node}: {name} stands at {value} after {steps[name]} steps of one")
+
+
+def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
+    """A ticket's number is never given again, grows from one to the next that is asked for later, and is the one in the copies."""
+    owners: dict[int, str] = {}
+    answers = sorted(history.of(Answered), key=lambda event: event.ended_s)
+    for answer in answers:
+        verdict.decided += 1
+        owner = owners.setdefault(answer.number, answer.token)
+        if owner != answer.token:
+            verdict.violations.append(f"ticket {answer.number} was given to {owner} and, at {answer.ended_s:.6f}, to {answer.token}")
+    first: dict[str, Answered] = {}
+    for answer in answers:
+        before = first.setdefault(answer.token, answer)
+        if before.number != answer.number:
+            verdict.violations.append(f"{answer.token} was given ticket {before.number}, and {answer.number} when it asked again")
+    # The number may have been given when the ticket was first asked for, to somebody who never heard the answer.
+    asked = {answer.token: answer.started_s for answer in first.values()}
+    for event in history.of(CommitAsked):
+        if event.token in asked:
+            asked[event.token] = min(asked[event.token], event.time_s)
+    highest, index = (-1, ""), 0
+    for answer in sorted(first.values(), key=lambda event: asked[event.token]):
+        asked_s = asked[answer.token]
+        while index < len(answers) and answers[index].ended_s < asked_s:
+            highest = max(highest, (answers[index].number, answers[index].token))
+            index += 1
+        if answer.token != highest[1] and answer.number <= highest[0]:
+            verdict.violations.append(f"{answer.token} asked at {asked_s:.6f}, when ticket {highest[0]} was given, and got {answer.number}")
+    for copy in history.of(CopyHeld):
+        for row in copy.tables.get("tickets", ()):
+            given = first.get(str(row[TOKEN]))
+            if given is not None:
+                verdict.decided += 1
+                if given.number != row[1]:
+                    verdict.violations.append(f"{copy.node} has ticket {row[1]} for {given.token}, which was answered {given.number}")
+
+
+def copies_go_forward(history: History, verdict: Verdict) -> None:
+    """What only grows never shrinks in the eyes of those who look at one life of one node."""
+    seen: dict[tuple[str, int, str], Glance] = {}
+    for event in history.of(Glance):
+        before = seen.get((event.node, event.life, event.name))
+        if before is not None:
+            verdict.decided += 1
+            if event.value < before.value:
+                verdict.violations.append(
+                    f"{event.node} showed {event.name} at {before.value} at {before.time_s:.6f}, and at {event.value} at {event.time_s:.6f}"
+                )
+        seen[event.node, event.life, event.name] = event
+
+
+DATABASE_CHECKERS: dict[str, Checker] = {
+    check.__name__: check
+    for check in (
+        transactions_happen_once,
+        copies_are_equal,
+        registers_are_linearizable,
+        sessions_read_their_writes,
+        accounts_keep_their_sum,
+        transactions_are_whole,
+        tickets_are_numbered_once,
+        copies_go_forward,
+    )
+}

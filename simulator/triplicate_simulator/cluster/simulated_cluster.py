@@ -1,0 +1,553 @@
+"""A simulated cluster: the real bookies and clients on simulated hosts over one metadata store in memory.
+
+A node is started, crashed and started again; its disk and its identity outlive its lives. The metadata store itself does not fail,
+but answers with delay, and a node's session outlives its crash by a while, as with ZooKeeper. What supervises processes is here too: a
+bookie that ends by itself, or that cannot start for the moment, is started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+from typing import TypeVar
+
+from triplicate.bookie import Bookie
+from triplicate.client import Client
+from triplicate.config import BookieSettings, ClientSettings
+from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode, TriplicateError, WrongCluster
+from triplicate.metadata import ClusterMetadata, InjectedFault, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, Tree
+from triplicate.runtime import Host, Timer
+from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
+from triplicate.sim.loop import context_of
+from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
+from triplicate_simulator.cluster.plan import PLAIN_SETUP
+
+__all__ = [
+    "JOURNAL_DIRECTORY",
+    "LEDGER_DIRECTORY",
+    "BookieNode",
+    "ClientNode",
+    "ClusterOptions",
+    "SimulatedCluster",
+    "SimulatedNode",
+    "small_bookie_settings",
+]
+
+Result = TypeVar("Result")
+
+AFTERMATH_S = 20.0
+"""A bookie whose full disk has room again may still fail of a write that was refused for so long: the result of a write is told when all
+that was done with it is paid for, and a sync that stalls on the slowest disk takes 18 s."""
+EXCUSED_ENDS = {
+    "metadata_away_at_start": "the metadata do not answer while the process starts; its supervisor starts it again",
+}
+"""Why a process may end without being killed or stopped, by name. Any other end is a violation."""
+CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
+"""Nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
+
+
+def small_bookie_settings(bookie_id: str) -> BookieSettings:
+    """Settings under which a short run rolls journals, flushes and collects garbage many times."""
+    return bookie_settings(PLAIN_SETUP)(bookie_id)
+
+
+@dataclass
+class ClusterOptions:
+    """How a simulated cluster is set up."""
+
+    bookies: int = 5
+    bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
+    client_settings: ClientSettings = field(default_factory=lambda: ClientSettings(trash_period_s=0.0))
+    metadata_loss_rate: float = 0.0
+    """Share of metadata operations whose connection is lost, half of them after the operation was applied."""
+    metadata_delay_low_s: float = 0.0002
+    metadata_delay_high_s: float = 0.004
+    metadata_slowness: float = 1.0
+    """What these delays are multiplied by."""
+    metadata_conflict_rate: float = 0.0
+    """Share of changes of a ledger's metadata or a log's head before which somebody else writes the same node again."""
+    session_low_s: float = 1.0
+    session_high_s: float = 5.0
+    """A dead node's session ends this long after its crash."""
+    restart_patience_s: float = 60.0
+    """A bookie that does not start within this time is a failure."""
+    start_again_s: float = 0.5
+    """After this time a bookie that ended by itself, or could not start, is started again."""
+    starts_max: int = 400
+    """A bookie that could not start so many times in a row stays down."""
+
+
+class SimulatedNode:
+    """One named node over all its lives."""
+
+    def __init__(self, cluster: SimulatedCluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.host: SimulatedHost | None = None
+        self.crashes = 0
+        self.allowed = asyncio.Event()
+        """Cleared while the node has been struck down and may not come back yet."""
+        self.allowed.set()
+        self._tree: ReplicatedMemoryTree | RenewingTree | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the node runs."""
+        return self.host is not None and self.host.alive
+
+    def power_on(self) -> SimulatedHost:
+        """Begin a new life."""
+        assert not self.alive, f"{self.name} runs already"
+        self.host = self.cluster.world.start_host(self.name)
+        return self.host
+
+    async def open_metadata(self, host: Host, *, create: bool = False) -> ClusterMetadata:
+        """A connection to the metadata store, over as many sessions as it takes; called from the node's own code.
+
+        Raises:
+            ConnectionLost: the store cannot be reached now.
+        """
+        self._tree = RenewingTree(await self._open_session(), self._open_session, host)
+        return await ClusterMetadata.open(self._tree, host, create=create)
+
+    async def _open_session(self) -> Tree:
+        await self.cluster.store.answering()
+        return self.cluster.open_session(self.name)
+
+    @property
+    def session_id(self) -> int | None:
+        """The node's live session with the metadata store."""
+        if not self.alive or self._tree is None or self._tree.session_id not in self.cluster.store.sessions:
+            return None
+        return self._tree.session_id
+
+    def expire_session(self) -> bool:
+        """End the node's session with the metadata store although it lives; false when it has none."""
+        session_id = self.session_id
+        if session_id is None:
+            return False
+        self.cluster.store.expire(session_id)
+        return True
+
+    async def restart(self) -> None:
+        """Let the node come back; whoever keeps it running starts it."""
+        self.allowed.set()
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        """Kill the node; see `SimulatedHost.crash`. Its session ends some time later. It stays down until `restart`."""
+        if self.host is None or not self.host.alive:
+            return
+        self.crashes += 1
+        self.allowed.clear()
+        self.host.crash(silent=silent, keep_unsynced=keep_unsynced)
+        if self._tree is not None:
+            self.cluster.expire_later(self._tree.session_id)
+            self._tree = None
+
+
+@dataclass
+class Excuse:
+    """A time in which a bookie may rightly end by itself or refuse to start, both ends included."""
+
+    from_s: float
+    refused_writes: int
+    """What its disk had refused by then."""
+    failed_syncs: int
+    until_s: float = inf
+
+
+class BookieNode(SimulatedNode):
+    """A bookie over all its lives.
+
+    A fault of its disk excuses its failures while it lasts, and those that follow from it: until the bookie has started again on a disk
+    without faults, if a sync of it failed or it went down; for a little while, if only writes were refused; not at all, if the fault met
+    nothing. Rot is there for good, and so is its excuse.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, name: str) -> None:
+        super().__init__(cluster, name)
+        self.bookie: Bookie | None = None
+        self.rotten = ""
+        """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
+        self.lost = ""
+        """Why it stays down for the rest of the run."""
+        self.wiped = ""
+        """How it lost its disks: it is another incarnation since, and answers nothing about what it may have held before."""
+        self.whole_s = 0.0
+        """From when on it keeps what it is given as any other does; it was given empty disks then."""
+        self.id_bound = 0
+        """Ids of ledgers below this were drawn before it was given empty disks, whenever these ledgers were made."""
+        self.held = False
+        """Its disks or its index are being replaced: nobody starts it but whoever does that."""
+        self._excuses: list[Excuse] = []
+        self._serves = False
+        self._metadata: ClusterMetadata | None = None
+        self._hearing: asyncio.Task[None] | None = None
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a fault of its disk excuses it now, so that ending by itself is no violation."""
+        return self.may_fail_at(self.cluster.world.loop.time())
+
+    def may_fail_at(self, time_s: float) -> bool:
+        """The same for a moment that is over."""
+        return any(excuse.from_s <= time_s <= excuse.until_s for excuse in self._excuses)
+
+    def let_fail(self) -> None:
+        """A fault strikes its disk now."""
+        disk = self.cluster.world.disk(self.name)
+        self._excuses.append(Excuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
+
+    def fault_is_over(self) -> None:
+        """A fault that struck it has ended, perhaps one of its disk: what it has borne excuses nothing any more."""
+        if self._disk_is_struck() or not self._serves:
+            return
+        disk, now = self.cluster.world.disk(self.name), self.cluster.world.loop.time()
+        for excuse in self._excuses:
+            # Whoever has lost a sync must give up, however long the worker takes that tells of it.
+            if excuse.until_s == inf and disk.failed_syncs == excuse.failed_syncs:
+                excuse.until_s = now + (AFTERMATH_S if disk.refused_writes > excuse.refused_writes else 0.0)
+
+    def _disk_is_struck(self) -> bool:
+        disk = self.cluster.world.disk(self.name)
+        return bool(self.rotten or disk.is_filled or disk.failing_syncs)
+
+    def _excuse_until_whole(self) -> None:
+        """It goes down, or cannot start, while it is excused: so it is until it has come back."""
+        now = self.cluster.world.loop.time()
+        for excuse in self._excuses:
+            if excuse.from_s <= now <= excuse.until_s:
+                excuse.until_s = inf
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        if self.alive:
+            self._serves = False
+            self._excuse_until_whole()
+        super().crash(silent=silent, keep_unsynced=keep_unsynced)
+
+    async def start(self) -> None:
+        """Start the bookie and return when it serves.
+
+        Raises:
+            NodeDied: it was crashed meanwhile. TriplicateError, OSError: it does not start.
+        """
+        self.bookie = None
+        disk, began_s = self.cluster.world.disk(self.name), self.cluster.world.loop.time()
+        failed_syncs = disk.failed_syncs
+        host = self.power_on()
+        await host.call(self._boot(host.port), name="start bookie")
+        assert self.bookie is not None
+        self._serves = True
+        # What struck while it started is borne by this life, which may not have heard of it yet.
+        if not self._disk_is_struck() and disk.failed_syncs == failed_syncs:
+            for excuse in self._excuses:
+                if excuse.from_s <= began_s:
+                    excuse.until_s = min(excuse.until_s, self.cluster.world.loop.time())
+        self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
+
+    async def restart(self) -> None:
+        """Start it, again where it cannot start for the moment. Nothing is done for one that runs, is lost, or is being started by somebody
+        else, or held; a crash may interrupt it."""
+        await super().restart()
+        for _ in range(self.cluster.options.starts_max):
+            if self.alive or self.lost or self.held:
+                return
+            try:
+                await self.start()
+            except NodeDied:
+                # Whoever struck it lets it come back.
+                return
+            except (TriplicateError, OSError) as error:
+                self.crash(keep_unsynced=True)
+                if not self._may_start_later(error):
+                    return
+                await asyncio.sleep(self.cluster.options.start_again_s)
+                self.allowed.set()
+        self._lose(f"could not start {self.cluster.options.starts_max} times")
+
+    def _may_start_later(self, error: TriplicateError | OSError) -> bool:
+        """Whether what kept it from starting passes; if not, it is lost, which is a failure unless its disk is rotten."""
+        self.cluster.world.recorder.fact(self.name, "bookie.start_failed", {"error": str(error), "kind": type(error).__name__})
+        if isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster):
+            return True
+        if self.may_fail and not self.rotten:
+            return True
+        self._lose(str(error))
+        return False
+
+    def _lose(self, reason: str) -> None:
+        self.lost = reason
+        self.cluster.world.recorder.fact(self.name, "bookie.lost", {"reason": reason})
+        if not self.rotten:
+            self.cluster.failures.append(f"{self.name} does not start: {reason}")
+
+    async def stop(self) -> None:
+        """End the bookie in order. Its node lives on, empty, until it is crashed: so what it leaves behind can be seen.
+
+        Raises:
+            NodeDied: it was crashed meanwhile.
+        """
+        if self.host is None or not self.host.alive or self.bookie is None:
+            return
+        try:
+            await self.host.call(self._shut(self.bookie), name="stop bookie")
+        except (TriplicateError, OSError) as error:
+            self.cluster.world.recorder.fact(self.name, "bookie.stop_failed", {"error": str(error)})
+            if not self.may_fail:
+                self.cluster.failures.append(f"{self.name} does not stop in order: {error}")
+
+    @property
+    def settings(self) -> BookieSettings:
+        """What it is started with."""
+        return self.cluster.options.bookie_settings(self.name)
+
+    def make_directories(self) -> None:
+        """Empty disks are mounted where its directories are."""
+        for directory in (*self.settings.journal_directories, *self.settings.ledger_directories):
+            self.cluster.world.disk(self.name).make_directory(directory)
+
+    async def use_tool(self, program: Callable[[Host, ClusterMetadata], Awaitable[Result]], name: str) -> Result:
+        """Run an operator's program on its machine while it is down; the program's process ends with it.
+
+        Raises:
+            NodeDied: the machine was crashed meanwhile. What the program raises.
+        """
+        self.bookie = None
+        host = self.power_on()
+        try:
+            return await host.call(self._with_metadata(host.port, program), name=name)
+        finally:
+            if host.alive:
+                self.crash(keep_unsynced=True)
+
+    async def _with_metadata(self, host: Host, program: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
+        metadata = await self.open_metadata(host)
+        try:
+            return await program(host, metadata)
+        finally:
+            await metadata.aclose()
+
+    async def _boot(self, host: Host) -> None:
+        async with asyncio.timeout(self.cluster.options.restart_patience_s):
+            self._metadata = await self.open_metadata(host)
+            bookie = Bookie(host, self.settings, self._metadata)
+            await bookie.start()
+            self.bookie = bookie
+
+    async def _shut(self, bookie: Bookie) -> None:
+        assert self._metadata is not None
+        if self._hearing is not None:
+            self._hearing.cancel()
+        try:
+            await bookie.stop()
+        finally:
+            await self._metadata.aclose()
+
+    async def _hear_failure(self, bookie: Bookie) -> None:
+        """A bookie that fails by itself ends its process, and whoever supervises processes starts it again."""
+        await bookie.wait_failed()
+        self._serves = False
+        self._excuse_until_whole()
+        loop, host = self.cluster.world.loop, self.host
+        assert host is not None
+        loop.call_soon(lambda: loop.begin(self._come_back(host), name=f"supervise {self.name}"), context=context_of(None))
+
+    async def _come_back(self, failed: SimulatedHost) -> None:
+        await asyncio.sleep(self.cluster.options.start_again_s)
+        if failed.alive and not self.cluster.stopping:
+            self.crash(keep_unsynced=True)
+            await self.restart()
+
+
+class ClientNode(SimulatedNode):
+    """A process that uses the client. Each `run` is one life of it, or goes on in the present one."""
+
+    async def run(self, program: Callable[[Client], Awaitable[Result]]) -> Result:
+        """Run a program with a client of its own, as a process that ends with it.
+
+        Raises:
+            NodeDied: the node was crashed meanwhile.
+        """
+        host = self.host if self.alive else self.power_on()
+        assert host is not None
+        return await host.call(self._with_client(host.port, program), name=self.name)
+
+    async def _with_client(self, host: Host, program: Callable[[Client], Awaitable[Result]]) -> Result:
+        metadata = await self._open_patiently(host)
+        try:
+            async with Client(host, metadata, self.cluster.options.client_settings) as client:
+                return await program(client)
+        finally:
+            await metadata.aclose()
+
+    async def _open_patiently(self, host: Host) -> ClusterMetadata:
+        """As a program that ends when it cannot reach the metadata, and is started again."""
+        for _ in range(self.cluster.options.starts_max):
+            try:
+                return await self.open_metadata(host)
+            except ConnectionLost:
+                await asyncio.sleep(self.cluster.options.start_again_s)
+        return await self.open_metadata(host)
+
+
+class SimulatedCluster:
+    """Bookies, clients and their metadata in one world.
+
+    Args:
+        world: where everything runs.
+        options: sizes, settings, delays.
+    """
+
+    def __init__(self, world: World, options: ClusterOptions | None = None) -> None:
+        self.world = world
+        self.options = options or ClusterOptions()
+        self.store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), self._call_later, world.chance("metadata servers"))
+        self.store.fault = self._delay
+        self.bookies = {name: BookieNode(self, name) for name in (f"bookie-{number + 1}" for number in range(self.options.bookies))}
+        self.clients: dict[str, ClientNode] = {}
+        self.others: dict[str, SimulatedNode] = {}
+        """Nodes of other kinds, by name, added by whoever makes them."""
+        self.connections_lost = 0
+        self.conflicts = 0
+        """How often somebody else wrote a node again between somebody's reading it and changing it."""
+        self.metadata_operations = 0
+        self.failures: list[str] = []
+        """Bookies that do not start or stop although nothing of theirs was struck."""
+        self.ends: list[str] = []
+        """Processes other than bookies that ended by themselves without an excuse; bookies are judged by the faults of their disks."""
+        self.cut_off: dict[str, int] = {}
+        """Nodes that cannot reach the metadata store, with how often they are cut off from it."""
+        self.stopping = False
+        self._owners: dict[int, str] = {}
+        self._rival: ReplicatedMemoryTree | None = None
+        self._chance = world.chance("metadata")
+
+    async def start(self) -> None:
+        """Make the cluster and start every bookie."""
+        administrator = SimulatedNode(self, "administrator")
+        host = administrator.power_on()
+        await host.call(self._initialise(administrator, host.port), name="initialise")
+        for bookie in self.bookies.values():
+            bookie.make_directories()
+            await bookie.start()
+
+    async def _initialise(self, node: SimulatedNode, host: Host) -> None:
+        metadata = await node.open_metadata(host, create=True)
+        await metadata.aclose()
+
+    def client(self, name: str) -> ClientNode:
+        """The client node of this name; made when first asked for."""
+        node = self.clients.get(name)
+        if node is None:
+            node = self.clients[name] = ClientNode(self, name)
+        return node
+
+    def node(self, name: str) -> SimulatedNode:
+        """The node of this name, whatever its kind; a client where there is none yet."""
+        return self.bookies.get(name) or self.others.get(name) or self.client(name)
+
+    def node_names(self) -> list[str]:
+        """Every node that there is: bookies, clients, others."""
+        return [*self.bookies, *self.clients, *self.others]
+
+    async def revive(self) -> None:
+        """Let every node come back, and start every bookie that is down."""
+        for node in [*self.bookies.values(), *self.clients.values(), *self.others.values()]:
+            await node.restart()
+
+    async def stop(self) -> None:
+        """End every bookie in order."""
+        self.stopping = True
+        for bookie in self.bookies.values():
+            await bookie.stop()
+        if self._rival is not None:
+            await self._rival.close()
+
+    def report_end(self, name: str, error: BaseException, *, excuse: str = "") -> None:
+        """A process has ended although nothing killed or stopped it.
+
+        Args:
+            excuse: one of `EXCUSED_ENDS`; without one the end is a violation.
+        """
+        assert not excuse or excuse in EXCUSED_ENDS, f"there is no excuse {excuse!r}"
+        self.world.recorder.fact(name, "process.ended", {"error": repr(error), "excuse": excuse})
+        if not excuse:
+            self.ends.append(f"{name} ended by itself at {self.world.loop.time():.6f}: {error!r}")
+
+    def open_session(
+        self, name: str, make: Callable[[ReplicatedMemoryStore], ReplicatedMemoryTree] = ReplicatedMemoryTree
+    ) -> ReplicatedMemoryTree:
+        """A session of a node's with the metadata store.
+
+        Args:
+            make: makes it, where a node has a kind of its own.
+
+        Raises:
+            ConnectionLost: the node is cut off from it.
+        """
+        if name in self.cut_off:
+            raise ConnectionLost(f"{name} cannot reach the metadata store (simulated)")
+        tree = make(self.store)
+        self._owners[tree.session_id] = name
+        return tree
+
+    def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        # In the world's own context: whoever has made the change may die before it has reached every server.
+        return self.world.loop.call_later(delay_s, callback, context=context_of(None))
+
+    def expire_later(self, session_id: int) -> None:
+        """End a dead node's session after its time."""
+        delay_s = self._chance.uniform(self.options.session_low_s, self.options.session_high_s)
+        # In the world's own context: the crash may be struck from within the node's code, whose timers are void from then on.
+        self.world.loop.call_later(delay_s, self.store.expire, session_id, context=context_of(None))
+
+    def find_leaks(self) -> list[str]:
+        """What living nodes have left behind after everything was stopped and a moment has passed: tasks, connections, timers."""
+        found: list[str] = []
+        current = asyncio.current_task()
+        found += [f"task {task.get_name()}" for task in self.world.loop.pending_tasks() if task is not current]
+        found += [f"timer {handle!r}" for handle in self.world.loop.pending_timers()]
+        for transport in self.world.network.open_transports():
+            found.append(f"connection of {transport.life.name} to {transport.get_extra_info('peername')[0]}")
+        found += [f"listener {name}:{port}" for name, port in self.world.network.open_listeners()]
+        return found
+
+    def _delay(self, session_id: int, operation: str, path: str) -> InjectedFault | None:
+        if self._rival is not None and session_id == self._rival.session_id:
+            return None
+        self.metadata_operations += 1
+        options = self.options
+        low, high = options.metadata_delay_low_s * options.metadata_slowness, options.metadata_delay_high_s * options.metadata_slowness
+        fault = InjectedFault(delay_before_s=self._chance.uniform(low, high), delay_after_s=self._chance.uniform(low, high))
+        if self._owners.get(session_id) in self.cut_off:
+            self._lose_connection(fault, operation, path, before=True)
+        elif options.metadata_loss_rate and self._chance.random() < options.metadata_loss_rate:
+            self._lose_connection(fault, operation, path, before=self._chance.random() < 0.5)
+        contended = options.metadata_conflict_rate and operation in ("set", "multi") and CONTENDED.search(path)
+        if contended and self._chance.random() < options.metadata_conflict_rate:
+            self.world.loop.call_soon(self._contend, path, context=context_of(None))
+        return fault
+
+    def _lose_connection(self, fault: InjectedFault, operation: str, path: str, *, before: bool) -> None:
+        self.connections_lost += 1
+        lost = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
+        if before:
+            fault.raise_before = lost
+        else:
+            fault.raise_after = lost
+
+    def _contend(self, path: str) -> None:
+        """Write a node's own data to it once more, before the change that is on its way arrives: the version rises, the content stays."""
+        if self._rival is None:
+            self._rival = ReplicatedMemoryTree(self.store)
+        self.world.loop.begin(self._write_again(self._rival, path), name="rival")
+
+    async def _write_again(self, rival: ReplicatedMemoryTree, path: str) -> None:
+        with suppress(NoNode, BadVersion):
+            data, stat = self.store.get(path)
+            await rival.set(path, data, stat.version)
+            self.conflicts += 1

@@ -1,0 +1,189 @@
+"""Faults of disks: slow, full, a sync that fails, a bit that rots."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from triplicate.sim.disk import SimulatedDisk
+from triplicate.sim.disk_image import Inode
+from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, ledger_directories
+from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+
+KIB = 1024
+BLOCK_BYTES = 4096
+LATE_GROUPS = 6
+ENTRY_LOG_SUFFIX = ".entries"
+JOURNAL_SUFFIX = ".journal"
+STRETCH_BYTES, STRETCH_STEP_BYTES = 24 * KIB, 300
+"""Where a stretch of an entry log rots, a bit in each step of it changes: nearly every entry in it is hit."""
+GROUP_MAGIC = b"TPJG"
+"""A group of a journal begins with this, at a multiple of a block; 8 bytes behind it stands the file's number."""
+
+
+def draw_slow(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A disk whose writes and syncs take many times as long."""
+    options = {"factor": chance.choice([10.0, 50.0, 300.0])}
+    return PlannedFault("disk_slow", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 3.0, 10.0]), options=options)
+
+
+async def slow(stage: RunContext, strike: PlannedFault) -> None:
+    """Slow a disk down for a while."""
+    disk = stage.world.disk(strike.target)
+    before = disk.syncs
+    stage.announce("disk_slow", node=strike.target, factor=float(strike.options["factor"]))
+    disk.slow(float(strike.options["factor"]))
+    with undone(lambda: disk.slow(1.0)):
+        await asyncio.sleep(strike.lasts_s)
+    if disk.syncs > before:
+        stage.count_strike("disk_slow")
+
+
+def draw_full(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A disk that has little or no space left."""
+    options = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB, 300 * KIB])}
+    return PlannedFault("disk_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+
+
+def draw_directory_full(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    """One ledger directory that has little or no space left, while the others have room."""
+    directories = ledger_directories(targets.storage)
+    if len(directories) < 2:
+        return None
+    options: dict[str, Value] = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB]), "prefix": chance.choice(directories) + "/"}
+    return PlannedFault("directory_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+
+
+async def full(stage: RunContext, strike: PlannedFault) -> None:
+    """Let somebody else's files fill a disk, and be deleted later."""
+    disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options.get("prefix", "/"))
+    refused, writes = disk.refused_writes, disk.operations
+    node.let_fail()
+    stage.announce(strike.kind, node=strike.target, free_bytes=int(strike.options["free_bytes"]), under=prefix)
+    disk.fill(int(strike.options["free_bytes"]), prefix)
+    with undone(lambda: disk.relieve(prefix)):
+        await asyncio.sleep(strike.lasts_s)
+        noticed = node.alive and node.bookie is not None and node.bookie.read_only
+    # A bookie that has other directories need not try to write in one that is full.
+    if noticed or disk.refused_writes > refused or (prefix != "/" and disk.operations > writes):
+        stage.count_strike(strike.kind)
+
+
+def draw_sync_failed(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A sync that fails, once."""
+    place = chance.choice([JOURNAL_DIRECTORY, JOURNAL_DIRECTORY, LEDGER_DIRECTORY, "/"])
+    return PlannedFault("sync_failed", at_s, chance.choice(targets.bookies), lasts_s=3.0, options={"prefix": place})
+
+
+async def sync_failed(stage: RunContext, strike: PlannedFault) -> None:
+    """Let the next sync fail; what it was to save is gone. The bookie gives up, and is started again."""
+    disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options["prefix"])
+    before = disk.failed_syncs
+    node.let_fail()
+    stage.announce("sync_failed", node=strike.target, under=prefix)
+    disk.fail_next_sync(prefix)
+    await asyncio.sleep(strike.lasts_s)
+    if disk.failed_syncs == before:
+        disk.failing_syncs.remove(prefix)
+    else:
+        stage.count_strike("sync_failed")
+
+
+def draw_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    """A bit of what was synced changes. Which bookie, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
+    if targets.losses_max < 1:
+        return None
+    place = chance.choice(["journal", "ledgers", "entries"])
+    # What a bookie has in memory it does not read again: only a restart finds out.
+    options: dict[str, Value] = {"place": place, "bits": chance.choice([1, 1, 3]), "restarts": chance.random() < 0.6}
+    return PlannedFault("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
+
+
+def draw_directory_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    """A stretch of an entry log in one of several ledger directories changes; the others are sound."""
+    directories = ledger_directories(targets.storage)
+    if targets.losses_max < 1 or len(directories) < 2:
+        return None
+    options: dict[str, Value] = {"place": "entries", "prefix": chance.choice(directories) + "/", "restarts": chance.random() < 0.4}
+    return PlannedFault("directory_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
+
+
+async def rot(stage: RunContext, strike: PlannedFault) -> None:
+    """Flip bits on the medium. The bookie may find out when it reads, or when it starts; or never."""
+    disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
+    chance = stage.world.chance("rot", strike.target, strike.at_s)
+    places: list[str] = []
+    if strike.options["place"] == "entries":
+        stretch = rot_stretch(disk, chance, str(strike.options.get("prefix", LEDGER_DIRECTORY)))
+        places += [f"{stretch[0]}:{stretch[1]}"] if stretch is not None else []
+    else:
+        for _ in range(int(strike.options.get("bits", 1))):
+            place = rot_journal(disk, chance) if strike.options["place"] == "journal" else disk.rot(chance, LEDGER_DIRECTORY)
+            if place is not None:
+                places.append(f"{place[0]}:{place[1]}")
+    if places:
+        node.let_fail()
+        node.rotten = node.rotten or f"bit rot at {places[0]}"
+        stage.strike(strike.kind, node=strike.target, places=" ".join(places))
+        if strike.options.get("restarts") and node.alive:
+            node.crash(keep_unsynced=True)
+            await asyncio.sleep(strike.lasts_s)
+            await node.restart()
+
+
+def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
+    """Rot a bit of a journal's groups, but never of the last one: that cannot be told from one which a crash has torn.
+
+    What a bookie forgets so it would forget without knowing, a fence for one, and no protocol survives that.
+    """
+    spots: list[tuple[str, int, int]] = []
+    for path, inode in sorted(disk.names.live.items()):
+        if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY) and path.endswith(JOURNAL_SUFFIX):
+            data = inode.durable.data
+            # What the file held under another number, before it was used again, counts for nothing.
+            number = int(path.rpartition("/")[2].removesuffix(JOURNAL_SUFFIX)).to_bytes(8, "big")
+            blocks = range(BLOCK_BYTES, len(data), BLOCK_BYTES)
+            begins = [at for at in blocks if data.startswith(GROUP_MAGIC, at) and data[at + 8 : at + 16] == number]
+            if len(begins) > 1:
+                # Old groups are behind the mark, and nobody reads them again.
+                spots.append((path, begins[-min(len(begins), LATE_GROUPS)], begins[-1]))
+    if not spots:
+        return None
+    path, low, high = chance.choice(spots)
+    offset = chance.randrange(low, high)
+    if inode_at(disk, path).is_pending(offset):
+        return None
+    disk.flip_bit(path, offset, chance.randrange(8))
+    return path, offset
+
+
+def rot_stretch(disk: SimulatedDisk, chance: random.Random, prefix: str = LEDGER_DIRECTORY) -> tuple[str, int] | None:
+    """Rot a stretch of an entry log, as a scratch on the medium does: one bit somewhere is in an entry that somebody reads only rarely.
+
+    Returns:
+        path and first offset, or None when no bit of any entry log could be struck.
+    """
+    logs = [
+        (path, inode)
+        for path, inode in sorted(disk.names.live.items())
+        if isinstance(inode, Inode) and path.startswith(prefix) and path.endswith(ENTRY_LOG_SUFFIX) and inode.durable.data
+    ]
+    if not logs:
+        return None
+    path, inode = chance.choices(logs, [len(inode.durable.data) for _, inode in logs])[0]
+    size = len(inode.durable.data)
+    low = chance.randrange(max(1, size - STRETCH_BYTES))
+    # A write that waits for its sync would put the bit right again.
+    spots = [spot for spot in range(low, min(size, low + STRETCH_BYTES), STRETCH_STEP_BYTES) if not inode.is_pending(spot)]
+    for spot in spots:
+        disk.flip_bit(path, spot, chance.randrange(8))
+    return (path, spots[0]) if spots else None
+
+
+def inode_at(disk: SimulatedDisk, path: str) -> Inode:
+    """The file of this name."""
+    inode = disk.names.live[path]
+    assert isinstance(inode, Inode), f"{path} is no file"
+    return inode

@@ -1,0 +1,267 @@
+"""Faults of processes and machines: crash, kill, stop, pause, wrong clock, loss of power."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from triplicate.sim.host import NodeDied
+from triplicate.sim.loop import HostCrashed, context_of
+from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY, BookieNode, SimulatedNode
+from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undone
+
+DOWN_S = (0.05, 0.5, 2.0, 6.0)
+"""How long a struck node stays down."""
+PAUSES_S = (0.1, 0.7, 1.5, 4.0, 9.0)
+JUMPS_S = (0.3, 3.0, 60.0, 3600.0)
+WAIT_OPERATION_S = 1.0
+"""How long a crash waits for the disk operation right before which it shall come."""
+WAIT_POINT_S = 10.0
+"""How long a crash or pause waits for the node to come to a fault point."""
+STOP_PATIENCE_S = 20.0
+SESSION_S = 3.0
+"""A process that was silent for longer has lost its session with the metadata store."""
+
+
+def draw_down(kind: str) -> Draw:
+    """Strikes that take a node down for a while."""
+
+    def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+        node = chance.choice(targets.bookies) if kind == "stop" else targets.any_node(chance)
+        return PlannedFault(kind, at_s, node, lasts_s=chance.choice(DOWN_S), options={"silent": chance.random() < 0.5})
+
+    return draw
+
+
+async def take_down(stage: RunContext, strike: PlannedFault) -> None:
+    """Crash (the machine's power goes), kill (the process alone) or stop (in order), and let the node come back."""
+    node = stage.cluster.node(strike.target)
+    if not node.alive:
+        return
+    stage.strike(strike.kind, node=strike.target)
+    if strike.kind == "stop" and isinstance(node, BookieNode):
+        # One that cannot leave in order is killed, as whoever supervises processes does.
+        with suppress(NodeDied, TimeoutError):
+            async with asyncio.timeout(STOP_PATIENCE_S):
+                await node.stop()
+    node.crash(silent=bool(strike.options.get("silent")), keep_unsynced=strike.kind != "crash")
+    await asyncio.sleep(strike.lasts_s)
+    await node.restart()
+
+
+# At a chosen moment.
+
+
+def draw_crash_at(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """Crashes right before a disk operation of a bookie, in the midst of its flush, or where any node comes to a fault point."""
+    place = chance.choice(["any", "sync", "flush", "point", "point", "point"])
+    node = targets.any_node(chance) if place == "point" else chance.choice(targets.bookies)
+    lasts_s = chance.choice(DOWN_S)
+    point = targets.point_of(chance, node) if place == "point" else None
+    if point is not None:
+        kept = chance.random() < 0.3
+        options: dict[str, Value] = {
+            "point": point,
+            "after": chance.choice([0, 0, 1, 3, 10, 40]),
+            "silent": not kept,
+            "keep_unsynced": kept,
+        }
+        return PlannedFault("crash_at", at_s, node, lasts_s=lasts_s, options=options)
+    operation = "sync" if place == "point" else place
+    # A flush is about a dozen operations.
+    after = chance.randrange(12 if operation == "flush" else 30)
+    return PlannedFault("crash_at", at_s, node, lasts_s=lasts_s, options={"operation": operation, "after": after, "silent": True})
+
+
+async def crash_at(stage: RunContext, strike: PlannedFault) -> None:
+    """Wait for the moment, crash the node there, and let it come back. Where the moment does not come nothing is struck."""
+    node, options = stage.cluster.node(strike.target), strike.options
+
+    def crash() -> None:
+        stage.strike("crash_at", node=node.name, at=str(options.get("point") or options.get("operation")))
+        node.crash(silent=bool(options.get("silent")), keep_unsynced=bool(options.get("keep_unsynced")))
+
+    if not node.alive:
+        return
+    if "point" in options:
+        struck = await at_point(stage, strike, crash)
+    else:
+        struck = await at_operation(stage, node, str(options["operation"]), int(options["after"]), crash)
+    if struck:
+        await asyncio.sleep(strike.lasts_s)
+        await node.restart()
+
+
+async def at_point(stage: RunContext, strike: PlannedFault, act: Callable[[], None]) -> bool:
+    """Call `act` when the node comes to the fault point of the strike's options; false when it does not in time."""
+    struck = asyncio.Event()
+
+    def come(_: str) -> None:
+        struck.set()
+        act()
+
+    trap = stage.world.points.strike(str(strike.options["point"]), come, node=strike.target, skip=int(strike.options.get("after", 0)))
+    with undone(trap.cancel), suppress(TimeoutError):
+        async with asyncio.timeout(WAIT_POINT_S):
+            await struck.wait()
+    return struck.is_set()
+
+
+async def at_operation(stage: RunContext, node: SimulatedNode, kind: str, after: int, act: Callable[[], None]) -> bool:
+    """Call `act`, which must crash the node, right before one of its disk operations; false when that does not come in time.
+
+    Args:
+        kind: ``sync``, ``flush`` (any operation on a file that only flushes touch), or ``any``.
+        after: so many of them are let by first.
+    """
+    disk = stage.world.disk(node.name)
+    if not node.alive or disk.before_operation is not None:
+        return False
+    struck = asyncio.Event()
+    left = after
+
+    def before_operation(operation: str, path: str) -> None:
+        nonlocal left
+        if kind in ("any", operation) or (kind == "flush" and is_of_flush(path)):
+            left -= 1
+        if left < 0:
+            disk.before_operation = None
+            stage.world.loop.call_soon(struck.set, context=context_of(None))
+            act()
+            raise HostCrashed(node.name)
+
+    disk.before_operation = before_operation
+    with suppress(TimeoutError):
+        async with asyncio.timeout(WAIT_OPERATION_S):
+            await struck.wait()
+    if disk.before_operation is before_operation:
+        disk.before_operation = None
+    return struck.is_set()
+
+
+def is_of_flush(path: str) -> bool:
+    """Whether only flushes touch this file, once the bookie runs: logs, index, and the mark of the journal."""
+    return path.startswith(LEDGER_DIRECTORY) or path.rpartition("/")[2].startswith("mark")
+
+
+# All at once.
+
+
+def draw_power_loss(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """The power goes for all bookies, and in some cases for the clients."""
+    options = {"clients": chance.random() < 0.5, "after": chance.choice([0, 0, 1, 5])}
+    return PlannedFault("power_loss", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
+
+
+async def power_loss(stage: RunContext, strike: PlannedFault) -> None:
+    """Cut the power of all right before a sync of one bookie: what that sync would have saved, nobody may have acknowledged."""
+    cluster = stage.cluster
+    nodes: list[SimulatedNode] = list(cluster.bookies.values())
+    if strike.options.get("clients"):
+        nodes += [*cluster.clients.values(), *cluster.others.values()]
+
+    def cut() -> None:
+        struck = [node.name for node in nodes if node.alive]
+        stage.strike("power_loss", nodes=" ".join(struck))
+        for node in nodes:
+            node.crash(silent=True)
+
+    first = cluster.bookies[strike.target]
+    if not await at_operation(stage, first, "sync", int(strike.options.get("after", 0)), cut):
+        cut()
+    await asyncio.sleep(strike.lasts_s)
+    await restart_all(stage, nodes)
+
+
+async def restart_all(stage: RunContext, nodes: Sequence[SimulatedNode]) -> None:
+    """Let several nodes come back at the same moment."""
+    starts = [stage.world.loop.begin(node.restart(), name=f"restart {node.name}") for node in nodes]
+    for start in starts:
+        await start
+
+
+# Standing still, and clocks.
+
+
+def draw_pause(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A process stands still, at some moment or at a fault point."""
+    node, lasts_s = targets.any_node(chance, bookie_rate=0.4), chance.choice(PAUSES_S)
+    point = targets.point_of(chance, node) if chance.random() < 0.5 else None
+    options: dict[str, Value] = {} if point is None else {"point": point, "after": chance.choice([0, 0, 1, 3, 10])}
+    # Held up for long, a process loses its session: the metadata store cannot tell it from a dead one.
+    return PlannedFault("pause", at_s, node, lasts_s=lasts_s, options={**options, "expires": lasts_s > SESSION_S and chance.random() < 0.7})
+
+
+async def pause(stage: RunContext, strike: PlannedFault) -> None:
+    """Stop the process as SIGSTOP does, and let it go on later: it does not know that time has passed."""
+    node = stage.cluster.node(strike.target)
+    host = node.host
+    if host is None or not host.alive or host.paused:
+        return
+    if "point" in strike.options:
+        if not await at_point(stage, strike, lambda: node.host.pause() if node.host is not None else None):
+            return
+        host = node.host
+        if host is None or not host.paused:
+            return
+    else:
+        host.pause()
+    stage.strike("pause", node=strike.target, seconds=strike.lasts_s, at=str(strike.options.get("point", "")))
+    with undone(host.resume):
+        if strike.options.get("expires"):
+            await asyncio.sleep(SESSION_S)
+            node.expire_session()
+        await asyncio.sleep(max(0.0, strike.lasts_s - SESSION_S) if strike.options.get("expires") else strike.lasts_s)
+
+
+def draw_clock(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A machine's wall clock is set wrong."""
+    seconds = chance.choice(JUMPS_S) * chance.choice([-1.0, 1.0])
+    node = targets.any_node(chance, bookie_rate=0.4)
+    return PlannedFault("clock", at_s, node, lasts_s=chance.choice([1.0, 10.0]), options={"seconds": seconds})
+
+
+async def clock(stage: RunContext, strike: PlannedFault) -> None:
+    """Let the wall clock jump, and later jump back."""
+    node, seconds = stage.cluster.node(strike.target), float(strike.options["seconds"])
+    if node.host is None or not node.alive:
+        return
+    stage.strike("clock", node=strike.target, seconds=seconds)
+    node.host.jump_clock(seconds)
+    await asyncio.sleep(strike.lasts_s)
+    node.host.jump_clock(-seconds)
+
+
+RATE_ERRORS = (0.0001, 0.002, 0.01)
+"""How much faster or slower than time a monotonic clock may run: what leases allow for, at most."""
+RATE_LASTS_S = (10.0, 43.0)
+
+
+def draw_clock_rate(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """Some machines' monotonic clocks run fast, others slow."""
+    nodes = [*targets.bookies, *targets.clients]
+    chosen = chance.sample(nodes, chance.randrange(1, len(nodes) + 1))
+    error = chance.choice(RATE_ERRORS)
+    options: dict[str, Value] = {"fast": " ".join(chosen[::2]), "slow": " ".join(chosen[1::2]), "error": error}
+    return PlannedFault("clock_rate", at_s, lasts_s=chance.choice(RATE_LASTS_S), options=options)
+
+
+async def clock_rate(stage: RunContext, strike: PlannedFault) -> None:
+    """Let clocks run at rates of their own, in whichever lives their machines are, and right again later."""
+    error = float(strike.options["error"])
+    rates = dict.fromkeys(str(strike.options["fast"]).split(), 1.0 + error)
+    rates |= dict.fromkeys(str(strike.options["slow"]).split(), 1.0 - error)
+    stage.strike("clock_rate", **strike.options)
+
+    def run_right() -> None:
+        for name in rates:
+            stage.world.clock(name).run_at(1.0)
+
+    for name, rate in rates.items():
+        stage.world.clock(name).run_at(rate)
+    with undone(run_right):
+        await asyncio.sleep(strike.lasts_s)

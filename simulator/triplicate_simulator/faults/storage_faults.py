@@ -1,0 +1,180 @@
+"""Faults of a bookie's storage as a whole: its disks are lost and replaced, its index is lost and made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from triplicate.bookie import Replacement, rebuild_index
+from triplicate.errors import CorruptionError, FormatError, TriplicateError, WrongCluster
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Host
+from triplicate.sim.disk_image import Inode
+from triplicate.sim.host import NodeDied
+from triplicate_simulator.cluster.bookie_setup import LEDGER_DIRECTORY
+from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.cluster.simulated_cluster import BookieNode
+from triplicate_simulator.faults.fault_kind import FaultTargets
+
+INDEX_PREFIX = LEDGER_DIRECTORY + "/current/index.db"
+TRIES = 120
+AGAIN_S = 0.5
+"""What cannot be done now is tried again after this time: a dead bookie's registration ends with its session, and disks fail."""
+STOP_PATIENCE_S = 20.0
+GARBLED_STEP_BYTES = 512
+
+
+def draw_wipe(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    """A bookie whose disks are lost. Which one, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
+    if targets.losses_max < 1:
+        return None
+    options: dict[str, Value] = {"silent": chance.random() < 0.5, "unformatted": chance.random() < 0.5}
+    return PlannedFault("wipe", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
+
+
+async def wipe(stage: RunContext, strike: PlannedFault) -> None:
+    """Take a bookie's disks away, mount empty ones, and have it replaced. On empty disks that nobody formatted it must not start."""
+    node = stage.cluster.bookies[strike.target]
+    if node.held:
+        return
+    node.held = True
+    node.crash(silent=bool(strike.options.get("silent")))
+    stage.world.disk(node.name).wipe()
+    node.make_directories()
+    node.whole_s = float("inf")
+    node.wiped = f"its disks were lost at {stage.time():.6f}"
+    stage.note_wiped(node.name)
+    stage.strike("wipe", node=node.name)
+    try:
+        await asyncio.sleep(strike.lasts_s)
+        if strike.options.get("unformatted"):
+            await _start_in_vain(stage, node)
+        if await _replace(stage, node):
+            node.whole_s, node.rotten, node.lost = stage.time(), "", ""
+    finally:
+        node.held = False
+    await node.restart()
+
+
+async def _start_in_vain(stage: RunContext, node: BookieNode) -> None:
+    """Start it on the empty disks: its cookie is missing, and it must say so."""
+    for _ in range(TRIES):
+        try:
+            await node.start()
+        except WrongCluster as error:
+            stage.world.recorder.fact(node.name, "bookie.start_refused", {"error": str(error)})
+            stage.refused_starts += 1
+            node.crash(keep_unsynced=True)
+            return
+        except NodeDied:
+            continue
+        except (TriplicateError, OSError):
+            node.crash(keep_unsynced=True)
+            await asyncio.sleep(AGAIN_S)
+        else:
+            stage.cluster.failures.append(f"{node.name} starts on empty disks, as if it had never held anything")
+            node.crash(keep_unsynced=True)
+            return
+
+
+async def _replace(stage: RunContext, node: BookieNode) -> bool:
+    """Format the empty disks for a new incarnation, however often it takes."""
+
+    async def format_disks(host: Host, metadata: ClusterMetadata) -> None:
+        incarnation = await Replacement(host, node.settings, metadata).carry_out()
+        node.id_bound = incarnation.ledger_id_bound
+        host.trace("bookie.replaced", incarnation=incarnation.number)
+
+    error = await _patiently(node, format_disks, "format")
+    if error is not None:
+        stage.cluster.failures.append(f"{node.name} cannot be replaced: {error}")
+    return error is None
+
+
+def draw_index_lost(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A bookie that stops, in order or not, and whose index is gone or garbage when it is to start again."""
+    how = chance.choice(["gone", "gone", "garbled"])
+    by_tool = how == "garbled" or chance.random() < 0.6
+    # Nothing is destroyed that is not elsewhere on the same disks, so it may happen to all bookies at once.
+    options: dict[str, Value] = {"how": how, "tool": by_tool, "crashes": chance.random() < 0.6, "all": chance.random() < 0.4}
+    return PlannedFault("index_lost", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 2.0]), options=options)
+
+
+async def lose_index(stage: RunContext, strike: PlannedFault) -> None:
+    """Stop a bookie, or all, destroy its index, and have it made anew from entry logs and journals, by the tool or by the start."""
+    names = list(stage.cluster.bookies) if strike.options.get("all") else [strike.target]
+    losses = [stage.world.loop.begin(_lose_index(stage, replace(strike, target=name)), name=f"{strike} {name}") for name in names]
+    for loss in losses:
+        await loss
+
+
+async def _lose_index(stage: RunContext, strike: PlannedFault) -> None:
+    node, disk = stage.cluster.bookies[strike.target], stage.world.disk(strike.target)
+    if node.held or node.lost or not node.alive:
+        return
+    node.held = True
+    try:
+        if not strike.options.get("crashes"):
+            with suppress(NodeDied, TimeoutError):
+                async with asyncio.timeout(STOP_PATIENCE_S):
+                    await node.stop()
+        node.crash(keep_unsynced=not strike.options.get("crashes"))
+        files = [path for path in sorted(disk.names.live) if path.startswith(INDEX_PREFIX)]
+        stage.strike("index_lost", node=node.name, how=str(strike.options["how"]))
+        for path in files:
+            if strike.options["how"] == "gone":
+                disk.lose_file(path)
+            else:
+                _garble(stage, node.name, path)
+        await asyncio.sleep(strike.lasts_s)
+        if strike.options.get("tool") and not await _rebuild(stage, node):
+            # Whoever starts it now must find none.
+            for path in files:
+                disk.lose_file(path)
+    finally:
+        node.held = False
+    await node.restart()
+
+
+def _garble(stage: RunContext, name: str, path: str) -> None:
+    disk, chance = stage.world.disk(name), stage.world.chance("garbled", name, path)
+    inode = disk.names.live.get(path)
+    if isinstance(inode, Inode):
+        inode.sync()
+        for offset in range(0, len(inode.durable.data), GARBLED_STEP_BYTES):
+            disk.flip_bit(path, offset + chance.randrange(min(GARBLED_STEP_BYTES, len(inode.durable.data) - offset)), chance.randrange(8))
+
+
+async def _rebuild(stage: RunContext, node: BookieNode) -> bool:
+    """`triplicate bookie rebuild-index`; false where a fault of the disk keeps it from that."""
+
+    async def rebuild(host: Host, metadata: ClusterMetadata) -> None:
+        report = await rebuild_index(host, node.settings, metadata)
+        host.trace("bookie.index_made", logs=report.logs, ledgers=report.ledgers, runs=report.runs)
+
+    error = await _patiently(node, rebuild, "rebuild index")
+    if error is not None and not node.rotten and not node.may_fail:
+        stage.cluster.failures.append(f"the index of {node.name} cannot be made anew: {error}")
+    return error is None
+
+
+async def _patiently(node: BookieNode, program: Callable[[Host, ClusterMetadata], Awaitable[None]], name: str) -> Exception | None:
+    """Have an operator's program done, again where it could not be; what was in its way last, if it never could."""
+    last: Exception | None = None
+    for _ in range(TRIES):
+        try:
+            await node.use_tool(program, name)
+        except NodeDied:
+            continue
+        except (CorruptionError, FormatError) as error:
+            return error
+        except (TriplicateError, OSError) as error:
+            last = error
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return None
+    return last

@@ -1,0 +1,283 @@
+"""Ambushes: whoever comes to a decisive moment of the protocol first, much goes wrong around it at once.
+
+Faults at times of their own rarely meet a recovery that copies, or a change of ensemble that is being written; and few losses need one
+fault only. So an ambush waits at a fault point of clients and then strikes bookies, the node that came, and the metadata together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from triplicate.sim.fault_points import Trap
+from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.faults import disk_faults, metadata_faults, process_faults
+from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+
+MOMENTS = (
+    "client.recovery.marked",
+    "client.recovery.fenced",
+    "client.recovery.read_on",
+    "client.recovery.copying",
+    "client.recovery.copying",
+    "client.recovery.copied",
+    "client.recovery.closing",
+    "client.ensemble_change.chosen",
+    "client.ensemble_change.chosen",
+    "client.ensemble_change.written",
+    "client.ensemble_change.written",
+    "client.close.writing",
+)
+AMBUSHES_MAX = 4
+LURES_MAX = 9
+LONES_MAX = 3
+LONE_POINT = "bookie.journal.synced"
+LONE_S = 2.0
+LONE_SETTLES_S = 0.1
+"""Within this time the other bookies have finished what they were syncing at their old pace."""
+UNSYNCED_MAX = 4
+UNSYNCED_POINTS = ("play.accepted", "play.forced")
+"""Moments of a writer with deferred sync; after `DEFERRING_POINT` it sends what it is about to force."""
+DEFERRING_POINT = "play.deferring"
+UNSYNCED_S = 0.4
+"""A sync takes up to so long, which is far more than an answer takes, and less than a force has time for."""
+UNSYNCED_WAIT_S = 3.0
+WAIT_S = 8.0
+"""Nobody is struck where nobody comes within this time."""
+LATER_S = (0.0, 0.0005, 0.003, 0.02)
+DOWN_S = (0.05, 0.05, 0.5, 2.0)
+STALL_FACTOR = 100.0
+
+
+def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[PlannedFault, ...]:
+    """None, one, or a few for one run, where its nodes come to such moments; and what brings them there: bookies that fail writers."""
+    count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
+    drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
+    drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
+    if targets.clients:
+        drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
+    # Where no writer defers, nobody comes by.
+    drawn += [
+        _draw_unsynced(chance, targets, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))
+    ]
+    return tuple(strike for strike in drawn if strike is not None)
+
+
+def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A bookie that is gone, or silent, for a moment."""
+    bookie = chance.choice(targets.bookies)
+    match chance.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
+        case "kill":
+            return PlannedFault("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
+        case "crash":
+            return PlannedFault("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
+        case "crash_at":
+            in_a_flush: dict[str, Value] = {"operation": "flush", "after": chance.randrange(14), "silent": True}
+            return PlannedFault("crash_at", at_s, bookie, lasts_s=0.5, options=in_a_flush)
+        case "pause":
+            return PlannedFault("pause", at_s, bookie, lasts_s=1.5)
+        case _:
+            return PlannedFault("link_block", at_s, bookie, chance.choice(targets.clients), lasts_s=2.0)
+
+
+def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    """One ambush."""
+    moments = [name for name in MOMENTS if name in targets.points]
+    if not moments:
+        return None
+    point = chance.choice(moments)
+    is_change = point.startswith("client.ensemble_change")
+    options: dict[str, Value] = {
+        "point": point,
+        "skip": chance.choice([0, 0, 1, 3]),
+        "later_s": chance.choice(LATER_S),
+        # All of them, where that is more than there are.
+        "bookies": chance.choice([0, 1, 1, 2, 2, 99]),
+        "of_bookies": chance.choice(["kill", "crash"]),
+        "node": chance.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),
+        "stall": chance.random() < 0.3,
+        "silent": chance.random() < 0.3,
+        # What was struck is found by a recovery, which has its own ambush.
+        "then": chance.choice([0, 1, 2] if is_change else [0, 0, 0, 1]),
+    }
+    return PlannedFault("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
+
+
+def _draw_lone(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """A bookie that alone has what was written last, and goes."""
+    options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
+    if chance.random() < 0.4:
+        # Or nobody has it, and the power goes for all.
+        options["power_after_s"] = chance.choice([0.004, 0.02, 0.2])
+        options["point"] = chance.choice(["bookie.force", "bookie.force", "bookie.fence"])
+    else:
+        options |= {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004])}
+    return PlannedFault("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
+
+
+def _draw_unsynced(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    """The power goes for all bookies where what a writer was told is only written, or has just been forced."""
+    ahead = chance.choice(targets.bookies) if chance.random() < 0.6 else ""
+    options: dict[str, Value] = {
+        "point": chance.choice(UNSYNCED_POINTS),
+        "later_s": chance.choice([0.0, 0.0, 0.001, 0.01]),
+        "silent": chance.random() < 0.5,
+        # One whose disk is as fast as ever; it may well be the only one that has synced, and it may come back late.
+        "ahead": ahead,
+        "late_s": chance.choice([0.0, 4.0]) if ahead else 0.0,
+    }
+    return PlannedFault("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
+
+
+async def ambush(stage: RunContext, strike: PlannedFault) -> None:
+    """Wait until somebody comes to the point, then strike, and undo everything."""
+    if strike.options.get("point") in UNSYNCED_POINTS:
+        await _unsynced(stage, strike)
+        return
+    if strike.target:
+        await _lone(stage, strike)
+        return
+    came = asyncio.Event()
+    who: list[str] = []
+
+    options = strike.options
+
+    def come(node: str) -> None:
+        who.append(node)
+        came.set()
+        if options.get("stall"):
+            # Now: what the node is about to write is to be slow already.
+            stage.cluster.options.metadata_slowness = STALL_FACTOR
+
+    trap = stage.world.points.strike(str(options["point"]), come, skip=int(options.get("skip", 0)))
+    with undone(trap.cancel):
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await came.wait()
+        except TimeoutError:
+            return
+    await asyncio.sleep(float(options.get("later_s", 0.0)))
+    stage.strike("ambush", node=who[0], point=str(options["point"]))
+    struck = [stage.world.loop.begin(part, name=str(strike)) for part in _parts(stage, strike, who[0])]
+    if options.get("then"):
+        following: dict[str, Value] = {"point": "client.recovery.copying", "bookies": options["then"], "silent": options["silent"]}
+        await ambush(stage, replace(strike, options=following))
+    for part in struck:
+        await part
+
+
+async def _lone(stage: RunContext, strike: PlannedFault) -> None:
+    """Slow all disks but one; the bookie that goes on alone acknowledges something, and is struck down before the others have it.
+
+    Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
+    """
+    came, options = asyncio.Event(), strike.options
+    everybody = "power_after_s" in options
+    others = [name for name in stage.cluster.bookies if everybody or name != strike.target]
+    slowness = {"factor": float(options["factor"])}
+    slow: list[asyncio.Task[None]] = []
+    for name in others:
+        one = PlannedFault("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
+        slow.append(stage.world.loop.begin(disk_faults.slow(stage, one), name=str(one)))
+    await asyncio.sleep(LONE_SETTLES_S)
+    if everybody:
+        trap = stage.world.points.strike(str(options["point"]), lambda _: came.set())
+        with undone(trap.cancel), suppress(TimeoutError):
+            async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
+                await came.wait()
+        await asyncio.sleep(float(options["power_after_s"]))
+        stage.strike("ambush", node=strike.target)
+        # Not right before a sync, as other losses of power: in the midst of one, when clients have heard of what is written.
+        off = [PlannedFault("crash", strike.at_s, name, lasts_s=min(strike.lasts_s, 0.5), options={"silent": True}) for name in others]
+        slow += [stage.world.loop.begin(process_faults.take_down(stage, one), name=str(one)) for one in off]
+        for part in slow:
+            await part
+        return
+    trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
+    with undone(trap.cancel), suppress(TimeoutError):
+        async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
+            await came.wait()
+    if came.is_set():
+        await asyncio.sleep(float(options["later_s"]))
+        stage.strike("ambush", node=strike.target, point=str(options["point"]))
+        await process_faults.take_down(
+            stage, PlannedFault("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False})
+        )
+    for disk in slow:
+        await disk
+
+
+async def _unsynced(stage: RunContext, strike: PlannedFault) -> None:
+    """Slow the disks when a writer begins to send what it will force, and cut the power of all bookies when it has heard that this was
+    accepted, or forced: what is not synced by then is lost, on all of them or on all but one."""
+    options, bookies, point = strike.options, list(stage.cluster.bookies.values()), str(strike.options["point"])
+    came, cut = asyncio.Event(), asyncio.Event()
+    who: list[str] = []
+    points = stage.world.points
+
+    def slow_down(node: str) -> None:
+        who.append(node)
+        came.set()
+        for bookie in bookies:
+            if bookie.name != options.get("ahead"):
+                stage.world.disk(bookie.name).slow(UNSYNCED_S / stage.plan.sync_high_s)
+
+    def speed_up() -> None:
+        for bookie in bookies:
+            stage.world.disk(bookie.name).slow(1.0)
+
+    def cut_power(_: str = "") -> None:
+        stage.strike("ambush", node=who[0], point=point)
+        for bookie in bookies:
+            bookie.crash(silent=bool(options.get("silent")))
+        cut.set()
+
+    later_s = float(options.get("later_s", 0.0))
+    if not await _come(points.strike(DEFERRING_POINT, slow_down), came, WAIT_S):
+        return
+    with undone(speed_up):
+        reached = asyncio.Event()
+        act = cut_power if not later_s else lambda _: reached.set()
+        if not await _come(points.strike(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+            return
+        if later_s:
+            await asyncio.sleep(later_s)
+            cut_power()
+    late_s = float(options.get("late_s", 0.0))
+    late = [bookie for bookie in bookies if late_s and bookie.name == options.get("ahead")]
+    await asyncio.sleep(strike.lasts_s)
+    await process_faults.restart_all(stage, [bookie for bookie in bookies if bookie not in late])
+    await asyncio.sleep(late_s)
+    await process_faults.restart_all(stage, late)
+
+
+async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
+    """Whether somebody came into the trap in time; afterwards it is gone."""
+    with undone(trap.cancel), suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await came.wait()
+    return came.is_set()
+
+
+def _parts(stage: RunContext, strike: PlannedFault, node: str) -> list[Coroutine[Any, Any, None]]:
+    chance, options = stage.chance("ambush", strike.at_s), strike.options
+    silent = {"silent": bool(options.get("silent"))}
+    names = list(stage.cluster.bookies)
+    bookies = chance.sample(names, min(len(names), int(options.get("bookies", 0))))
+    kind = str(options.get("of_bookies", "kill"))
+    parts = [
+        process_faults.take_down(stage, PlannedFault(kind, strike.at_s, name, lasts_s=strike.lasts_s, options=silent)) for name in bookies
+    ]
+    match options.get("node"):
+        case "kill":
+            parts.append(process_faults.take_down(stage, PlannedFault("kill", strike.at_s, node, lasts_s=strike.lasts_s, options=silent)))
+        case "pause":
+            parts.append(process_faults.pause(stage, PlannedFault("pause", strike.at_s, node, lasts_s=max(0.5, strike.lasts_s))))
+    if options.get("stall"):
+        parts.append(metadata_faults.slow(stage, PlannedFault("metadata_slow", strike.at_s, lasts_s=2.0, options={"factor": STALL_FACTOR})))
+    return parts

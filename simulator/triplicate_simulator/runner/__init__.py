@@ -1,0 +1,1 @@
+"""Seeds: scenarios, runs, replay, shrinking, mutants."""

@@ -1,0 +1,241 @@
+"""Mutants of the simulator: the code broken on purpose, one way at a time, and the first seed that notices.
+
+A mutant is a file of a checkout, in `tests/mutants/sim`: a docstring whose first line says what is broken, ``KIND`` (the play whose seeds
+are played), ``CHECKERS`` (optional: those of which one must report), and ``apply(patch)``, which replaces attributes by
+``patch(owner, "attribute", replacement)``. Each runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from triplicate.errors import ArgumentError
+from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed, workload_of
+from triplicate_simulator.workloads import WORKLOADS
+
+SEEDS_MAX = 1000
+CLEAN_SEEDS = 3
+"""So many seeds of each play are first seen to be clean on the code as it is."""
+LIMIT_S = 1200.0
+"""A mutant that was not judged within this time is no longer waited for."""
+NAMES_SHOWN = 8
+FOLDER = Path("tests") / "mutants" / "sim"
+
+
+class MutantMisfit(Exception):
+    """What a mutant wants to replace is not there, or its file is none: it must not pass for caught, nor for a survivor."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One way to break the code."""
+
+    name: str
+    path: str
+    broken: str
+    """What is broken, in a line."""
+    kind: str = "ledgers"
+    checkers: tuple[str, ...] = ()
+    """Of these one must report; any checker of the play when empty."""
+
+    def wanted(self) -> tuple[str, ...]:
+        """Whose reports catch it."""
+        return self.checkers or tuple(WORKLOADS[self.kind].checkers)
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """How one mutant fared."""
+
+    mutant: Mutant
+    caught: bool
+    seed: int = 0
+    """The seed that caught it, or the last that did not."""
+    checker: str = ""
+    seconds: float = 0.0
+    note: str = ""
+    """Why it was not caught, or what the checker said."""
+    judged: bool = True
+    """False where its target has moved, or its process gave no verdict: then it is neither caught nor a survivor."""
+
+
+def mutants_folder() -> Path:
+    """Where the mutants are.
+
+    Raises:
+        ArgumentError: this is no checkout.
+    """
+    folder = Path(__file__).resolve().parents[3] / FOLDER
+    if not folder.is_dir():
+        raise ArgumentError(f"the simulator's mutants are part of a checkout ({FOLDER}), not of an installation")
+    return folder
+
+
+def read_mutants(folder: Path, names: Sequence[str] = ()) -> list[Mutant]:
+    """The mutants of a folder, by name.
+
+    Args:
+        names: only these.
+
+    Raises:
+        ArgumentError: there is no such mutant. MutantMisfit: a file is none.
+    """
+    mutants = [read_mutant(path) for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
+    known = [mutant.name for mutant in mutants]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 4, 0.5)
+            hint = f"meant is perhaps {', '.join(near)}" if near else f"there are: {', '.join(known[:NAMES_SHOWN])}"
+            more = f" and {len(known) - NAMES_SHOWN} more in {FOLDER}" if not near and len(known) > NAMES_SHOWN else ""
+            raise ArgumentError(f"there is no mutant {name!r}; {hint}{more}")
+    return [mutant for mutant in mutants if not names or mutant.name in names]
+
+
+def read_mutant(path: Path) -> Mutant:
+    """What a mutant says of itself, read without importing it.
+
+    Raises:
+        MutantMisfit: the docstring is missing, or a name in it is unknown.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstring = ast.get_docstring(tree)
+    if not docstring:
+        raise MutantMisfit(f"{path.name}: a mutant has a docstring that says what is broken")
+    values: dict[str, object] = {}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id in ("KIND", "CHECKERS") and value is not None:
+                values[target.id] = ast.literal_eval(value)
+    kind, checkers = str(values.get("KIND", "ledgers")), values.get("CHECKERS", ())
+    if kind not in WORKLOADS:
+        raise MutantMisfit(f"{path.name}: there is no play {kind!r}; there are: {', '.join(WORKLOADS)}")
+    if isinstance(checkers, str) or not isinstance(checkers, Iterable):
+        raise MutantMisfit(f"{path.name}: CHECKERS is a tuple of names")
+    wanted = tuple(str(checker) for checker in checkers)
+    for checker in wanted:
+        if checker not in (*WORKLOADS[kind].checkers, *OTHER_FINDINGS):
+            raise MutantMisfit(f"{path.name}: {checker!r} is no checker of {kind}, nor one of {', '.join(OTHER_FINDINGS)}")
+    return Mutant(path.stem, str(path), docstring.splitlines()[0].strip(), kind, wanted)
+
+
+def apply_mutant(mutant: Mutant) -> None:
+    """Break the code of this process.
+
+    Raises:
+        MutantMisfit: what is to be replaced is not there.
+    """
+    spec = importlib.util.spec_from_file_location(f"mutant_{mutant.name}", mutant.path)
+    if spec is None or spec.loader is None:
+        raise MutantMisfit(f"{mutant.path}: cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        apply = module.apply
+        apply(patch)
+    except (ImportError, AttributeError, KeyError) as error:
+        raise MutantMisfit(f"{mutant.name} no longer fits: {error}") from error
+
+
+def patch(owner: object, attribute: str, replacement: object) -> None:
+    """Replace an attribute that is there.
+
+    Raises:
+        MutantMisfit: it is not.
+    """
+    if not hasattr(owner, attribute):
+        raise MutantMisfit(f"the mutant no longer fits: {owner!r} has no {attribute!r}")
+    setattr(owner, attribute, replacement)
+
+
+def seeds_of(kind: str, seeds_max: int = SEEDS_MAX) -> list[int]:
+    """The seeds that play this, from 1 on."""
+    return [seed for seed in range(1, seeds_max + 1) if workload_of(seed) == kind]
+
+
+def caught_by(mutant: Mutant, result: Result) -> tuple[str, str] | None:
+    """The first report that catches it: who, and what."""
+    for violation in result.violations:
+        if found_by(violation) in mutant.wanted():
+            return found_by(violation), violation
+    return None
+
+
+def hunt(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Hunt:
+    """Break this process's code and play seeds until one notices."""
+    began = time.monotonic()
+    seed, passed_over = 0, ""
+    try:
+        apply_mutant(mutant)
+    except MutantMisfit as misfit:
+        return Hunt(mutant, False, note=str(misfit), judged=False)
+    for seed in seeds_of(mutant.kind, seeds_max):
+        result = run_seed(seed)
+        found = caught_by(mutant, result)
+        if found is not None:
+            return Hunt(mutant, True, seed, found[0], time.monotonic() - began, found[1])
+        if result.violations and not passed_over:
+            passed_over = f"; seed {seed} met only: {result.violations[0]}"
+    return Hunt(mutant, False, seed, seconds=time.monotonic() - began, note=f"no seed up to {seed} noticed{passed_over}")
+
+
+def hunt_all(
+    mutants: Sequence[Mutant], *, jobs: int = 2, seeds_max: int = SEEDS_MAX, report: Callable[[Hunt], None] | None = None
+) -> list[Hunt]:
+    """Hunt each mutant in a process of its own, several at a time."""
+
+    def one(mutant: Mutant) -> Hunt:
+        found = _elsewhere(mutant, seeds_max)
+        if report is not None:
+            report(found)
+        return found
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        return list(pool.map(one, mutants))
+
+
+def unclean(kinds: Iterable[str], seeds: int = CLEAN_SEEDS) -> list[str]:
+    """Violations of the code as it is, on the first few seeds of each play: whatever finds them proves nothing about a mutant."""
+    found: list[str] = []
+    for kind in dict.fromkeys(kinds):
+        for seed in seeds_of(kind)[:seeds]:
+            found += [f"seed {seed} without any mutant: {violation}" for violation in run_seed(seed).violations[:1]]
+    return found
+
+
+def _elsewhere(mutant: Mutant, seeds_max: int) -> Hunt:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_hunt_and_tell, args=(mutant, seeds_max, theirs), daemon=True)
+    began = time.monotonic()
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(LIMIT_S):
+            return Hunt(mutant, False, seconds=time.monotonic() - began, note=f"no verdict within {LIMIT_S:.0f} s", judged=False)
+        found = ours.recv()
+        assert isinstance(found, Hunt)
+        return found
+    except EOFError:
+        process.join()
+        note = f"its process ended with code {process.exitcode} and no verdict"
+        return Hunt(mutant, False, seconds=time.monotonic() - began, note=note, judged=False)
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+
+
+def _hunt_and_tell(mutant: Mutant, seeds_max: int, answer: Connection) -> None:
+    with answer:
+        answer.send(hunt(mutant, seeds_max))

@@ -1,0 +1,76 @@
+"""One seed again, told in sentences that end with what was wrong."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from triplicate_simulator.cluster.plan import Plan
+from triplicate_simulator.runner.scenario import Result, found_by, plan_of, run_seed
+from triplicate_simulator.runner.timeline import Line, timeline
+from triplicate_simulator.workloads import WORKLOADS
+
+VIOLATIONS_SHOWN = 20
+COPIES = "at the end"
+
+_OTHERS = {
+    "progress": "after the last fault everybody must come to an end within a time",
+    "leaks": "when everything was stopped, nothing may be left: no task, timer, connection or listener",
+    "unhandled": "an error that nobody handled",
+    "bookies": "a bookie ended or did not start, although no fault has struck its disk",
+    "copies": "a database's copy fails only where a fault explains it, and nobody tries the same for ever",
+    "snapshots": "every listed snapshot can be loaded, and the log goes back to the older of the last two",
+    "failed": "something happened that cannot be, whatever the faults",
+}
+
+
+def replay(seed: int, plan: Plan | None = None) -> Result:
+    """Play a seed and keep everything that happened."""
+    return run_seed(seed, plan or plan_of(seed))
+
+
+def told(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
+    """The run in lines for a person: what was planned, what happened, what was wrong.
+
+    Args:
+        node: only this one's lines, and the faults.
+    """
+    yield f"seed {result.seed}: play of {plan.play}"
+    yield f"load: {', '.join(f'{name} {value}' for name, value in vars(plan.load).items())}"
+    yield from (f"planned: {strike}" for strike in plan.faults)
+    yield ""
+    for line in timeline(result.facts, result.events, node):
+        yield _at_the_end(line) if line.time_s == float("inf") else str(line)
+    yield ""
+    yield from verdict(result)
+
+
+def verdict(result: Result) -> Iterator[str]:
+    """What was wrong, and what that means."""
+    head = f"after {result.virtual_s:.1f} simulated seconds, digest {result.digest}"
+    if result.ok:
+        yield f"all is well {head}"
+        return
+    yield f"{len(result.violations)} violations {head}"
+    meant: dict[str, None] = {}
+    for violation in result.violations[:VIOLATIONS_SHOWN]:
+        name = found_by(violation)
+        if name not in meant:
+            meant[name] = None
+            yield f"  {name}: {meaning(result.play, name)}"
+        yield f"    {violation.removeprefix(name + ': ')}"
+    if len(result.violations) > VIOLATIONS_SHOWN:
+        yield f"    and {len(result.violations) - VIOLATIONS_SHOWN} more"
+
+
+def meaning(play: str, name: str) -> str:
+    """What a checker holds a run to."""
+    checker = WORKLOADS[play].checkers.get(name)
+    if checker is None:
+        return _OTHERS.get(name, "")
+    text = " ".join((inspect.getdoc(checker) or "").split())
+    return text or name.replace("_", " ")
+
+
+def _at_the_end(line: Line) -> str:
+    return f"{COPIES:>10}  {line.node:<13} {line.text}"

@@ -1,0 +1,334 @@
+"""One seed's run, from its drawing to its verdict: a play begins, faults strike, everybody must recover, and checkers judge."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import random
+import traceback
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from triplicate.config import ClientSettings
+from triplicate.errors import ArgumentError
+from triplicate.sim.disk import DiskTiming
+from triplicate.sim.fault_points import points_known
+from triplicate.sim.host import World, derive_seed
+from triplicate.sim.loop import HostCrashed, SimulationStuck
+from triplicate.sim.recorder import Fact
+from triplicate_simulator.checkers import Copy, Verdict, judge
+from triplicate_simulator.cluster.bookie_setup import bookie_settings, draw_bookie_setup
+from triplicate_simulator.cluster.leftovers import find_strangers
+from triplicate_simulator.cluster.plan import PLAN_VERSION, BookieSetup, Plan, PlannedFault, check_plan
+from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
+from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
+from triplicate_simulator.faults import KINDS, FaultTargets, draw_faults, draw_triggered_faults, draw_weather, run_fault
+from triplicate_simulator.workloads import WORKLOADS
+
+CALM_SHARE = 1 / 3
+"""For so much of a play's time again everybody has peace before the end, unless faults have lasted for longer."""
+
+SETTLE_S = 2.0
+"""After everything was stopped, the time in which the last packets and timers of stopped nodes may run out."""
+
+CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
+"""Far beyond what any seed takes, which is below 1,000,000 callbacks: what goes on for so long, goes on for ever."""
+
+VIOLATIONS_SHOWN = 20
+
+OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "processes", "space", "copies", "snapshots", "failed")
+"""What is found wrong beside the checkers: somebody does not come to an end; something is left behind in memory, or in the metadata; an
+error reached nobody; a bookie ended or did not start although nothing of it was struck, or started where it must not; another process ended
+by itself; what was deleted still takes space; a database's copy failed, or somebody tries the same for ever, without a fault that explains
+it; a snapshot is not sound; an actor met what cannot be."""
+_FOUND_BY = {
+    "no progress": "progress",
+    "stuck": "progress",
+    "leak": "leaks",
+    "left over": "leftovers",
+    "unhandled": "unhandled",
+    "bookie": "bookies",
+    "process": "processes",
+    "space": "space",
+    "copy": "copies",
+    "snapshot": "snapshots",
+}
+
+WORK_OF_STORAGE = {
+    "compactions": "bookie.log_compacted",
+    "logs_given_back": "bookie.entry_logs_deleted",
+    "ledgers_dropped": "bookie.ledgers_deleted",
+    "rebuilds": "bookie.index_rebuilt",
+    "reserves_released": "bookie.reserve_released",
+    "directories_passed_over": "bookie.directory_passed_over",
+}
+"""What bookies did behind the journal, and the fact that tells it."""
+AFTER_SILENCE_S = 15.0
+"""A play goes on for so long, at least, after the metadata were silent."""
+JUMP_MAX_S = 0.3
+"""Where deleted ledgers wait in the trash for a few seconds, no wall clock jumps by more. The period is wall time, and whoever sets a clock
+on by more than the tenth of it that is kept as a margin takes ledgers away that could still be brought back."""
+
+TENTHS = {3: "logs", 7: "databases"}
+"""Seeds that end with this digit play this; all others play ledgers."""
+
+
+def found_by(violation: str) -> str:
+    """Who reports a violation: a checker, or one of `OTHER_FINDINGS`."""
+    head = violation.partition(":")[0]
+    return head if any(head in play.checkers for play in WORKLOADS.values()) else _FOUND_BY.get(head, "failed")
+
+
+@dataclass
+class Result:
+    """What became of one seed."""
+
+    seed: int
+    play: str
+    digest: str
+    virtual_s: float
+    counts: dict[str, int]
+    struck: dict[str, int]
+    verdicts: list[Verdict]
+    violations: list[str]
+    """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress. `found_by` says whose each is."""
+    facts: list[Fact] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
+    """What the clients saw."""
+    cpu_s: float = 0.0
+    """Processor time, where it was measured."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def __str__(self) -> str:
+        numbers = " ".join(f"{name}={count}" for name, count in [*self.counts.items(), *self.struck.items()])
+        word = "ok" if self.ok else "VIOLATED"
+        head = f"seed {self.seed} ({self.play}): {word} after {self.virtual_s:.1f} simulated seconds, digest {self.digest}, {numbers}"
+        shown = self.violations[:VIOLATIONS_SHOWN]
+        more = len(self.violations) - len(shown)
+        return "\n".join([head, *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])])
+
+
+def described(error: BaseException) -> str:
+    """An error that came out of a run, with the place where it was raised."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"failed: {type(error).__name__} in {place.name}: {error}"
+
+
+def bookie_names(count: int = ClusterOptions.bookies) -> list[str]:
+    """The names of a cluster's bookies."""
+    return [f"bookie-{number + 1}" for number in range(count)]
+
+
+def plan_of(seed: int, play: str | None = None) -> Plan:
+    """What the seed draws.
+
+    Args:
+        play: the play instead of the one that the seed's last digit says.
+    """
+    kind = WORKLOADS[play or workload_of(seed)]
+    chance = random.Random(derive_seed(seed, "plan", kind.name))
+    load = kind.draw(chance)
+    plan = Plan(kind.name, load, sync_high_s=chance.choice([0.004, 0.004, 0.030]), metadata_high_s=chance.choice([0.004, 0.004, 0.050]))
+    rooms = ("bookie", *kind.rooms)
+    points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
+    storage = draw_bookie_setup(random.Random(derive_seed(seed, "storage", kind.name)))
+    targets = FaultTargets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load), storage)
+    faults = draw_faults(chance, targets, plan.duration_s)
+    if kind.ambushed:
+        faults += draw_triggered_faults(chance, targets, plan.duration_s)
+    faults += draw_weather(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
+    if storage.trash_period_s:
+        faults = tuple(_jumping_less(strike) if strike.kind == "clock" else strike for strike in faults)
+    # Silence lasts for minutes, and there must be time for what comes of it.
+    ends_s = max((strike.at_s + strike.lasts_s + AFTER_SILENCE_S for strike in faults if strike.kind == "metadata_silent"), default=0.0)
+    duration_s = max(plan.duration_s, round(ends_s, 3))
+    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage, duration_s=duration_s)
+
+
+def _jumping_less(strike: PlannedFault) -> PlannedFault:
+    seconds = float(strike.options["seconds"])
+    return replace(strike, options={**strike.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
+
+
+def workload_of(seed: int) -> str:
+    """Which play a seed plays: its last digit says so."""
+    name = TENTHS.get(seed % 10, "ledgers")
+    # Until a play exists its seeds play ledgers.
+    return name if name in WORKLOADS else "ledgers"
+
+
+def plan_from_json(text: str) -> Plan:
+    """What `Plan.to_json` wrote.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error}") from error
+    if not isinstance(found, dict) or "v" not in found:
+        raise ValueError("no plan: it has no version v")
+    if found["v"] != PLAN_VERSION:
+        raise ValueError(f"the plan is of version {found['v']!r}, and this program reads version {PLAN_VERSION} only")
+    if found.get("play") not in list(WORKLOADS):
+        raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(WORKLOADS)}")
+    try:
+        load = WORKLOADS[found["play"]].load_type(**found["load"])
+        faults = tuple(PlannedFault(**strike) for strike in found["faults"])
+        for strike in faults:
+            if strike.kind not in KINDS:
+                raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
+        storage = BookieSetup(**found["storage"])
+        plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"], storage)
+        check_plan(plan)
+        seconds = [float(value) for value in (plan.duration_s, plan.sync_high_s, plan.metadata_high_s)]
+        return Plan(plan.play, load, faults, seconds[0], seconds[1], seconds[2], storage)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the plan lacks a field or has one too many: {error}") from error
+
+
+def run_seed(seed: int, plan: Plan | None = None) -> Result:
+    """Run one seed. The same seed gives the same digest in every process.
+
+    Args:
+        plan: what shall happen instead of what the seed draws (`plan_of` with changes); chance within it is still the seed's.
+    """
+    # What lives already is set aside, so that collecting the world's garbage at the end costs no more than the world.
+    gc.collect(0)
+    gc.freeze()
+    try:
+        return Scenario(seed, plan or plan_of(seed)).run()
+    finally:
+        gc.collect()
+        gc.unfreeze()
+
+
+class Scenario:
+    """One run of one plan.
+
+    Raises:
+        ArgumentError: there is no play of such a load.
+    """
+
+    def __init__(self, seed: int, plan: Plan) -> None:
+        self.plan = plan
+        disk = DiskTiming(sync_high_s=plan.sync_high_s)
+        self.world = World(seed, disk=disk, callbacks_max=CALLBACKS_MAX, time_max_s=TIME_MAX_S)
+        settings = ClientSettings(
+            add_timeout_s=1.0,
+            read_timeout_s=1.0,
+            connect_timeout_s=1.0,
+            long_poll_wait_s=0.5,
+            trash_period_s=plan.storage.trash_period_s,
+        )
+        options = ClusterOptions(
+            client_settings=settings, bookie_settings=bookie_settings(plan.storage), metadata_delay_high_s=plan.metadata_high_s
+        )
+        self.cluster = SimulatedCluster(self.world, options)
+        self.stage = RunContext(self.world, self.cluster, plan)
+        try:
+            self.play = WORKLOADS[plan.play](self.stage, plan.load)
+        except (LookupError, TypeError, ValueError) as error:
+            self.world.close()
+            raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
+
+    def run(self) -> Result:
+        """Play it and judge it."""
+        problems = self.stage.problems
+        try:
+            self.world.run(self._play())
+        except SimulationStuck as stuck:
+            problems.append(f"stuck: {stuck}")
+        except (Exception, HostCrashed) as error:  # noqa: BLE001 - whatever it is, it is what this seed has found
+            problems.append(described(error))
+        digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
+        verdicts: list[Verdict] = []
+        try:
+            verdicts = self._judge()
+        except Exception as error:  # noqa: BLE001 - a history that a judge did not expect is a finding as well
+            problems.append(described(error))
+        self.world.close()
+        gc.collect()
+        violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
+        violations += problems
+        if self.world.recorder.dropped:
+            violations.append(f"failed: {self.world.recorder.dropped} facts were dropped, in which findings may have been")
+        # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
+        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
+        violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
+        violations += [f"process: {end}" for end in self.cluster.ends]
+        violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
+        facts = self.world.recorder.facts
+        return Result(
+            self.world.seed,
+            self.plan.play,
+            digest,
+            virtual_s,
+            self._counts(),
+            dict(self.stage.struck),
+            verdicts,
+            violations,
+            facts,
+            [event for history in (self.stage.history, *self.stage.further_histories.values()) for event in history.events],
+        )
+
+    def _judge(self) -> list[Verdict]:
+        histories = {"": self.stage.history, **self.stage.further_histories}
+        for fact in self.world.recorder.facts:
+            if fact.kind == "host.crash":
+                for history in histories.values():
+                    history.deaths.setdefault(fact.node, []).append(fact.time_s)
+        verdicts = judge(self.stage.history, self.play.checkers)
+        for about, history in self.stage.further_histories.items():
+            for verdict, further in zip(verdicts, judge(history, self.play.checkers), strict=True):
+                verdict.merge(further, about)
+        return verdicts
+
+    async def _play(self) -> None:
+        loop, stage = self.world.loop, self.stage
+        await self.cluster.start()
+        await self.play.begin()
+        began = loop.time()
+        faults = [loop.begin(self._strike(strike, began), name=str(strike)) for strike in self.plan.faults]
+        await asyncio.sleep(self.plan.duration_s)
+        for fault in faults:
+            await fault
+        await self.cluster.revive()
+        stage.deadline_s = loop.time() + PROGRESS_S
+        stage.quiet.set()
+        await asyncio.sleep(max(0.0, began + self.plan.duration_s * (1.0 + CALM_SHARE) - loop.time()))
+        await self.play.finish()
+        await self.cluster.stop()
+        await asyncio.sleep(SETTLE_S)
+        stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
+        # A life that was struck down near the end leaves its ephemeral nodes until its session is over.
+        await asyncio.sleep(self.cluster.options.session_high_s)
+        stage.problems += [f"left over: {stranger}" for stranger in find_strangers(self.cluster.store)]
+
+    async def _strike(self, strike: PlannedFault, began_s: float) -> None:
+        await run_fault(self.stage, strike, began_s)
+        bookie = self.cluster.bookies.get(strike.target)
+        if bookie is not None:
+            bookie.fault_is_over()
+
+    def _was_struck(self, fact: Fact) -> bool:
+        bookie = self.cluster.bookies.get(fact.node)
+        return bookie is not None and bookie.may_fail_at(fact.time_s)
+
+    def _counts(self) -> dict[str, int]:
+        counts = self.play.counts()
+        counts["metadata_connections_lost"] = self.cluster.connections_lost
+        counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
+        counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())
+        counts["callbacks"] = self.world.loop.callbacks_run
+        copies = self.stage.history.of(Copy)
+        counts["copies_missing"] = sum(1 for copy in copies if copy.payload is None and not copy.is_listed)
+        counts["bookies_lost"] = len(self.stage.lost_bookies)
+        for name, kind in WORK_OF_STORAGE.items():
+            counts[name] = self.world.recorder.counts.get(kind, 0)
+        return counts

@@ -1,0 +1,154 @@
+"""Many seeds, in this process or in several, and what they came to in total."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.pool import Pool
+from typing import Any
+
+from triplicate_simulator.checkers import BOUNDED
+from triplicate_simulator.faults import KINDS
+from triplicate_simulator.runner.scenario import Result, plan_of, run_seed
+from triplicate_simulator.workloads import WORKLOADS
+
+
+@dataclass
+class Summary:
+    """What became of many seeds, in the order of the seeds."""
+
+    results: list[Result] = field(default_factory=list)
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    """Processor seconds by play."""
+
+    @property
+    def failed(self) -> list[Result]:
+        """The seeds with a violation."""
+        return [result for result in self.results if not result.ok]
+
+    def add(self, result: Result) -> None:
+        """Take in one seed. Its facts and events are dropped."""
+        result.facts, result.events = [], []
+        self.results.append(result)
+        self.cpu_s[result.play] = self.cpu_s.get(result.play, 0.0) + result.cpu_s
+
+    def totals(self) -> dict[str, int]:
+        """Counts of all seeds added up, faults among them."""
+        totals: dict[str, int] = {}
+        for result in self.results:
+            for name, count in [*result.counts.items(), *result.struck.items()]:
+                totals[name] = totals.get(name, 0) + count
+        return totals
+
+    def seeds(self) -> dict[str, int]:
+        """Seeds by play."""
+        seeds: dict[str, int] = {}
+        for result in self.results:
+            seeds[result.play] = seeds.get(result.play, 0) + 1
+        return {name: seeds[name] for name in WORKLOADS if name in seeds}
+
+    def counts(self, play: str) -> dict[str, int]:
+        """What a play counted, all its seeds added up."""
+        totals: dict[str, int] = dict.fromkeys(WORKLOADS[play].counted, 0)
+        for result in self.results:
+            for name, count in result.counts.items() if result.play == play else ():
+                totals[name] = totals.get(name, 0) + count
+        return totals
+
+    def struck(self) -> dict[str, int]:
+        """How often each kind of fault struck something; zero for those that never did."""
+        struck = dict.fromkeys(KINDS, 0)
+        for result in self.results:
+            for name, count in result.struck.items():
+                struck[name] = struck.get(name, 0) + count
+        return struck
+
+    def decided(self) -> dict[str, int]:
+        """How often each checker of the plays played had something to decide."""
+        decided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers}
+        for result in self.results:
+            for verdict in result.verdicts:
+                decided[verdict.checker] = decided.get(verdict.checker, 0) + verdict.decided
+        return decided
+
+    def undecided(self) -> dict[str, int]:
+        """How often the search of each checker that has a bound gave up; zero for those that never did."""
+        undecided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers if checker in BOUNDED}
+        for result in self.results:
+            for verdict in result.verdicts:
+                if verdict.undecided:
+                    undecided[verdict.checker] = undecided.get(verdict.checker, 0) + verdict.undecided
+        return undecided
+
+    def virtual_s(self) -> float:
+        """Simulated seconds of all seeds."""
+        return sum(result.virtual_s for result in self.results)
+
+    def entries_per_s(self) -> float:
+        """Acknowledged entries for each second of processor time."""
+        return self.totals().get("acknowledged", 0) / max(1e-9, sum(self.cpu_s.values()))
+
+    def gaps(self) -> list[str]:
+        """What never happened although a range of many seeds must see it: faults, checkers' decisions, what plays count."""
+        gaps = [f"fault {name} never struck" for name, count in self.struck().items() if not count]
+        gaps += [f"checker {name} never had anything to decide" for name, count in self.decided().items() if not count]
+        for play in self.seeds():
+            counts = self.counts(play)
+            gaps += [f"no seed of {play} has any {name}" for name in WORKLOADS[play].counted if not counts[name]]
+        return gaps
+
+
+def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report: Callable[[Result], None] | None = None) -> Summary:
+    """Run several seeds.
+
+    Args:
+        seeds: one run each; reported in this order.
+        jobs: processes; with 1, this one.
+        play: all play this, instead of what their last digits say.
+        report: called with each result as it comes.
+    """
+    chosen = [(seed, play) for seed in seeds]
+    summary = Summary()
+    with _runner(min(jobs, len(chosen))) as results:
+        for result in results(chosen):
+            if report is not None:
+                report(result)
+            summary.add(result)
+    return summary
+
+
+def run_timed(chosen: tuple[int, str | None]) -> Result:
+    """One seed, with the processor time that it took; without its facts, which are many."""
+    seed, play = chosen
+    began = time.process_time()
+    result = run_seed(seed, plan_of(seed, play))
+    result.cpu_s = time.process_time() - began
+    result.facts, result.events = [], []
+    return result
+
+
+@contextmanager
+def _runner(jobs: int) -> Iterator[Callable[[Sequence[tuple[int, str | None]]], Iterable[Result]]]:
+    if jobs <= 1:
+        yield lambda seeds: map(run_timed, seeds)
+        return
+    # Processes that start afresh: nothing of this one, threads above all, is in the way of a simulation.
+    pool: Pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_begin_worker)
+    try:
+        yield lambda seeds: pool.imap(run_timed, seeds, chunksize=1)
+        pool.close()
+    except BaseException:
+        pool.terminate()
+        raise
+    finally:
+        pool.join()
+
+
+def _begin_worker(*_: Any) -> None:
+    """An interrupt from the keyboard is for the process that gives out the work."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,190 @@
+"""The least that still fails: fewer faults and a smaller load under which the seed still shows what it showed at first.
+
+A seed that shows several things shows them for one reason as a rule, and the smallest plan may show any of them: so each is followed, and
+the result says which is left.
+
+Faults are taken away as in delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): large parts
+first, then one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+
+from triplicate_simulator.cluster.plan import PLAIN_SETUP, Plan, PlannedFault
+from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed
+from triplicate_simulator.workloads import WORKLOADS
+
+RUNS_MAX = 200
+DURATIONS = (0.1, 0.25, 0.5, 0.75)
+DURATION_MIN_S = 2.0
+RULE_WORDS = 4
+"""So many words of a message say what it is about; names of nodes and places come later."""
+NUMBERS = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class ViolationKind:
+    """A kind of violation."""
+
+    checker: str
+    """Who reports: a checker, or one of `OTHER_FINDINGS`."""
+    rule: str = ""
+    """What of its several things, without the numbers in it; empty for a checker, which judges one thing."""
+
+    def __str__(self) -> str:
+        return f"{self.checker} ({self.rule})" if self.rule else self.checker
+
+
+def finding_of(violation: str) -> ViolationKind:
+    """The kind of a violation. Errors of two classes, or at two places, are two kinds."""
+    checker = found_by(violation)
+    if checker not in OTHER_FINDINGS:
+        return ViolationKind(checker)
+    head, _, rest = violation.partition(": ")
+    # Some say "leak: task x", others "no progress: writer-1 is not done ...", and some have no head at all.
+    rule = head if checker == "progress" or not rest else rest.partition(":")[0]
+    return ViolationKind(checker, " ".join(NUMBERS.sub("N", rule).split()[:RULE_WORDS]))
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The least plan found."""
+
+    plan: Plan
+    followed: ViolationKind
+    """What it shows; the first of the original ones that it shows."""
+    originals: tuple[ViolationKind, ...]
+    """What the whole plan showed, in its order."""
+    result: Result
+    runs: int
+    """How many runs it took."""
+    complete: bool
+    """Whether nothing more could be taken away; false when the runs were used up before."""
+
+    @property
+    def violation(self) -> str:
+        """The violation that was followed, as the smallest plan shows it."""
+        return next(violation for violation in self.result.violations if finding_of(violation) == self.followed)
+
+
+class NothingToShrink(Exception):
+    """The plan shows no violation."""
+
+
+def shrink(
+    seed: int,
+    plan: Plan,
+    *,
+    runs_max: int = RUNS_MAX,
+    play: Callable[[int, Plan], Result] = run_seed,
+    report: Callable[[str], None] | None = None,
+) -> Shrunk:
+    """Find a smaller plan that still shows a violation of a kind that the plan shows.
+
+    Args:
+        runs_max: bound on runs.
+        play: runs a plan.
+        report: is told of each success.
+
+    Raises:
+        NothingToShrink: the plan shows no violation.
+    """
+    first = play(seed, plan)
+    if first.ok:
+        raise NothingToShrink(f"seed {seed} shows no violation")
+    originals = tuple(dict.fromkeys(finding_of(violation) for violation in first.violations))
+    search = _Shrinker(seed, originals, plan, first, runs_max, play, report)
+    complete = search.until_nothing_helps()
+    shown = [finding_of(violation) for violation in search.result.violations]
+    followed = next(finding for finding in originals if finding in shown)
+    return Shrunk(search.plan, followed, originals, search.result, search.runs, complete)
+
+
+class _Shrinker:
+    def __init__(
+        self,
+        seed: int,
+        originals: tuple[ViolationKind, ...],
+        plan: Plan,
+        result: Result,
+        runs_max: int,
+        play: Callable[[int, Plan], Result],
+        report: Callable[[str], None] | None,
+    ) -> None:
+        self.seed = seed
+        self.originals = originals
+        self.plan = plan
+        self.result = result
+        self.runs = 1
+        self._runs_max = runs_max
+        self._play = play
+        self._report = report
+
+    def until_nothing_helps(self) -> bool:
+        """Take things away, round after round; false when the runs are used up."""
+        smaller = True
+        while smaller and self.runs < self._runs_max:
+            smaller = self._fewer_faults()
+            smaller = self._first_that_fails(self._smaller_loads(), "a smaller load") or smaller
+            smaller = self._first_that_fails(self._plainer(), "plainer bookies") or smaller
+            smaller = self._first_that_fails(self._shorter(), "a shorter run") or smaller
+            smaller = self._first_that_fails(self._simpler_faults(), "a shorter fault") or smaller
+        return not smaller
+
+    def _fewer_faults(self) -> bool:
+        helped, size = False, max(1, len(self.plan.faults) // 2)
+        while self.plan.faults and self.runs < self._runs_max:
+            without = [
+                replace(self.plan, faults=(*self.plan.faults[:at], *self.plan.faults[at + size :]))
+                for at in range(0, len(self.plan.faults), size)
+            ]
+            if self._first_that_fails(iter(without), "fewer faults"):
+                helped = True
+                size = min(size, max(1, len(self.plan.faults) // 2))
+            elif size == 1:
+                break
+            else:
+                size //= 2
+        return helped
+
+    def _smaller_loads(self) -> Iterator[Plan]:
+        for load in WORKLOADS[self.plan.play].smaller(self.plan.load):
+            yield replace(self.plan, load=load)
+
+    def _plainer(self) -> Iterator[Plan]:
+        """The plainest bookies, or bookies plainer in one thing."""
+        if self.plan.storage != PLAIN_SETUP:
+            yield replace(self.plan, storage=PLAIN_SETUP)
+        for field in fields(PLAIN_SETUP):
+            plainest = getattr(PLAIN_SETUP, field.name)
+            if getattr(self.plan.storage, field.name) != plainest:
+                yield replace(self.plan, storage=replace(self.plan.storage, **{field.name: plainest}))
+
+    def _shorter(self) -> Iterator[Plan]:
+        last_s = max((strike.at_s for strike in self.plan.faults), default=0.0)
+        for share in DURATIONS:
+            duration_s = round(self.plan.duration_s * share, 3)
+            if duration_s >= max(DURATION_MIN_S, last_s):
+                yield replace(self.plan, duration_s=duration_s)
+
+    def _simpler_faults(self) -> Iterator[Plan]:
+        for index, strike in enumerate(self.plan.faults):
+            if strike.lasts_s > 0.2:
+                shorter: PlannedFault = replace(strike, lasts_s=round(strike.lasts_s / 4, 3))
+                yield replace(self.plan, faults=(*self.plan.faults[:index], shorter, *self.plan.faults[index + 1 :]))
+
+    def _first_that_fails(self, plans: Iterator[Plan], what: str) -> bool:
+        for plan in plans:
+            if self.runs >= self._runs_max:
+                return False
+            self.runs += 1
+            result = self._play(self.seed, plan)
+            if any(finding_of(violation) in self.originals for violation in result.violations):
+                self.plan, self.result = plan, result
+                if self._report is not None:
+                    self._report(f"run {self.runs}: {what}: {len(plan.faults)} faults, {plan.duration_s:.0f} s")
+                return True
+        return False

@@ -1,0 +1,217 @@
+"""What the actors of the play of logs share: the stage, the names of the logs, and how processes of the play use logs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+from triplicate.client import Client
+from triplicate.errors import (
+    BookieError,
+    EnvironmentFault,
+    LedgerError,
+    LogError,
+    MetadataError,
+    SessionExpired,
+)
+from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
+from triplicate_simulator.checkers.log_rules import EndSeen, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.workloads.log.log_load import LogLoad
+
+WRITTEN = "written"
+"""The log that writers compete for."""
+PUBLISHED = "published"
+"""The log that publishers feed."""
+MIXED = "mixed"
+"""The log that changes between a writer and a publisher."""
+LOGS = (WRITTEN, PUBLISHED, MIXED)
+
+SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
+
+TROUBLE = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
+"""What happens to a client under faults and says nothing definite. `OffsetGap` and `NoSuchLedger` are among them and looked at first."""
+
+
+class LogModel:
+    """One run's logs."""
+
+    def __init__(self, stage: RunContext, load: LogLoad) -> None:
+        self.stage = stage
+        self.load = load
+        self.owner: dict[str, str] = {}
+        """By log, the node of the last writer that took it over."""
+        self.hurry = asyncio.Event()
+        """Set when a writer may have died: somebody should take over."""
+        self.staged: list[str] = []
+        """Logs for which ledgers were staged that are not published yet, unless they are by now: those are worth a sweep."""
+        self.has_staged = asyncio.Event()
+        self.ends: dict[str, int] = {}
+        """By log, the end that the final reader found: whoever has read so far is done."""
+        self.ends_known = asyncio.Event()
+        self.counted: dict[str, int] = {}
+        self._readings = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.stage.quiet.is_set()
+
+    def time(self) -> float:
+        return self.stage.time()
+
+    def add(self, event: object) -> None:
+        """Write down what a client saw."""
+        self.stage.history.add(event)
+
+    def chance(self, *purpose: object) -> random.Random:
+        return self.stage.chance(*purpose)
+
+    def count(self, name: str, number: int = 1) -> None:
+        self.counted[name] = self.counted.get(name, 0) + number
+
+    def trouble(self, error: BaseException) -> None:
+        """Count an error that says nothing about what was asked.
+
+        Raises:
+            SessionExpired: it is one; the client is of no use any more.
+        """
+        self.stage.note_unknown(error)
+        if isinstance(error, SessionExpired):
+            raise error
+
+    @property
+    def client_settings(self) -> LogClientSettings:
+        """How processes of this play use logs: small entries and windows, and waits that fit into a minute."""
+        return LogClientSettings(
+            entry_target_bytes=1024,
+            window_entries=self.load.window_entries,
+            window_bytes=16 * 1024,
+            staging_window_entries=4,
+            owner_grace_s=1.0,
+            repair_timeout_s=15.0,
+            read_ahead_entries=8,
+            page_sweep_age_s=3.0,
+            page_cache_entries=4,
+            orphan_grace_s=self.load.orphan_grace_s,
+            staging_grace_s=self.load.orphan_grace_s,
+            publishers_kept=self.load.publishers_kept,
+            publisher_idle_s=self.load.publisher_idle_s,
+            publish_wait_s=self.load.publish_wait_s,
+        )
+
+    def logs(self, client: Client) -> Logs:
+        """Logs as a process of this play uses them."""
+        settings = self.client_settings
+        return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
+
+    def log_settings(self, name: str) -> LogSettings:
+        """How a log of the play is stored."""
+        return LogSettings(
+            ensemble_size=self.load.ensemble_size,
+            write_quorum=self.load.write_quorum,
+            ack_quorum=self.load.ack_quorum,
+            roll_size_bytes=self.load.roll_size_bytes,
+            roll_age_s=self.load.roll_age_s,
+            retain_size_bytes=self.load.retain_size_bytes if name == WRITTEN else 0,
+            compression=self.load.compression,
+        )
+
+    async def until_quiet(self, seconds: float) -> None:
+        """Sleep, but not beyond the end of the faults."""
+        await wait_for(self.stage.quiet, seconds)
+
+    async def keep(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
+        """Run a program on its own node to its end, in as many lives and sessions as that takes."""
+        while True:
+            try:
+                await self.stage.keep(name, program)
+            except SessionExpired as error:
+                self.stage.cluster.report_end(name, error)
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    def begin_reading(self, log: str, name: str, offset: int) -> str:
+        """Write down that a reader begins, and give its reading a name of its own."""
+        self._readings += 1
+        reading = f"{name}/{self._readings}"
+        self.add(ReadingBegan(self.time(), log, reading, offset))
+        return reading
+
+    def note_read(self, log: str, reading: str, entry: LogEntry) -> None:
+        """Write down an entry that a reader was given."""
+        if entry.is_control:
+            self.count("controls_read")
+            return
+        keys = entry.keys or [None] * entry.count
+        records = tuple(joined(key, value) for key, value in zip(keys, entry.values, strict=True))
+        time_us = entry.wall_time_us
+        self.add(LogRead(self.time(), log, reading, entry.first_offset, records, entry.ledger_id, entry.epoch, time_us))
+
+    def refused(self, log: str, reading: str, error: Exception) -> None:
+        """Write down that a reader was told that records are missing."""
+        self.add(ReadingRefused(self.time(), log, reading, f"{type(error).__name__}: {error}"))
+
+    async def list_segments(self, logs: Logs, log: str, name: str) -> bool:
+        """Write down where a log begins and which closed segments it has; false where it was cut meanwhile, so that the two do not fit."""
+        first = (await logs.head(log)).first_offset
+        segments = await logs.segments(log)
+        if (await logs.head(log)).first_offset != first:
+            return False
+        listed = tuple(
+            ListedSegment(
+                segment.ledger_id, segment.first_offset, segment.end_offset, segment.size_bytes, segment.state is SegmentState.DELETING
+            )
+            for segment in segments
+            if segment.state is not SegmentState.OPEN
+        )
+        self.add(SegmentsListed(self.time(), log, name, first, listed))
+        self.count("segments_listed")
+        return True
+
+    async def ask_end(self, logs: Logs, log: str, name: str) -> int:
+        """Ask for the readable end, and write down what it is."""
+        started_s = self.time()
+        end = await logs.end_offset(log)
+        self.add(EndSeen(started_s, self.time(), log, name, end))
+        return end
+
+
+def joined(key: bytes | None, value: bytes | None) -> bytes:
+    """A record as one piece of bytes, as checkers know it."""
+    return b"%b|%b" % (key if key is not None else b"", value if value is not None else b"(null)")
+
+
+class RecordGenerator:
+    """Makes records that nobody else in the run makes."""
+
+    def __init__(self, name: str, chance: random.Random, value_high_bytes: int) -> None:
+        self.name = name
+        self._chance = chance
+        self._high = value_high_bytes
+        self._number = 0
+
+    def values(self, count: int) -> tuple[list[bytes], list[bytes] | None]:
+        """Values, and keys if these records have some."""
+        values: list[bytes] = []
+        for _ in range(count):
+            self._number += 1
+            values.append(f"{self.name} {self._number} ".encode() + b"." * self._chance.randrange(self._high))
+        keys = [f"k{self._chance.randrange(9)}".encode() for _ in values] if self._chance.random() < 0.3 else None
+        return values, keys
+
+
+def records_of(values: Sequence[bytes], keys: Sequence[bytes] | None) -> tuple[bytes, ...]:
+    """Records as checkers know them."""
+    return tuple(joined(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, a while at most; true if it came."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,201 @@
+"""The play of logs: writers compete for one and list what guests publish, publishers feed another, a third has one writer and a publisher;
+readers follow."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from triplicate.client import Client
+from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, RetentionApplies
+from triplicate_simulator.cluster.leftovers import find_unlisted
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostAnswers, OwnerFaults, RacingSweeper, kill_bookies
+from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
+from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
+from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
+from triplicate_simulator.workloads.log.log_readers import FinalLogReader, LogRangeReader, LogTailer, LogTruncator
+from triplicate_simulator.workloads.log.log_writers import LogWriterActor
+from triplicate_simulator.workloads.workload import Workload
+
+CLERK = "clerk"
+"""The node of the third log's writer."""
+GUEST = "guest"
+"""The application that publishes into the third log."""
+AUDITOR = "auditor"
+"""The node of whoever looks what is left in the end."""
+SEGMENT_SLACK_BYTES = 32 * 1024
+"""A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
+
+
+class LogWorkload(Workload):
+    """Three logs and those who use them."""
+
+    name = "logs"
+    load_type = LogLoad
+    rooms: ClassVar[tuple[str, ...]] = ("client", "log")
+    checkers = LOG_CHECKERS
+    counted: ClassVar[tuple[str, ...]] = (
+        "acknowledged",
+        "take_overs",
+        "fenced",
+        "zombies",
+        "rolls",
+        "repairs",
+        "batches_published",
+        "published_already",
+        "batches_admitted",
+        "publish_refused",
+        "ranges_read",
+        "truncations",
+        "pages",
+        "struck_at_moment",
+        "answers_lost",
+        "publish_unknown",
+        "publishers_forgotten",
+        "published_and_forgotten",
+    )
+
+    def __init__(self, stage: RunContext, load: LogLoad) -> None:
+        super().__init__(stage, load)
+        self._scene = LogModel(stage, load)
+        self._working: list[asyncio.Task[None]] = []
+        """Who ends by itself when faults are over."""
+        self._tailing: list[asyncio.Task[None]] = []
+        """Who ends when the end of its log is known."""
+        self._endless: list[asyncio.Task[None]] = []
+        self._striking: list[asyncio.Task[None]] = []
+        """Who strikes down, and ends with the faults."""
+
+    @classmethod
+    def draw(cls, chance: random.Random) -> LogLoad:
+        return draw_load(chance)
+
+    @classmethod
+    def clients(cls, load: LogLoad) -> tuple[str, ...]:
+        writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
+        return (*writers, *driver_names(load), *guest_names(load), CLERK, "tailer-1", "tailer-2", "ranger", "keeper")
+
+    @classmethod
+    def smaller(cls, load: LogLoad) -> Iterator[LogLoad]:
+        for less in (
+            replace(load, evictions=0),
+            replace(load, truncations=0),
+            replace(load, retain_size_bytes=0),
+            replace(load, batches=0),
+            replace(load, deaths=0),
+            replace(load, interruptions=0),
+            replace(load, lost_answers=0),
+            replace(load, outages=0),
+            replace(load, sweeps=0),
+            replace(load, publishers_kept=10_000),
+            replace(load, clocks_apart_s=0.0),
+        ):
+            if less != load:
+                yield less
+        if load.rivals:
+            yield replace(load, rivals=False)
+        if load.guests:
+            yield replace(load, guests=load.guests - 1)
+        if load.applications > 1:
+            yield replace(load, applications=1)
+        if load.writers > 1:
+            yield replace(load, writers=load.writers - 1)
+        if load.tasks > 1:
+            yield replace(load, tasks=1)
+
+    async def begin(self) -> None:
+        stage, scene, load = self.stage, self._scene, self.load
+        administrator = stage.cluster.client("log-administrator")
+        await administrator.run(self._create)
+        if load.retain_size_bytes:
+            segment_high_bytes = load.roll_size_bytes + SEGMENT_SLACK_BYTES
+            scene.add(RetentionApplies(stage.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
+        for number in range(1, load.writers + 1):
+            first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
+            writer = LogWriterActor(
+                scene, f"writer-{number}", WRITTEN, idle_mean_s=2.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
+            )
+            self._begin(self._working, writer.name, writer)
+        clerk = LogWriterActor(scene, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
+        self._begin(self._working, CLERK, clerk)
+        for name in driver_names(load)[1::2]:
+            stage.world.clock(name).jump(load.clocks_apart_s)
+        for name, application in self._drivers():
+            self._begin(self._working, name, PublisherActor(scene, name, application, pause_mean_s=40.0 / (load.batches + 1)))
+        for name in guest_names(load):
+            guest = Application(name, WRITTEN, load.guest_batches)
+            self._begin(self._working, name, PublisherActor(scene, name, guest, pause_mean_s=60.0 / (load.guest_batches + 1)))
+        for number, log in enumerate((WRITTEN, MIXED), 1):
+            self._begin(self._tailing, f"tailer-{number}", LogTailer(scene, f"tailer-{number}", log, restarts=1))
+        self._begin(self._endless, "ranger", LogRangeReader(scene, "ranger"))
+        self._begin(self._endless, "keeper", LogTruncator(scene, "keeper"))
+        writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
+        self._striking.append(stage.world.loop.begin(kill_bookies(scene, load.outages), name="outages"))
+        self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
+        self._striking.append(stage.world.loop.begin(RacingSweeper(scene).sweep(load.sweeps), name="janitor"))
+        for log, victims, moments, times in (
+            (WRITTEN, writers, WRITING, load.evictions),
+            (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
+            (MIXED, (CLERK,), WRITING, load.deaths),
+        ):
+            evictor = OwnerFaults(scene, f"evictions of {log}", log, victims, moments)
+            self._striking.append(stage.world.loop.begin(evictor.strike(times), name=f"evictions of {log}"))
+        if load.guests:
+            evictor = OwnerFaults(scene, "evictions of guests", PUBLISHED, guest_names(load), ASKING)
+            self._striking.append(stage.world.loop.begin(evictor.strike(load.guests), name="evictions of guests"))
+
+    def _drivers(self) -> Iterator[tuple[str, Application]]:
+        names = iter(driver_names(self.load))
+        for number in range(1, self.load.applications + 1):
+            application = Application(f"application-{number}", PUBLISHED, self.load.batches)
+            for _ in range(1 + self.load.rivals):
+                yield next(names), application
+        yield next(names), Application(GUEST, MIXED, self.load.batches)
+
+    def _begin(self, tasks: list[asyncio.Task[None]], name: str, program: Callable[[Client], Awaitable[None]]) -> None:
+        tasks.append(self.stage.world.loop.begin(self._scene.keep(name, program), name=f"keep {name}"))
+
+    async def _create(self, client: Client) -> None:
+        logs = self._scene.logs(client)
+        for log in LOGS:
+            await logs.create(log, self._scene.log_settings(log))
+
+    async def finish(self) -> None:
+        stage, scene = self.stage, self._scene
+        await stage.by_deadline(self._striking)
+        for task in self._endless:
+            task.cancel()
+        await stage.by_deadline(self._working)
+        await stage.by_deadline([stage.keep(FinalLogReader.NAME, FinalLogReader(scene))])
+        await stage.by_deadline(self._tailing)
+        await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
+
+    async def _audit(self, client: Client) -> None:
+        """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
+        applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
+        applications += [GUEST, *guest_names(self.load)]
+        found = await find_unlisted(client, self._scene.client_settings, applications)
+        self.stage.problems += [f"left over: {what}" for what in found]
+
+    def counts(self) -> dict[str, int]:
+        counts = dict(self._scene.counted)
+        for event in self.stage.history.events:
+            name = {"LogTaken": "take_overs", "LogRead": "entries_read", "EndSeen": "ends_seen"}.get(type(event).__name__)
+            if name is not None:
+                counts[name] = counts.get(name, 0) + 1
+        return {name: counts[name] for name in sorted(counts)}
+
+
+def driver_names(load: LogLoad) -> tuple[str, ...]:
+    """Nodes of drivers: one or two for each application of the second log, one for the third."""
+    count = load.applications * (1 + load.rivals) + 1
+    return tuple(f"driver-{number}" for number in range(1, count + 1))
+
+
+def guest_names(load: LogLoad) -> tuple[str, ...]:
+    """Nodes and applications of those who publish into the first log."""
+    return tuple(f"guest-{number}" for number in range(1, load.guests + 1))

@@ -1,0 +1,77 @@
+"""What is looked at when a play of databases is over: the snapshots that are listed, and what nodes said about their copies on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from triplicate.client import Client
+from triplicate.errors import NoSuchLedger, SnapshotDamaged
+from triplicate.log import LogClientSettings, Logs, truncation_offset
+from triplicate.sim.recorder import Fact
+
+COPY_ENDS = ("node.copy_failed", "node.copy_given_up", "node.copy_not_set_aside")
+"""No disk fault strikes the folder of copies, so nothing excuses these."""
+DAMAGE = ("SnapshotDamaged", "CorruptionError", "FormatError")
+"""What an attempt to make or load a snapshot fails with where content is wrong."""
+CALM_S = 5.0
+RETRIES_MAX = 20
+"""So many retries of one kind on one node, later than `CALM_S` after the last fault, are one for ever."""
+
+
+def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[str]) -> list[str]:
+    """What nodes said about their copies and snapshots that no fault of a run explains.
+
+    Args:
+        quiet_s: when faults were over.
+        lost: ids of snapshots whose ledgers were deleted behind the nodes' backs.
+    """
+    found: list[str] = []
+    retries: dict[tuple[str, str, str], int] = {}
+    for fact in facts:
+        said = dict(fact.facts)
+        if fact.kind in COPY_ENDS:
+            found.append(f"copy: {fact}")
+        elif fact.kind == "replica.snapshot_damaged" and said.get("snapshot") not in lost:
+            found.append(f"snapshot: {fact}")
+        elif fact.kind in ("replica.snapshot_failed", "replica.snapshot_not_loaded"):
+            if str(said.get("error")).startswith(DAMAGE):
+                found.append(f"snapshot: {fact}")
+        elif fact.kind in ("replica.retry", "node.retry") and fact.time_s > quiet_s + CALM_S:
+            place = fact.node, str(said.get("log", said.get("database"))), str(said.get("during"))
+            retries[place] = retries.get(place, 0) + 1
+    found += [
+        f"copy: {node} tries to {during} for {about} again and again: {count} times after faults were over"
+        for (node, about, during), count in retries.items()
+        if count > RETRIES_MAX
+    ]
+    return found
+
+
+async def find_unsound_snapshots(client: Client, settings: LogClientSettings, lost: Collection[str]) -> list[str]:
+    """What is wrong with the listed snapshots of all logs: each can be read and has its digest, and the log goes back far enough.
+
+    Args:
+        lost: ids of snapshots whose ledgers were deleted behind the nodes' backs.
+    """
+    logs = Logs(client, settings)
+    found: list[str] = []
+    for name in await logs.names():
+        door = logs.snapshots(name)
+        listed = await door.read(fresh=True)
+        end = await logs.end_offset(name)
+        for snapshot in listed.snapshots:
+            what = f"snapshot: {snapshot.snapshot_id} of {name} at {snapshot.position}, made by {snapshot.node},"
+            if not snapshot.position <= end:
+                found.append(f"{what} stands beyond the log's end at {end}")
+            if snapshot.snapshot_id in lost:
+                continue
+            if not snapshot.is_good:
+                found.append(f"{what} is marked as damaged, which nothing did: {snapshot.reason}")
+            try:
+                await door.verify(snapshot)
+            except (SnapshotDamaged, NoSuchLedger) as error:
+                found.append(f"{what} cannot be loaded: {error}")
+        first = (await logs.head(name)).first_offset
+        if first > (truncation_offset(listed) or 0) and not any(snapshot.snapshot_id in lost for snapshot in listed.snapshots):
+            found.append(f"snapshot: {name} begins at {first}, beyond the older of its last two good snapshots")
+    return found

@@ -1,0 +1,333 @@
+"""What the clients of a database play share: the history, the nodes, what they have been told; and one client's talk with one node."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.sql import SqlDatabase, SqlSession
+from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned
+from triplicate_simulator.checkers.sql_rules import CommitAsked, Committed, RolledBack, Told
+from triplicate_simulator.cluster.run_context import RunContext
+from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
+from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseReplica
+
+UNKNOWN = "08007"
+RECENT = 20
+"""Acknowledged writes that readers of copies ask for."""
+FETCH_ROWS = 50
+
+COUNTED = (
+    "transactions",
+    "refused",
+    "register_operations",
+    "repeated",
+    "resolved",
+    "audits",
+    "copy_reads",
+    "requests_too_old",
+    "requests_not_kept",
+    "reads_ended",
+    "ids_forgotten",
+)
+ACCOUNTS = ("ann", "bob", "cat", "dan")
+OPENING = 100
+
+Row = tuple[Any, ...]
+
+
+class SqlModel:
+    """What all clients of one database share. It is the world's memory: no node's crash takes it away.
+
+    Args:
+        servers: the database's seats, by the names of the nodes.
+        database: its name. The first one's history is the play's, each other has one of its own.
+    """
+
+    def __init__(self, stage: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
+        self.stage = stage
+        self.load = load
+        self.servers = servers
+        self.database = database
+        self.history = stage.history if database == DATABASE else stage.further_histories.setdefault(database, History())
+        self.registers = [f"register{number}" for number in range(load.registers)]
+        self.counters = ["count0", "count1"]
+        self.unresolved: dict[str, int] = {}
+        """The transaction ids of tokens of unknown outcome, where they are known."""
+        self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
+        """Tokens acknowledged, and the position at which each can be seen."""
+        self.fates: dict[int, tuple[str, str]] = {}
+        """Token and kind of each register operation that is part of a transaction whose outcome is not known (yet)."""
+        self.lull_until_s = 0.0
+        """Talkers begin nothing before this time, so that a leader that was replaced does not hear of it by a write that fails."""
+        self.listeners: list[asyncio.Event] = []
+        """Each set when one more is acknowledged."""
+        self.last_values: dict[str, int] = {}
+        self.requests: deque[IdempotentRequest] = deque()
+        """Requests without an answer, to be sent again under the same id."""
+        self.answered: deque[IdempotentRequest] = deque(maxlen=RECENT)
+        """Requests that were answered, which may be sent again all the same."""
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self._operations = 0
+        self._tokens = 0
+
+    def note(self, event: Any, node: str = "clients") -> None:
+        """Enter an event into the history, and a line into the timeline."""
+        self.history.add(event)
+        facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
+        if self.database != DATABASE:
+            facts["database"] = self.database
+        self.stage.world.recorder.fact(node, f"database.{type(event).__name__.lower()}", facts)
+
+    def token(self, kind: str) -> str:
+        """A token that no other transaction has."""
+        self._tokens += 1
+        return f"{kind}:{self._tokens}"
+
+    def settle(self, journal: Collection[str]) -> None:
+        """Note what became of the register operations whose outcome nobody was told: those whose token is in the journal were done, at
+        some time, the others were not.
+        """
+        for operation, (token, kind) in self.fates.items():
+            if token in journal:
+                self.note(Returned(self.stage.time(), operation, True if kind == "swap" else None))
+            else:
+                self.note(Refused(self.stage.time(), operation))
+        self.fates.clear()
+
+    def value(self) -> int:
+        """A value that no other operation writes into a register."""
+        self._tokens += 1
+        return self._tokens * 1000
+
+    def invoke(self, client: str, register: str, kind: str, arguments: tuple[int, ...] = (), since_s: float | None = None) -> int:
+        """Note that an operation on a register begins, or has begun."""
+        self._operations += 1
+        self.counts["register_operations"] += 1
+        self.note(Invoked(self.stage.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
+        return self._operations
+
+    def listen(self) -> asyncio.Event:
+        """An event of one's own that is set whenever a write is acknowledged."""
+        self.listeners.append(asyncio.Event())
+        return self.listeners[-1]
+
+    def leaders(self) -> list[DatabaseReplica]:
+        """The nodes that believe to lead, the latest first: in bad times more than one."""
+        leading = [server for server in self.servers.values() if server.leads]
+        return sorted(leading, key=lambda server: server.leading_epoch, reverse=True)
+
+
+@dataclass(eq=False)
+class IdempotentRequest:
+    """A transaction that is sent again under its own id until it is answered."""
+
+    kind: str
+    token: str
+    register: str = ""
+    operation: int = 0
+    """Of the register, once the first try has begun."""
+    accounts: tuple[str, str] = ("", "")
+    first_asked_s: float | None = None
+    """When it was first sent: from then on it may be done."""
+    done: bool = False
+    issued_ms: int | None = None
+    """The time in its id, where its id says one."""
+    sent: int = 0
+    over: bool = False
+    """It was told that it is too old or that no more are kept: its client sends it no more."""
+
+    @property
+    def request_id(self) -> str:
+        return self.token if self.issued_ms is None else f"{self.issued_ms:013}:{self.token}"
+
+
+def _fields(event: Any) -> dict[str, Any]:
+    return {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+
+
+class TransactionAttempt:
+    """One try of one transaction with a token, and the register operations that it consists of."""
+
+    def __init__(self, talk: ClientSession, token: str) -> None:
+        self._talk = talk
+        self.token = token
+        self.number: int | None = None
+        """The transaction's id, once it was asked for."""
+        self.operations: dict[int, Any] = {}
+        """Register operations whose fate is the transaction's, with their results."""
+        self.values: dict[str, int] = {}
+        """What registers hold once it is acknowledged."""
+        self.asked = False
+        self.changed = True
+        """Cleared where it was done and had nothing to do, so that its token is nowhere."""
+
+    def ask(self) -> None:
+        """The next thing to be sent may make it come true."""
+        self.asked = True
+        self._talk.desk.note(CommitAsked(self._talk.time(), self._talk.name, self.token), self._talk.node)
+        if self.number is not None:
+            self._talk.desk.unresolved[self.token] = self.number
+
+    def invoke(self, register: str, kind: str, arguments: tuple[int, ...] = ()) -> int:
+        """Begin a register operation that is part of it."""
+        operation = self._talk.desk.invoke(self._talk.name, register, kind, arguments)
+        self.operations[operation] = None
+        self._talk.desk.fates[operation] = (self.token, kind)
+        return operation
+
+
+class ClientSession:
+    """One client's session with one node. Runs as part of the node's process and ends with it."""
+
+    def __init__(self, desk: SqlModel, name: str, node: str, database: SqlDatabase, session: SqlSession, chance: random.Random) -> None:
+        self.desk = desk
+        self.name = name
+        self.node = node
+        self.database = database
+        self.session = session
+        self.chance = chance
+        self.leads = database.is_leader
+        """Whether the node leads: when it ceases to, it ends the session. Elsewhere reads may be of the past."""
+
+    def time(self) -> float:
+        return self.desk.stage.time()
+
+    async def think(self) -> None:
+        """Pause as an application does between its statements."""
+        if self.chance.random() < 0.5:
+            await asyncio.sleep(self.chance.expovariate(20.0))
+
+    async def rows(self, sql: str, *parameters: Any) -> list[Row]:
+        """Run one statement and fetch all its rows."""
+        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        rows: list[Row] = []
+        while got := await cursor.fetch(FETCH_ROWS):
+            rows += got
+        await cursor.close()
+        return rows
+
+    async def affected(self, sql: str, *parameters: Any) -> int:
+        """Run one changing statement; the rows it changed."""
+        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        await cursor.close()
+        return cursor.rows_affected
+
+    async def read_register(self, register: str, since_s: float | None = None) -> int:
+        """One linearizable read.
+
+        Args:
+            since_s: when the transaction began that it is part of: it shows what was there when that read first.
+        """
+        operation = self.desk.invoke(self.name, register, "read", since_s=since_s)
+        ((value,),) = await self.rows("select value from registers where name = ?", register)
+        self.desk.note(Returned(self.time(), operation, value), self.node)
+        self.desk.last_values[register] = value
+        return int(value)
+
+    @asynccontextmanager
+    async def transaction(self, token: str, begin: str = "begin") -> AsyncIterator[TransactionAttempt]:
+        """BEGIN, the block, COMMIT; what becomes of it is noted."""
+        async with self.attempt(token) as attempt:
+            try:
+                await self.rows(begin)
+                yield attempt
+                attempt.ask()
+                await self.rows("commit")
+            except SqlError:
+                await self.roll_back()
+                raise
+
+    async def roll_back(self) -> None:
+        """Leave the transaction, if the session still takes anything."""
+        with suppress(SqlError):
+            await self.rows("rollback")
+
+    @asynccontextmanager
+    async def attempt(self, token: str) -> AsyncIterator[TransactionAttempt]:
+        """Note what becomes of the block: it was acknowledged, nothing of it is kept, or nobody knows."""
+        attempt = TransactionAttempt(self, token)
+        try:
+            yield attempt
+        except SqlError as error:
+            self._failed(attempt, error)
+            raise
+        self.acknowledged(attempt)
+
+    def acknowledged(self, attempt: TransactionAttempt) -> None:
+        """The client was told that it is there."""
+        desk = self.desk
+        desk.unresolved.pop(attempt.token, None)
+        desk.counts["transactions"] += 1
+        if attempt.changed:
+            desk.note(Committed(self.time(), attempt.token, self.database.position), self.node)
+            desk.recent.append((attempt.token, self.database.position))
+            for listener in desk.listeners:
+                listener.set()
+        else:
+            desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
+        for operation, result in attempt.operations.items():
+            desk.fates.pop(operation, None)
+            desk.note(Returned(self.time(), operation, result), self.node)
+        desk.last_values.update(attempt.values)
+
+    def _failed(self, attempt: TransactionAttempt, error: SqlError) -> None:
+        if error.sqlstate == UNKNOWN:
+            number = re.search(r"id is (\d+)", error.detail or "")
+            if number is not None:
+                self.desk.unresolved[attempt.token] = int(number[1])
+            self.desk.stage.note_unknown(error)
+            return
+        self.refuse(attempt, error.sqlstate)
+
+    def refuse(self, attempt: TransactionAttempt, sqlstate: str) -> None:
+        """The client was told that nothing of it is kept."""
+        self.desk.unresolved.pop(attempt.token, None)
+        self.desk.counts["refused"] += 1
+        self.desk.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
+        for operation in attempt.operations:
+            self.desk.fates.pop(operation, None)
+            self.desk.note(Refused(self.time(), operation), self.node)
+
+    async def resolve(self, token: str) -> None:
+        """Ask what became of a transaction of unknown outcome."""
+        number = self.desk.unresolved.get(token)
+        if number is None:
+            return  # Its answer has come meanwhile.
+        ((status,),) = await self.rows("select pg_xact_status(?)", number)
+        if status is None:
+            # It was forgotten, as ids are after a while: nobody will ever say.
+            self.desk.unresolved.pop(token, None)
+            self.desk.counts["ids_forgotten"] += 1
+        if status in ("committed", "aborted"):
+            self.desk.unresolved.pop(token, None)
+            self.desk.counts["resolved"] += 1
+            self.desk.note(Told(self.time(), token, status), self.node)
+
+
+@asynccontextmanager
+async def open_client_session(
+    desk: SqlModel, name: str, seat: DatabaseReplica, database: SqlDatabase, chance: random.Random
+) -> AsyncIterator[ClientSession]:
+    """A session with a node's database for the time of the block.
+
+    Raises:
+        SqlError: the node takes no sessions.
+    """
+    session = await database.session(name)
+    try:
+        yield ClientSession(desk, name, seat.server.name, database, session, chance)
+    finally:
+        await session.close()
+
+
+__all__ = ["ACCOUNTS", "OPENING", "UNKNOWN", "ClientSession", "SqlModel", "TransactionAttempt", "open_client_session"]

@@ -1,0 +1,381 @@
+"""Database nodes in a simulated cluster: the real code, over copies in throw-away files of the machine that simulates.
+
+SQLite writes its files by itself, so a copy is outside the simulated disk: it lies in a temporary folder, in memory where there is such a
+file system. A power failure takes it away, and the node builds it again from the log. Where only the process was killed it finds what the
+file and its write-ahead log held at that instant. Nothing of the folder's name may enter the record of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import apsw
+
+from triplicate.client import Client
+from triplicate.config import NodeSettings
+from triplicate.errors import MetadataError, SessionExpired, TriplicateError, WrongCluster
+from triplicate.log import LogClientSettings, Logs
+from triplicate.metadata import ReplicatedMemoryStore, ReplicatedMemoryTree, Tree, Watch
+from triplicate.replica import Role
+from triplicate.runtime import Disk, File, Host, first_of, real_host
+from triplicate.sim.host import NodeDied, SimulatedHost
+from triplicate.sim.loop import Life, context_of
+from triplicate.sql import DatabaseNode, PostgresServer, SqlDatabase
+from triplicate_simulator.cluster.simulated_cluster import SimulatedCluster, SimulatedNode
+
+Result = TypeVar("Result")
+
+DATABASE = "books"
+"""The name of the database that is played with; where there are several, of the first."""
+MEMORY_FOLDER = "/dev/shm"
+DIRECTORY_IDENTITY = "NODE"
+"""The file that tells a node's directory from others."""
+SQL_PORT = 5432
+RESTART_PAUSE_S = 0.3
+"""A process that ended by itself is started again after this time."""
+
+
+class CopyFolders:
+    """The temporary folder of one run: one folder below it for each copy that a node ever had."""
+
+    def __init__(self) -> None:
+        parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
+        self.folder = Path(tempfile.mkdtemp(prefix="triplicate-simulated-", dir=parent))
+        self._end = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._count = 0
+
+    def new(self) -> Path:
+        """A folder without a copy."""
+        self._count += 1
+        return self.folder / f"{self._count:04}"
+
+    def connections(self, folder: Path | None = None) -> list[apsw.Connection]:
+        """SQLite's open connections to the copies below a folder."""
+        prefix = f"{folder or self.folder}{os.sep}"
+        return [connection for connection in apsw.connections() if connection.filename.startswith(prefix)]
+
+    def remove(self) -> None:
+        """Delete everything. Idempotent."""
+        self._end()
+
+
+def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
+    """How connections of one process are set up.
+
+    There is nobody to wait for, as everything runs in one thread: what is busy now stays busy, and a wait would be one of real time.
+    Losses are simulated by taking the file away, so nothing needs to be synced. Chance and the time of day are the simulated node's:
+    another on each node, so that it shows when a statement is run again where its effects should have been taken over.
+    """
+    chance = host.world.chance(host.name, host.life.number, "chance in statements")
+
+    def random_number(*_: Any) -> int:
+        return chance.getrandbits(64) - (1 << 63)
+
+    def random_bytes(*arguments: Any) -> bytes:
+        return chance.randbytes(int(arguments[0]))
+
+    def wall_us(*_: Any) -> int:
+        return host.port.clock.wall_us()
+
+    def setup(connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(0)
+        connection.execute("pragma synchronous = off")
+        connection.create_scalar_function("random", random_number, 0)
+        connection.create_scalar_function("randomblob", random_bytes, 1)
+        connection.create_scalar_function("wall_us", wall_us, 0)
+
+    return setup
+
+
+class IsolatedTree(ReplicatedMemoryTree):
+    """A session that can be cut off from the metadata: it then hears nothing, not even that it has expired."""
+
+    def __init__(self, store: ReplicatedMemoryStore, reachable: asyncio.Event) -> None:
+        super().__init__(store)
+        self._reachable = reachable
+
+    def watch(self, path: str) -> Any:
+        return _CutWatch(super().watch(path), self._reachable)
+
+    async def _run(self, name: str, path: str, apply: Callable[[Any], Result]) -> Result:
+        await self._reachable.wait()
+        return await super()._run(name, path, apply)
+
+
+class _CutWatch:
+    """A watch that tells nothing while there is nobody to tell it."""
+
+    def __init__(self, watch: Watch, reachable: asyncio.Event) -> None:
+        self._watch = watch
+        self._reachable = reachable
+
+    async def changed(self) -> None:
+        try:
+            await self._watch.changed()
+        except SessionExpired:
+            await self._reachable.wait()
+            raise
+        await self._reachable.wait()
+
+    def close(self) -> None:
+        self._watch.close()
+
+
+class CopyDisk:
+    """The part of the disk port that a database node uses itself, on the real folder; everything else is the simulated disk's."""
+
+    def __init__(self, simulated: Disk, life: Life) -> None:
+        self._simulated = simulated
+        self._life = life
+        self._real = real_host("copies").disk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._simulated, name)
+
+    def mkdir(self, path: str) -> None:
+        self._life.check()
+        self._real.mkdir(path)
+
+    def exists(self, path: str) -> bool:
+        self._life.check()
+        return self._real.exists(path)
+
+    def names(self, path: str) -> list[str]:
+        self._life.check()
+        return self._real.names(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._life.check()
+        self._real.rename(source, target)
+
+    def delete(self, path: str) -> None:
+        self._life.check()
+        self._real.delete(path)
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
+        self._life.check()
+        return self._real.open(path, create=create, exclusive=exclusive, readonly=readonly)
+
+    def sync_directory(self, path: str) -> None:
+        self._life.check()
+
+    def lock(self, path: str) -> Callable[[], None]:
+        """The folder is the process's own: each life that does not find its predecessor's files has a new one."""
+        self._life.check()
+        self._real.open(path, create=True).close()
+        return lambda: None
+
+
+class DatabaseReplica(ABC):
+    """One database on one node, over all the node's lives: what clients in front of the node see of it."""
+
+    database_name: str
+
+    @property
+    @abstractmethod
+    def server(self) -> DatabaseServer:
+        """The node's process."""
+
+    @property
+    def database(self) -> SqlDatabase | None:
+        """The database as this node has it, once it is open."""
+        server = self.server
+        return None if server.node is None or not server.alive else server.node.get(self.database_name)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the node believes to lead."""
+        database = self.database
+        return database is not None and database.is_leader
+
+    @property
+    def leading_epoch(self) -> int:
+        """The epoch in which the node believes to lead; 0 when it does not."""
+        database = self.database
+        return 0 if database is None or database.leadership is None else database.leadership.numbers.epoch
+
+    @property
+    def diverged(self) -> str | None:
+        """Why the copy is wrong, if the node has found out."""
+        node = self.server.node
+        hosted = node.hosted.get(self.database_name) if node is not None else None
+        return hosted.replica.reason if hosted is not None and hosted.role is Role.DIVERGED else None
+
+    async def call(self, work: Callable[[SqlDatabase], Awaitable[Result]]) -> Result:
+        """Do something with the database, as part of the node's process.
+
+        Raises:
+            NodeDied: the process has ended, or ends before this is done.
+        """
+        host, database = self.server.host, self.database
+        if host is None or database is None:
+            raise NodeDied(self.server.name)
+
+        async def run() -> Result:
+            return await work(database)
+
+        return await host.call(run(), name="client of the database")
+
+
+class FurtherReplica(DatabaseReplica):
+    """Another database than the first, on a node that has several."""
+
+    def __init__(self, server: DatabaseServer, database_name: str) -> None:
+        self._server = server
+        self.database_name = database_name
+
+    @property
+    def server(self) -> DatabaseServer:
+        return self._server
+
+
+class DatabaseServer(SimulatedNode, DatabaseReplica):
+    """A process with a database node, over all its lives; also the seat of the first database. `keep` runs it and starts it again whenever
+    it may."""
+
+    database_name = DATABASE
+
+    def __init__(
+        self, cluster: SimulatedCluster, name: str, copies: CopyFolders, settings: NodeSettings, log_settings: LogClientSettings
+    ) -> None:
+        super().__init__(cluster, name)
+        self.copies = copies
+        self.folder = copies.new()
+        self.node: DatabaseNode | None = None
+        self.retired = False
+        self.starts = 0
+        self.reachable = asyncio.Event()
+        """Cleared while the process can be reached by bookies and clients, but not by the metadata."""
+        self.reachable.set()
+        self._settings = settings
+        self._log_settings = log_settings
+        self._stop: asyncio.Future[None] | None = None
+        self._serves = False
+        """Whether the present life has come as far as to serve."""
+        self._is_stopping = False
+        """Whether the present life was asked to end."""
+        self._ended = asyncio.Event()
+        self._ended.set()
+
+    @property
+    def server(self) -> DatabaseServer:
+        return self
+
+    # Its lives.
+
+    async def keep(self) -> None:
+        """Run the process until `retire`, anew after each of its ends."""
+        while not self.retired:
+            await self.allowed.wait()
+            host = self.host if self.host is not None and self.host.alive else self.power_on()
+            try:
+                await host.call(self._serve(host), name=self.name)
+            except NodeDied:
+                continue
+            except TriplicateError as error:
+                self._judge_end(error)
+            self._ended.set()
+            if not self.retired:
+                await asyncio.sleep(RESTART_PAUSE_S)
+
+    def _judge_end(self, error: BaseException) -> None:
+        """The process has ended with an error. Where it was asked to end, that is no end by itself."""
+        if self._is_stopping:
+            self.cluster.world.recorder.fact(self.name, "process.stop_failed", {"error": repr(error)})
+            return
+        metadata_away = isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster)
+        excuse = "metadata_away_at_start" if metadata_away and not self._serves else ""
+        self.cluster.report_end(self.name, error, excuse=excuse)
+
+    async def _serve(self, host: SimulatedHost) -> None:
+        self._ended.clear()
+        self._serves = self._is_stopping = False
+        self.starts += 1
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stop = stop
+        metadata = await self.open_metadata(host.port)
+        try:
+            async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
+                port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
+                settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
+                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=setup_for(host))
+                self.node = node
+                # Peers ask there whether the process answers; statements come through `DatabaseReplica.call`.
+                server = PostgresServer(port, node, (self.name, SQL_PORT))
+                await server.start()
+                try:
+                    await node.start((self.name, SQL_PORT))
+                    self._serves = True
+                    _, failure = await first_of([_wait(stop), node.failed()], name="end of the process")
+                    if failure is not None:
+                        self._judge_end(failure)
+                finally:
+                    self.node = None
+                    await server.stop()
+                    await node.stop()
+        finally:
+            await metadata.aclose()
+
+    def _trace(self, host: Host) -> Any:
+        folder = str(self.folder)
+
+        def trace(kind: str, /, **facts: object) -> None:
+            host.trace(kind, **{name: value.replace(folder, "") if isinstance(value, str) else value for name, value in facts.items()})
+
+        return trace
+
+    async def _open_session(self) -> Tree:
+        reachable = self.reachable
+        await reachable.wait()
+        await self.cluster.store.answering()
+        return self.cluster.open_session(self.name, lambda store: IsolatedTree(store, reachable))
+
+    async def stop(self) -> None:
+        """End the process in order, and return when it has ended. It keeps its file."""
+        self._is_stopping = True
+        if self._stop is not None and not self._stop.done():
+            self._stop.set_result(None)
+        await self._ended.wait()
+
+    async def retire(self) -> None:
+        """End the process in order, and for good."""
+        self.retired = True
+        await self.stop()
+
+    def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
+        """Kill the process, or take the power away: then the copy is lost."""
+        if not self.alive:
+            return
+        before, self.folder, self.node = self.folder, self.copies.new(), None
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+        super().crash(silent=silent, keep_unsynced=keep_unsynced)
+        self._ended.set()
+        if keep_unsynced and before.exists():
+            shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm"))
+        elif (before / DIRECTORY_IDENTITY).exists():
+            # It was synced when it was made, so it outlives a loss of power.
+            self.folder.mkdir(parents=True)
+            shutil.copy(before / DIRECTORY_IDENTITY, self.folder)
+        # Not now: the crash may have been struck from within a function that uses one of them.
+        self.cluster.world.loop.call_soon(self._forget, before, context=context_of(None))
+
+    def _forget(self, folder: Path) -> None:
+        """Close what the dead process had open: an operating system would have."""
+        for connection in self.copies.connections(folder):
+            connection.close(True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _wait(event: Awaitable[Any]) -> BaseException | None:
+    await event
+    return None

@@ -1,0 +1,77 @@
+"""Digests of arriving entries: type and password come from the ledger's metadata, read once, in the background, after its first add."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable, Verification
+from triplicate.errors import FormatError, MetadataError, NoSuchLedger, TriplicateError
+from triplicate.ledger import DigestType, DigestVerifier, LedgerMetadata
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Host, sleep
+
+RETRY_S = 1.0
+WAITING_MAX = 10_000
+"""Ledgers whose metadata is still to be read; beyond it the next add of a ledger asks again."""
+
+
+class DigestChecks:
+    """Fills `LedgerHandle.verifier`.
+
+    Args:
+        mode: ``refuse``, ``count`` or ``off``.
+    """
+
+    def __init__(self, host: Host, metadata: ClusterMetadata, ledgers: LedgerTable, mode: str) -> None:
+        self.enabled = mode != "off"
+        self.refuses = mode == "refuse"
+        self._host = host
+        self.metadata = metadata
+        self._ledgers = ledgers
+        self._waiting: deque[int] = deque()
+        self._wanted = asyncio.Event()
+
+    def ask(self, handle: LedgerHandle) -> None:
+        """Have the ledger's digest found out; returns at once."""
+        if self.enabled and handle.verification is Verification.UNKNOWN and len(self._waiting) < WAITING_MAX:
+            handle.verification = Verification.ASKED
+            self._waiting.append(handle.ledger_id)
+            self._wanted.set()
+
+    async def run(self) -> None:
+        """Read metadata for those who asked, one ledger after another."""
+        while True:
+            if not self._waiting:
+                self._wanted.clear()
+                await self._wanted.wait()
+                continue
+            ledger_id = self._waiting.popleft()
+            try:
+                verification, verifier = _verifier_of((await self.metadata.ledgers.get(ledger_id)).value)
+            except (NoSuchLedger, FormatError) as error:
+                self._settle(ledger_id, Verification.IMPOSSIBLE, None)
+                self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
+            except (MetadataError, TriplicateError, OSError) as error:
+                # The metadata is away: entries stay unverified until a later add asks again.
+                self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
+                await sleep(self._host.clock, RETRY_S)
+                self._settle(ledger_id, Verification.UNKNOWN, None)
+            except Exception as error:  # noqa: BLE001  metadata that nobody foresaw concern one ledger, and would end every bookie
+                self._settle(ledger_id, Verification.IMPOSSIBLE, None)
+                self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=repr(error))
+            else:
+                self._settle(ledger_id, verification, verifier)
+
+    def _settle(self, ledger_id: int, verification: Verification, verifier: DigestVerifier | None) -> None:
+        handle = self._ledgers.get(ledger_id)
+        if handle is not None:
+            handle.verification = verification
+            handle.verifier = verifier
+
+
+def _verifier_of(metadata: LedgerMetadata) -> tuple[Verification, DigestVerifier | None]:
+    if metadata.digest_type is DigestType.DUMMY or not metadata.credentials_stored:
+        # Metadata of the oldest format name neither digest nor password; what stands in for them is only a default.
+        return Verification.IMPOSSIBLE, None
+    return Verification.KNOWN, DigestVerifier(metadata.digest_type, metadata.password)

@@ -1,0 +1,1 @@
+"""The journal: group commit before every acknowledgement, and replay after a crash."""

@@ -1,0 +1,122 @@
+"""What a bookie whose disks were replaced cannot know: whether it once held what it does not hold.
+
+Until its ledgers have been visited (`Incarnation.visited`), "I do not have it" would be a lie about each ledger that named this bookie
+before: a reader or a recovery would take lost entries for entries that never were, and an old writer would get past a fence that was
+lost. Such ledgers are in limbo here: what is there is served, what is missing is unknown, and only recoveries may add.
+Source: BookKeeper's issue 2612, and its limbo state (BP-46).
+
+Whether a ledger is in limbo is asked of its metadata once for each handle, when that is loaded; a bookie that was never replaced, or
+has been visited since, asks nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from triplicate.bookie.core.ledger_table import LedgerTable
+from triplicate.errors import FormatError, MetadataError, NoSuchLedger
+from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Versioned
+from triplicate.runtime import Host, sleep, timeout_at
+
+ASK_TIMEOUT_S = 10.0
+"""Connections wait for the answer with their request; after this time they hear of an error, which means unknown."""
+
+
+class Limbo:
+    """See the module's text. `metadata` may be replaced when a new session was opened."""
+
+    def __init__(self, host: Host, metadata: ClusterMetadata, bookie_id: str, interval_s: float) -> None:
+        """
+        Args:
+            interval_s: how often it is looked whether the bookie has been visited.
+        """
+        self.metadata = metadata
+        self.incarnation = Incarnation()
+        self._host = host
+        self._bookie_id = bookie_id
+        self._interval_s = interval_s
+
+    @property
+    def active(self) -> bool:
+        """Whether what is missing here is unknown."""
+        return not self.incarnation.visited
+
+    async def open(self) -> None:
+        """Find out which life this is.
+
+        Raises:
+            FormatError, MetadataError.
+        """
+        self.incarnation = await self.metadata.incarnations.get(self._bookie_id)
+        if self.active:
+            # A server that is behind might not know yet that a ledger names this bookie. From here on ours is past the replacement.
+            await self.metadata.ledgers.refresh()
+            self._host.trace("bookie.entries_may_be_missing", bookie_id=self._bookie_id, incarnation=self.incarnation.number)
+
+    async def about(self, ledger_id: int) -> bool:
+        """Whether a ledger is in limbo here.
+
+        Raises:
+            OSError: the metadata cannot answer, so nothing is known.
+        """
+        if not self.active:
+            return False
+        try:
+            async with timeout_at(self._host.clock.monotonic() + ASK_TIMEOUT_S):
+                return await self._named_before(ledger_id)
+        except (MetadataError, FormatError) as error:
+            raise OSError(errno.EIO, f"whether ledger {ledger_id} lost entries here cannot be found out: {error}") from error
+
+    async def _named_before(self, ledger_id: int) -> bool:
+        for _ in range(2):
+            found: Versioned | TrashedLedger | None
+            try:
+                found = await self.metadata.ledgers.get(ledger_id)
+            except NoSuchLedger:
+                # One that was deleted may be brought back, and nothing else may then be true of it than now.
+                try:
+                    found = await self.metadata.trash.get(ledger_id)
+                except FormatError as error:
+                    self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
+                    return True  # Of a newer release perhaps, which can bring the ledger back.
+            if found is not None:
+                return await self._may_have_held(ledger_id, found)
+            # An undelete since may have emptied the trash.
+        return False
+
+    async def _may_have_held(self, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
+        metadata = found.value if isinstance(found, Versioned) else found.metadata
+        if not any(self._bookie_id in segment.ensemble for segment in metadata.segments):
+            return False
+        # Neither a clock that was wrong nor an id of somebody's choice nor a return from the trash alone makes an old ledger look new.
+        is_new = ledger_id >= self.incarnation.ledger_id_bound
+        return not is_new or await self.metadata.trash.made_ms(ledger_id, found) <= self.incarnation.changed_ms
+
+    async def settle(self, ledgers: LedgerTable) -> None:
+        """Ask about every ledger that replay has brought into memory: the journal keeps what was added, not what is missing before it.
+
+        Raises:
+            OSError: as `about`.
+        """
+        if self.active:
+            for ledger_id in ledgers.ids():
+                handle = ledgers.get(ledger_id)
+                if handle is not None and not handle.limbo:
+                    handle.limbo = await self.about(ledger_id)
+        else:
+            ledgers.end_limbo()
+
+    async def run(self, ledgers: LedgerTable) -> None:
+        """Return when the bookie has been visited."""
+        while self.active:
+            await sleep(self._host.clock, self._interval_s)
+            try:
+                found = await self.metadata.incarnations.get(self._bookie_id)
+            except (MetadataError, FormatError) as error:
+                self._host.trace("bookie.incarnation_unknown", error=str(error))
+                continue
+            # Another incarnation is not this process's: whoever began it holds disks of its own.
+            if found.number == self.incarnation.number and found.visited:
+                self.incarnation = found
+                ledgers.end_limbo()
+                self._host.trace("bookie.visited", bookie_id=self._bookie_id, incarnation=found.number)

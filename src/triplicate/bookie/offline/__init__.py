@@ -1,0 +1,1 @@
+"""Tools for a bookie that does not run: inspection, rebuild of the index, replacement."""

@@ -1,0 +1,1 @@
+"""Connections and requests of clients."""

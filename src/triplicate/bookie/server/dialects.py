@@ -1,0 +1,160 @@
+"""The two protocol versions as a connection sees them: adds in bulk, other requests one by one, answers to frames.
+
+Which one a connection speaks is found out as in BookKeeper's `RequestDecoder`: version 3 until a body is not of version 3, from then on
+version 2 and what came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from triplicate.errors import ProtocolError
+from triplicate.wire import (
+    AddRun,
+    AuthRequest,
+    AuthResponse,
+    BookieInfoRequest,
+    OversizedAdd,
+    Request,
+    Response,
+    StartTlsRequest,
+    Status,
+    Unserved,
+    decode_request,
+    encode_add_responses,
+    encode_response,
+    encode_v3_add_responses,
+    oversized_v2_add,
+    oversized_v3_add,
+    scan_adds,
+    scan_v3_adds,
+    v2,
+    v3,
+)
+
+
+class Adds(NamedTuple):
+    """Consecutive adds of one ledger with one key and the same flags, as frames of version 2: so the journal keeps them."""
+
+    run: AddRun
+    """Its offsets are places in `source`."""
+    source: bytes
+    txn_ids: Sequence[int]
+    """Of version 3; empty for version 2."""
+    deferred_sync: bool
+    end: int
+    """Where they end in the connection's buffer."""
+
+
+class Dialect(Protocol):
+    """See the module's text."""
+
+    def scan_adds(self, buffer: bytes, position: int, end: int, most: int) -> Adds | None:
+        """The adds that begin at `position`; None when something else, or no whole frame, stands there."""
+
+    def encode_adds(self, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status = Status.OK) -> bytes:
+        """The answers to adds."""
+
+    def decode(self, body: bytes) -> tuple[Request, int] | bytes:
+        """(request, tag), or the frame that refuses what cannot be served.
+
+        Raises:
+            ProtocolError: not a request of this version.
+        """
+
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        """The add that begins with these bytes and is too large to be taken in; None when it is no add of this version."""
+
+    def encode(self, response: Response, tag: int) -> bytes:
+        """The frame of an answer to the request with this tag."""
+
+
+NUMBERED_VERSIONS = range(1, 4)
+NUMBERED_OPERATIONS = range(1, 13)
+UNSERVED_OPERATIONS = tuple(number for number in NUMBERED_OPERATIONS if number not in tuple(v3.OperationType))
+"""Ranges and batch reads, which have numbers and no form in version 3."""
+_WITHOUT_PART: dict[int, Request] = {
+    v3.OperationType.AUTH: AuthRequest("", b""),
+    v3.OperationType.BOOKIE_INFO: BookieInfoRequest(0),
+    v3.OperationType.START_TLS: StartTlsRequest(),
+}
+"""What is asked by operations whose part nobody looks at."""
+
+
+class V2Dialect:
+    """Version 2 and its forerunners. The tag is the request's version, with which it is answered."""
+
+    def scan_adds(self, buffer: bytes, position: int, end: int, most: int) -> Adds | None:
+        run = scan_adds(buffer, position, end, most)
+        return None if run is None else Adds(run, buffer, (), False, run.offsets[-1])
+
+    def encode_adds(self, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status = Status.OK) -> bytes:
+        return encode_add_responses(ledger_id, entry_ids, status)
+
+    def decode(self, body: bytes) -> tuple[Request, int] | bytes:
+        try:
+            request = decode_request(body)
+        except Unserved as error:
+            if error.answer is not None:
+                return encode_response(error.answer, error.version)
+            # Of a token nobody asks the version; whatever else comes in an unknown one is no request.
+            request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+        return request, body[0]
+
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        return oversized_v2_add(head)
+
+    def encode(self, response: Response, tag: int) -> bytes:
+        if isinstance(response, AuthResponse):
+            # BookKeeper's bookie names the current version here, whatever was asked.
+            return encode_response(response)
+        return encode_response(response, tag)
+
+
+class V3Dialect:
+    """Version 3. The tag is the transaction.
+
+    What BookKeeper's bookie cannot read, though it is a good message, is no request here either: numbers that the protocol's enumerations
+    do not have, an operation without its part. Found out by asking Apache's bookie 4.18.
+
+    Args:
+        knows_unknown_state: whether clients understand status 507; a status unknown to them makes the whole answer unreadable.
+    """
+
+    def __init__(self, knows_unknown_state: bool = True) -> None:
+        self._knows_unknown_state = knows_unknown_state
+
+    def scan_adds(self, buffer: bytes, position: int, end: int, most: int) -> Adds | None:
+        run = scan_v3_adds(buffer, position, end, most)
+        if run is None:
+            return None
+        source, as_v2 = run.as_v2(buffer)
+        return Adds(as_v2, source, run.txn_ids, run.deferred_sync, run.end)
+
+    def encode_adds(self, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status = Status.OK) -> bytes:
+        return encode_v3_add_responses(ledger_id, entry_ids, txn_ids, status)
+
+    def decode(self, body: bytes) -> tuple[Request, int] | bytes:
+        asked = v3.decode_request(body)
+        if asked.version not in NUMBERED_VERSIONS or asked.operation not in NUMBERED_OPERATIONS:
+            raise ProtocolError(f"version {asked.version}, operation {asked.operation}: a number that is none of the protocol's")
+        request = asked.request or _WITHOUT_PART.get(asked.operation)
+        if request is None:
+            if asked.operation in UNSERVED_OPERATIONS:
+                return v3.encode_unknown_operation(asked)
+            raise ProtocolError(f"a request for operation {asked.operation} without the part that says what is wanted")
+        if isinstance(request, AuthRequest | BookieInfoRequest | StartTlsRequest):
+            # These are answered whatever the header says.
+            return request, asked.txn_id
+        if asked.refusal is not None:
+            return v3.encode_refusal(asked, asked.refusal)
+        return request, asked.txn_id
+
+    def oversized_add(self, head: bytes) -> OversizedAdd | None:
+        return oversized_v3_add(head)
+
+    def encode(self, response: Response, tag: int) -> bytes:
+        if response.status is Status.UNKNOWN_LEDGER_STATE and not self._knows_unknown_state:
+            response.status = Status.IO_ERROR
+        return v3.encode_response(response, tag)

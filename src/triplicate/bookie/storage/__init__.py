@@ -1,0 +1,1 @@
+"""What lies behind the journal: entry logs, index, garbage collection, compaction."""

@@ -1,0 +1,116 @@
+"""Compaction: entry logs of which little is alive any more are rewritten, so that their space comes back.
+
+Paced in bytes per second and done in small portions on the worker that flushes too, so that no flush waits for long; only where a disk
+has room for the copy. Source of the thresholds: BookKeeper `GarbageCollectorThread` (minor and major compaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.core.file_header import HEADER_BYTES
+from triplicate.bookie.storage.ledger_dirs import NO_SPACE
+from triplicate.bookie.storage.storage import Storage
+from triplicate.config import BookieSettings
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Host, fault_point, sleep, sleep_until
+
+PORTION_BYTES = 256 * 1024
+"""Copied at once: so long at most does a flush wait for it."""
+
+
+class Compactor:
+    """See the module's text. `on_full_disk` is called when a round found no space, or too little for a copy."""
+
+    def __init__(
+        self, host: Host, storage: Storage, settings: BookieSettings, metrics: BookieMetrics, on_full_disk: Callable[[], None]
+    ) -> None:
+        self._host = host
+        self._storage = storage
+        self._settings = settings
+        self._metrics = metrics
+        self._on_full_disk = on_full_disk
+        self._damaged: set[int] = set()
+        """Logs that could not be copied; they are left alone until the next start."""
+
+    async def run(self) -> None:
+        settings, clock = self._settings, self._host.clock
+        started = clock.monotonic()
+        minor, major = started + settings.compaction_interval_s, started + settings.major_compaction_interval_s
+        while True:
+            await sleep_until(clock, min(minor, major))
+            is_major = clock.monotonic() >= major
+            threshold = settings.major_compaction_threshold if is_major else settings.compaction_threshold
+            (self._metrics.major_compactions if is_major else self._metrics.minor_compactions).inc()
+            try:
+                await self.compact(threshold)
+            except CorruptionError as error:
+                self._host.trace("bookie.compaction_put_off", error=str(error))
+            except OSError as error:
+                # Anything but a full disk may be a sync that failed, and such a disk is not written on.
+                if error.errno not in NO_SPACE:
+                    raise
+                self._host.trace("bookie.compaction_put_off", error=str(error))
+                self._on_full_disk()
+            minor = clock.monotonic() + settings.compaction_interval_s
+            if is_major:
+                major = clock.monotonic() + settings.major_compaction_interval_s
+
+    async def compact(self, threshold: float) -> int:
+        """Rewrite every finished log of which less than this share is alive, the emptiest first; returns how many.
+
+        Raises:
+            OSError: a disk is full or failed. CorruptionError: of the index.
+        """
+        done = 0
+        lacks_room = False
+        storage = self._storage
+        for log, size, living in await self._below(threshold):
+            if not await storage.on_writer(storage.stored.has_room, living):
+                self._host.trace("bookie.compaction_lacks_room", log=log, living_bytes=living)
+                lacks_room = True
+            elif await self._compact(log, size, living):
+                done += 1
+        await storage.on_writer(storage.stored.copier.finish)
+        if lacks_room:
+            self._on_full_disk()
+        return done
+
+    async def _below(self, threshold: float) -> list[tuple[int, int, int]]:
+        """(log, size, living bytes) of the logs that are to be rewritten."""
+        stored = self._storage.stored
+        found: list[tuple[float, int, int, int]] = []
+        sizes: dict[int, int] = await self._storage.on_writer(stored.finished_logs)
+        total = 0
+        for log, size in sizes.items():
+            # One by one: each look takes as long as the log has runs, and a flush may wait.
+            living: int = await self._storage.on_writer(stored.index.living_bytes, log)
+            share = living / max(1, size - HEADER_BYTES)
+            total += size
+            # Where nothing lives there is nothing to copy: garbage collection deletes it.
+            if 0 < share < threshold and log not in self._damaged:
+                found.append((share, log, size, living))
+        self._metrics.entry_logs.set(len(sizes))
+        self._metrics.entry_log_bytes.set(total)
+        return [(log, size, living) for _, log, size, living in sorted(found)]
+
+    @fault_point("bookie.compaction.log")
+    async def _compact(self, log: int, size: int, living: int) -> bool:
+        storage, rate = self._storage, self._settings.compaction_bytes_per_s
+        await storage.on_writer(storage.stored.begin_compaction, log, living)
+        done = False
+        while not done:
+            try:
+                copied, done = await storage.on_writer(storage.stored.copier.portion, min(PORTION_BYTES, rate))
+            except CorruptionError as error:
+                # What is damaged stays where it is: nobody would find it in a copy either, and a backup may mend it.
+                self._damaged.add(log)
+                self._host.trace("bookie.compaction_met_damage", log=log, error=str(error))
+                return False
+            self._metrics.compacted_bytes.inc(copied)
+            await sleep(self._host.clock, copied / rate)
+        freed = await storage.delete_dead_logs([log])
+        self._metrics.bytes_compacted.inc(max(0, size - living))
+        self._host.trace("bookie.log_compacted", log=log, size_bytes=size, living_bytes=living, freed_bytes=freed)
+        return True

@@ -1,0 +1,213 @@
+"""Garbage collection: ledgers whose metadata is gone are deleted, entry logs in which nothing lives as well.
+
+A ledger is deleted only when two questions agree: it is missing from a complete listing that began after the bookie made its own list
+(metadata exists before any entry is written, so a new ledger cannot be missing), and asked for by name it does not exist. Whenever the
+metadata cannot answer, nothing is deleted. Questions about many ledgers are asked at once, so that a round, and with it the time after
+which space comes back, does not grow by an answer of the metadata for each. Source: BookKeeper `ScanAndCompareGarbageCollector`.
+
+A ledger whose metadata lie in the trash may be undeleted. Until it has been missing for `trash_period_s` by both questions of every
+round it is only noted. One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the
+deletion of which the trash tells. A ledger without a record there, which is what a client of Apache's leaves behind, or one whose trash
+period is 0, cannot be brought back: it goes in the round that misses it. A deletion writes the record before the metadata go, and an
+undelete removes it after they are back, so a ledger that can be brought back is always in one of the two places.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.storage.storage import Storage
+from triplicate.errors import CorruptionError, FormatError, MetadataError
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Host, TaskScope, sleep
+
+Answer = TypeVar("Answer")
+
+DELETED_AT_ONCE = 100
+QUESTIONS_AT_ONCE = 50
+"""So many ledgers the metadata is asked about at a time: one after another would take a round as long as its answers together."""
+EXPIRED_PAGES = 50
+"""So many pages of the trash one round empties where all that stands on them is due."""
+
+
+class GarbageCollector:
+    """See the module's text. `metadata` may be replaced when a new session was opened.
+
+    `on_full_disk` is called when a round found no space.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClusterMetadata,
+        storage: Storage,
+        metrics: BookieMetrics,
+        interval_s: float,
+        trash_period_s: float = 0.0,
+        on_full_disk: Callable[[], None] | None = None,
+    ) -> None:
+        self.metadata = metadata
+        self._host = host
+        self._storage = storage
+        self._metrics = metrics
+        self._interval_s = interval_s
+        self._trash_period_s = trash_period_s
+        self._on_full_disk = on_full_disk
+        self._waited_for: dict[int, int] = {}
+        """By ledger: the deletion, as the trash dates it, for which its time began anew."""
+
+    async def run(self) -> None:
+        while True:
+            await sleep(self._host.clock, self._interval_s)
+            try:
+                await self.collect()
+            except (MetadataError, CorruptionError) as error:
+                self._host.trace("bookie.gc_put_off", error=str(error))
+            except OSError as error:
+                # Anything but a full disk may be a sync that failed, and such a disk is not written on.
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                self._host.trace("bookie.gc_put_off", error=str(error))
+                if self._on_full_disk is not None:
+                    self._on_full_disk()
+
+    async def collect(self) -> int:
+        """One round; returns how many ledgers were deleted.
+
+        Raises:
+            MetadataError: it could not answer, so nothing was deleted. OSError, CorruptionError: of index and logs.
+        """
+        held = await self._storage.ledger_ids()
+        self._metrics.ledgers_active.set(len(held))
+        missing = await self._missing(held)
+        unkept = await self._unkept(missing) if self._trash_period_s > 0 else []
+        gone = sorted([*unkept, *await self._due(sorted(set(missing) - set(unkept)))])
+        for start in range(0, len(gone), DELETED_AT_ONCE):
+            part = gone[start : start + DELETED_AT_ONCE]
+            await self._storage.delete_ledgers(part)
+            self._metrics.ledgers_deleted.inc(len(part))
+            self._host.trace("bookie.ledgers_deleted", count=len(part), first=part[0], last=part[-1])
+        freed = await self._storage.delete_dead_logs()
+        if freed:
+            self._metrics.bytes_reclaimed.inc(freed)
+            self._host.trace("bookie.entry_logs_deleted", freed_bytes=freed)
+        if self._trash_period_s > 0:
+            await self.metadata.trash.expire(pages=EXPIRED_PAGES)
+        return len(gone)
+
+    async def _unkept(self, missing: list[int]) -> list[int]:
+        """Those of the missing ledgers that nobody can bring back: they are not in the trash.
+
+        Asked after the ledger was found missing, over the same session, which never goes back: a listing of the trash, then by name, as
+        `_deleted_ms` does it, so that an undelete in between is noticed.
+        """
+        kept = set(await self.metadata.trash.ledger_ids()) if missing else set()
+        unlisted = [ledger_id for ledger_id in missing if ledger_id not in kept]
+        now_ms = self._host.clock.wall_us() // 1000
+        deleted = await _about_each(unlisted, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
+        unkept = [ledger_id for ledger_id, deleted_ms in zip(unlisted, deleted, strict=True) if deleted_ms is None]
+        if unkept:
+            self._host.trace("bookie.ledgers_not_in_trash", count=len(unkept), first=unkept[0], last=unkept[-1])
+        return unkept
+
+    async def _due(self, missing: list[int]) -> list[int]:
+        """Those of these ledgers, ascending, whose time in the trash is over; keeps the notes about the others."""
+        stored, on_writer = self._storage.stored, self._storage.on_writer
+        noted = await on_writer(stored.index.missing)
+        now_ms = self._host.clock.wall_us() // 1000
+        due = [
+            ledger
+            for ledger in missing
+            if self._trash_period_s <= 0 or _since(noted, ledger, now_ms) + self._trash_period_s * 1000 <= now_ms
+        ]
+        again = await self._deleted_again(due, now_ms) if self._trash_period_s > 0 else {}
+        gone = set(due) - again.keys()
+        new = [
+            ledger for ledger in missing if ledger not in gone and ledger not in again and (ledger not in noted or noted[ledger] > now_ms)
+        ]
+        found_again = sorted(noted.keys() - set(missing))
+        if new or found_again:
+            await on_writer(stored.index.note_missing, now_ms, new, found_again)
+            self._host.trace("bookie.ledgers_missing", new=len(new), found_again=len(found_again))
+        for ledger, deleted_ms in again.items():
+            # The clock of whoever deleted it may be ahead.
+            await on_writer(stored.index.note_missing, min(deleted_ms, now_ms), [ledger])
+        waiting = set(missing) - gone
+        self._waited_for = {ledger: ms for ledger, ms in (self._waited_for | again).items() if ledger in waiting}
+        self._metrics.trash_ledgers.set(len(waiting))
+        self._metrics.trash_bytes.set(await on_writer(stored.index.missing_bytes))
+        return sorted(gone)
+
+    async def _deleted_again(self, due: list[int], now_ms: int) -> dict[int, int]:
+        """Those of these ledgers that may still be undeleted, and when they were deleted, milliseconds since the epoch.
+
+        However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
+        """
+        deleted = await _about_each(due, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
+        again: dict[int, int] = {}
+        for ledger_id, deleted_ms in zip(due, deleted, strict=True):
+            if deleted_ms is None or self._waited_for.get(ledger_id) == deleted_ms:
+                continue
+            if deleted_ms + self._trash_period_s * 1000 > now_ms:
+                again[ledger_id] = deleted_ms
+        return again
+
+    async def _known_deletion_ms(self, ledger_id: int, now_ms: int) -> int | None:
+        """As `_deleted_ms`, and `now_ms` where the record in the trash is not understood."""
+        try:
+            return await self._deleted_ms(ledger_id, now_ms)
+        except FormatError as error:
+            self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
+            return now_ms  # Of a newer release perhaps, which can bring the ledger back.
+
+    async def _deleted_ms(self, ledger_id: int, now_ms: int) -> int | None:
+        """When a missing ledger was deleted, `now_ms` if it is there again; None: it is gone for good. Raises FormatError."""
+        trash = self.metadata.trash
+        found = await trash.get(ledger_id)
+        if found is None:
+            # An undelete since it was found missing has emptied the trash, and another deletion may fill it behind this question.
+            if await self.metadata.ledgers.exists(ledger_id):
+                return now_ms
+            found = await trash.get(ledger_id)
+        return found.deleted_ms if found is not None else None
+
+    async def _missing(self, held: list[int]) -> list[int]:
+        """Of these ids, ascending, those that neither a listing nor a question by name finds."""
+        if not held:
+            return []
+        unlisted: list[int] = []
+        position = 0
+        async for listed in self.metadata.ledgers.ids():
+            while position < len(held) and held[position] < listed:
+                unlisted.append(held[position])
+                position += 1
+            if position < len(held) and held[position] == listed:
+                position += 1
+        unlisted += held[position:]
+        if unlisted:
+            # A ZooKeeper server may be behind the one that took the ledger's creation.
+            await self.metadata.ledgers.refresh()
+        there = await _about_each(unlisted, self.metadata.ledgers.exists)
+        missing = [ledger_id for ledger_id, exists in zip(unlisted, there, strict=True) if not exists]
+        if missing:
+            # Another cluster under the same root says nothing about ours.
+            await self.metadata.check_same()
+        return missing
+
+
+async def _about_each(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """The answers in the order of the ids, `QUESTIONS_AT_ONCE` asked at a time. One that fails ends it: what it raised is raised."""
+    answers: list[Answer] = []
+    for start in range(0, len(ledger_ids), QUESTIONS_AT_ONCE):
+        async with TaskScope("garbage") as scope:
+            asked = [scope.spawn(ask(ledger_id), name="question") for ledger_id in ledger_ids[start : start + QUESTIONS_AT_ONCE]]
+        answers += [task.result() for task in asked]
+    return answers
+
+
+def _since(noted: dict[int, int], ledger_id: int, now_ms: int) -> int:
+    """Since when a ledger is known to be missing. A clock that was put back starts anew."""
+    return min(noted.get(ledger_id, now_ms), now_ms)

@@ -1,0 +1,161 @@
+"""Copying the living runs out of an entry log, in portions. Blocks; the writer's worker calls it between flushes.
+
+A batch of runs is copied and synced, then one commit of the index lets their rows tell the new place; only when no row tells the old one
+does the old log go. A crash in between leaves a copy that nobody knows, or an old run that nobody asks for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from triplicate.bookie.core.entry_log_format import BLOCK_HEADER_BYTES, BlockInfo, EntryLogScanner
+from triplicate.bookie.storage.entry_logs import EntryLogWriter
+from triplicate.bookie.storage.index import Index
+from triplicate.errors import CorruptionError
+from triplicate.runtime import Disk, File, fault_point
+
+BATCH_RUNS = 500
+BATCH_BYTES = 64 * 1024 * 1024
+"""A batch is committed once it has so many runs or bytes."""
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A run on its way."""
+
+    run: BlockInfo
+    log: int
+    place: BlockInfo
+    position: int
+    """Where in the old log the next part of the body stands."""
+
+
+class RunCopier:
+    """Copies one log at a time, into logs of its own. `begin`, then `portion` until it says that nothing is left, at last `finish`."""
+
+    def __init__(self, disk: Disk, index: Index, writer: EntryLogWriter, paths: dict[int, str]) -> None:
+        self._disk = disk
+        self._index = index
+        self._writer = writer
+        self._paths = paths
+        self._log = 0
+        """The log that is copied; 0: none."""
+        self._page: deque[BlockInfo] = deque()
+        self._last: BlockInfo | None = None
+        self._run: BlockInfo | None = None
+        """The run that is copied next."""
+        self._copy: _Copy | None = None
+        self._moved: list[tuple[BlockInfo, int, int]] = []
+        self._moved_bytes = 0
+
+    @property
+    def busy(self) -> list[int]:
+        """Logs that must not be deleted although the index may not know that something lives in them."""
+        return [*self._writer.busy, *([self._log] if self._log else [])]
+
+    def begin(self, log: int, needed_bytes: int) -> None:
+        """Copy this log from now on; what was not committed of another is forgotten.
+
+        Args:
+            needed_bytes: that the directory should have free into which it is copied.
+        """
+        if self._log:
+            self._drop()
+        self._log = log
+        self._last = None
+        self._writer.need(needed_bytes)
+
+    def portion(self, size_bytes: int) -> tuple[int, bool]:
+        """Copy about so many bytes more; returns how many it were, and whether everything that lives in the log has moved.
+
+        Raises:
+            CorruptionError: the log is damaged. OSError. In either case what was not committed is forgotten.
+        """
+        file: File | None = None
+        copied = 0
+        try:
+            while self._ready():
+                if copied >= size_bytes:
+                    return copied, False
+                # Not before: a log in which nothing lives may be deleted already.
+                file = file or self._disk.open(self._paths[self._log], readonly=True)
+                if self._copy is None:
+                    copied += self._start(file)
+                copied += self._go_on(file, size_bytes - copied)
+        except (OSError, CorruptionError) as error:
+            self._drop(error if isinstance(error, OSError) else None)
+            raise
+        finally:
+            if file is not None:
+                file.close()
+        self._log = 0
+        return copied, True
+
+    def finish(self) -> None:
+        """Give the log that was written its footer, unless a copy is on its way: then the next start cuts it. Idempotent."""
+        if self._log:
+            self._drop()
+            return
+        self._writer.finish()
+        sizes = self._writer.sync()
+        if sizes:
+            self._index.set_sizes(sizes.items())
+
+    def abandon(self) -> None:
+        """Close the log that is written as it is; the next start cuts it at what was committed."""
+        self._drop()
+
+    def _drop(self, error: OSError | None = None) -> None:
+        self._writer.abandon(error)
+        self._page.clear()
+        self._log, self._run, self._copy = 0, None, None
+        self._moved, self._moved_bytes = [], 0
+
+    def _ready(self) -> bool:
+        """Whether there is a run to copy; commits where a batch is full or nothing is left."""
+        if self._copy is not None or self._run is not None:
+            return True
+        if not self._page:
+            self._page.extend(self._index.runs_in(self._log, BATCH_RUNS, self._last))
+        if not self._page or len(self._moved) >= BATCH_RUNS or self._moved_bytes >= BATCH_BYTES:
+            self._commit()
+        if self._page:
+            self._run = self._last = self._page.popleft()
+        return self._run is not None
+
+    def _start(self, file: File) -> int:
+        """Copy header and table of the run at hand, checked; returns their size."""
+        run, self._run = self._run, None
+        assert run is not None, "there is one"
+        size = BLOCK_HEADER_BYTES + run.table_bytes
+        head = file.pread(size, run.offset)
+        EntryLogScanner(lambda length, offset: head, file.size(), file.path).block(run.offset, run)
+        log, place = self._writer.copy_of(run, head)
+        self._copy = _Copy(run, log, place, run.body_offset)
+        return size
+
+    def _go_on(self, file: File, size_bytes: int) -> int:
+        """Copy a part of the body at hand; returns its size."""
+        copy = self._copy
+        assert copy is not None, "a copy was begun"
+        size = min(size_bytes, copy.run.end - copy.position)
+        if size > 0:
+            data = file.pread(size, copy.position)
+            if len(data) != size:
+                raise CorruptionError(f"{file.path}: the run at byte {copy.run.offset} ends early")
+            self._writer.copy(data, copy.place)
+            copy.position += size
+        if copy.position == copy.run.end:
+            self._moved.append((copy.run, copy.log, copy.place.offset))
+            self._moved_bytes += copy.run.end - copy.run.offset
+            self._copy = None
+        return max(size, 0)
+
+    @fault_point("bookie.compaction.commit")
+    def _commit(self) -> None:
+        """The order of these two is what makes a crash harmless."""
+        if self._moved:
+            sizes = self._writer.sync()
+            self._index.move_runs(self._log, self._moved, sizes.items())
+            self._moved, self._moved_bytes = [], 0

@@ -1,0 +1,272 @@
+"""``triplicate database``: create, list, show, rename, drop and bring back replicated SQL databases, and their snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import click
+
+from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.client import Client, connect
+from triplicate.config import ClientSettings
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import ReplicaError, SnapshotDamaged
+from triplicate.log import Logs
+from triplicate.replica import Candidate
+from triplicate.sql import (
+    LEASE_S,
+    LONGEST_LEASE_S,
+    DatabaseInfo,
+    DroppedDatabase,
+    create_database,
+    database_info,
+    database_names,
+    drop_database,
+    dropped_databases,
+    rename_database,
+    undelete_database,
+)
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_name = click.argument("name", metavar="DATABASE")
+
+
+def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Run one piece of work with a client of the cluster."""
+    uri = cluster_uri(metadata)
+
+    async def body() -> None:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            await work(client)
+
+    run_loop(body())
+
+
+@click.group()
+def database() -> None:
+    """Create, list, show, rename, drop and bring back databases.
+
+    A database is a replicated log of row changes and a copy of the resulting SQLite database on every node. `triplicate sql` opens one.
+    """
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option(
+    "--lease",
+    "lease_s",
+    type=click.FloatRange(0, LONGEST_LEASE_S),
+    default=LEASE_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the leader answers reads on its own after an append; a new leader waits so long. 0: each read waits for the log, "
+    "for those who do not trust the rates of their machines' clocks. It cannot be changed later.",
+)
+@_json
+def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> None:
+    """Create an empty database; the nodes that run take it up by themselves."""
+
+    async def work(client: Client) -> None:
+        info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)), lease_s=lease_s)
+        if as_json:
+            print_json(_facts(info))
+        else:
+            remarks.print(f"database {info.name} created; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop(metadata: str | None, name: str, yes: bool) -> None:
+    """Drop a database: its name is free at once, and its nodes end its sessions and delete their copies.
+
+    Its log is kept for a while (node.dropped_keep_s), so that `triplicate database undelete` can bring the database back.
+    """
+    if not yes:
+        click.confirm(f"drop database {name}?", abort=True, err=True)
+
+    async def work(client: Client) -> None:
+        await drop_database(client, name)
+        remarks.print(f"database {name} dropped; while its log is kept this brings it back: triplicate database undelete {name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+def undelete(metadata: str | None, name: str) -> None:
+    """Bring back the database of this name that was dropped last; the nodes build their copies from its log."""
+
+    async def work(client: Client) -> None:
+        await undelete_database(client, name)
+        remarks.print(f"database {name} is back")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.argument("new_name", metavar="NEW_NAME")
+def rename(metadata: str | None, name: str, new_name: str) -> None:
+    """Give a database another name. Its sessions are ended; its content and its log stay, the log under the name that it has."""
+
+    async def work(client: Client) -> None:
+        await rename_database(client, name, new_name)
+        remarks.print(f"database {name} is now {new_name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command(name="list")
+@metadata_option
+@click.option("--dropped", is_flag=True, help="List those that were dropped and can be brought back.")
+@_json
+def list_databases(metadata: str | None, dropped: bool, as_json: bool) -> None:
+    """List the databases, with their leaders."""
+
+    async def show_dropped(client: Client) -> None:
+        found = await dropped_databases(client)
+        if as_json:
+            facts = [{"database": one.info.name, "log": one.info.log, "dropped_ms": one.dropped_ms, "state": one.state} for one in found]
+            print_json(facts)
+        else:
+            rows = [(one.info.name, shown_time(one), one.state, one.info.log) for one in found]
+            print_table(("database", "dropped", "state", "log"), rows)
+
+    async def work(client: Client) -> None:
+        if dropped:
+            await show_dropped(client)
+            return
+        infos = [await database_info(client, name) for name in await database_names(client)]
+        if as_json:
+            print_json([_facts(info) for info in infos])
+            return
+        rows = [(info.name, info.leader or "none", len(info.nodes), info.log) for info in infos]
+        print_table(("database", "leader", "nodes", "log"), rows, right=("nodes",))
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@_json
+def show(metadata: str | None, name: str, as_json: bool) -> None:
+    """Show a database: its leader, and the copy on each node.
+
+    The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (not what the log says, and not served:
+    the reason is shown) or failed (it is opened again in a moment). The lag is counted in records of the log, behind the copy that is
+    furthest.
+    """
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        if as_json:
+            print_json(_facts(info))
+            return
+        rows = [(one.node_id, role_of(one, info), one.address, one.position, lag_of(one, info), one.reason) for one in info.nodes]
+        shown = 6 if any(one.reason for one in info.nodes) else 5
+        columns = ("node", "role", "address", "position", "lag", "reason")[:shown]
+        print_table(columns, [row[:shown] for row in rows], right=("position", "lag"), title=f"database {info.name}, log {info.log}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0, 86400), default=600.0, show_default=True, help="Seconds to wait for it; 0: none."
+)
+@_json
+def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -> None:
+    """Ask the nodes for a snapshot that holds everything acknowledged so far, and wait until it is listed.
+
+    A node that follows makes it, the leader where it is alone. The request stays in the metadata until it is fulfilled.
+    """
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        logs = Logs(client, client_settings(LogClientSettings))
+        made = await request_snapshot(logs.snapshots(info.log), await logs.end_offset(info.log), timeout_s)
+        if made is None and not timeout_s:
+            remarks.print(f"a snapshot of database {name} is requested")
+        elif made is None:
+            raise ReplicaError(
+                f"no snapshot of database {name} was listed within {timeout_s:g} s; the request stays: see that a node runs "
+                "(`triplicate database show`), and its trace for replica.snapshot_failed"
+            )
+        elif as_json:
+            print_json(snapshot_facts(made))
+        else:
+            remarks.print(f"snapshot {made.snapshot_id} of database {name} stands at position {made.position}")
+
+    run_with_client(metadata, work)
+
+
+@database.command()
+@metadata_option
+@_name
+@click.option("--verify", is_flag=True, help="Read each snapshot from the bookies and compare it with the digest that is listed.")
+@_json
+def snapshots(metadata: str | None, name: str, verify: bool, as_json: bool) -> None:
+    """List the snapshots of a database, oldest first. With --verify: exit code 1 if one cannot be loaded."""
+
+    async def work(client: Client) -> None:
+        info = await database_info(client, name)
+        door = Logs(client, client_settings(LogClientSettings)).snapshots(info.log)
+        listed = (await door.read(fresh=True)).snapshots
+        states = {one.snapshot_id: await verdict(door, one) if verify else one.state.value for one in listed}
+        if as_json:
+            print_json([{**snapshot_facts(one), "state": states[one.snapshot_id]} for one in listed])
+        else:
+            rows = [
+                (one.snapshot_id, one.position, time_text(one.time_ms), one.size_bytes, one.stored_bytes, one.node, states[one.snapshot_id])
+                for one in listed
+            ]
+            headings = ("snapshot", "position", "made (UTC)", "bytes", "stored", "node", "state")
+            print_table(headings, rows, right=("position", "bytes", "stored"), title=f"snapshots of database {name}")
+        bad = [state for state in states.values() if state not in ("good", "verified")]
+        if verify and bad:
+            raise SnapshotDamaged(f"{len(bad)} of {len(listed)} snapshots of database {name} cannot be loaded")
+
+    run_with_client(metadata, work)
+
+
+def role_of(node: Candidate, info: DatabaseInfo) -> str:
+    """What a node's copy is; nodes of earlier releases do not say, but who leads is known."""
+    return node.role or ("leader" if node.node_id == info.leader else "follower")
+
+
+def lag_of(node: Candidate, info: DatabaseInfo) -> int:
+    """How many records of the log a copy lacks of what the furthest one has."""
+    return max(one.position for one in info.nodes) - node.position
+
+
+def shown_time(dropped: DroppedDatabase) -> str:
+    return datetime.fromtimestamp(dropped.dropped_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _facts(info: DatabaseInfo) -> dict[str, object]:
+    nodes = [
+        {
+            "node": one.node_id,
+            "address": one.address,
+            "role": role_of(one, info),
+            "position": one.position,
+            "lag": lag_of(one, info),
+            "reason": one.reason or None,
+        }
+        for one in info.nodes
+    ]
+    return {"database": info.name, "log": info.log, "leader": info.leader, "nodes": nodes}

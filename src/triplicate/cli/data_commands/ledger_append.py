@@ -1,0 +1,108 @@
+"""The work of ``triplicate ledger append``: payloads in, windows full, ids out as they are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Protocol
+
+from triplicate.cli.data_commands.entry_text import FixedSource, LineSource
+from triplicate.cli.terminal.output import Bar
+from triplicate.client import LedgerWriter
+from triplicate.errors import WindowFull
+from triplicate.runtime import real_host
+
+
+class PayloadSource(Protocol):
+    async def next_batch(self) -> list[bytes]:
+        """Some payloads, or none at the end."""
+
+
+@contextlib.asynccontextmanager
+async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterator[PayloadSource]:
+    """Payloads from the arguments, else from lines of a file, else from lines of standard input."""
+    if payloads:
+        yield FixedSource(payloads)
+        return
+    worker = real_host("append").new_worker("lines")
+    descriptor = sys.stdin.fileno() if file in (None, "-") else os.open(str(file), os.O_RDONLY)
+    try:
+        yield LineSource(descriptor, worker)
+    finally:
+        # Standard input is not ours to close, and a read that waits on it would hold up the end: the worker's thread is a daemon.
+        if descriptor != sys.stdin.fileno():
+            os.close(descriptor)
+            await worker.close()
+
+
+async def append_all(writer: LedgerWriter, source: PayloadSource, *, print_ids: bool) -> dict[str, Any]:
+    """Append every payload of `source`; returns entries, bytes and the first and last entry id.
+
+    As many appends are on their way as the writer's window holds; ids are printed in order, each once it is acknowledged.
+
+    Raises:
+        TriplicateError: the writer failed; what was printed is acknowledged all the same.
+    """
+    appending = _Appending(writer, print_ids)
+    with appending.bar:
+        try:
+            while batch := await source.next_batch():
+                for payload in batch:
+                    await appending.append(payload)
+                # Between batches the pipe may be silent for long: what is on its way is waited for, so that its ids are seen.
+                await appending.drain()
+        finally:
+            appending.abandon()
+    first, last = (appending.last - appending.entries + 1, appending.last) if appending.entries else (None, None)
+    return {"entries": appending.entries, "bytes": appending.size_bytes, "first_entry_id": first, "last_entry_id": last}
+
+
+class _Appending:
+    """Appends on their way, oldest first."""
+
+    def __init__(self, writer: LedgerWriter, print_ids: bool) -> None:
+        self.bar = Bar("appended", None)
+        self.entries = 0
+        self.size_bytes = 0
+        self.last = -1
+        self._writer = writer
+        self._print_ids = print_ids
+        self._waiting: deque[asyncio.Future[int]] = deque()
+
+    async def append(self, payload: bytes) -> None:
+        """Send one payload, once the window has room for it."""
+        while True:
+            try:
+                self._waiting.append(self._writer.append_nowait(payload))
+                break
+            except WindowFull:
+                # The oldest is the next to be acknowledged; with none of ours on the way, `append` waits its turn.
+                if not self._waiting:
+                    self._settle(await self._writer.append(payload))
+                    break
+                self._settle(await self._waiting.popleft())
+        self.entries += 1
+        self.size_bytes += len(payload)
+        while self._waiting and self._waiting[0].done():
+            self._settle(await self._waiting.popleft())
+
+    async def drain(self) -> None:
+        """Wait until everything sent is acknowledged."""
+        while self._waiting:
+            self._settle(await self._waiting.popleft())
+
+    def abandon(self) -> None:
+        """After a failure: the error has been raised once, the futures behind it need not raise it again."""
+        for future in self._waiting:
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def _settle(self, entry_id: int) -> None:
+        self.last = entry_id
+        self.bar.advance()
+        if self._print_ids:
+            sys.stdout.write(f"{entry_id}\n")
+            sys.stdout.flush()

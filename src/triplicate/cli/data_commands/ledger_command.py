@@ -1,0 +1,320 @@
+"""``triplicate ledger``: create, list, show, append, read, tail, recover and delete ledgers."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from triplicate.cli.data_commands.entry_text import FORMATS, EntryPrinter
+from triplicate.cli.data_commands.ledger_append import append_all, open_source
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.client import WRITER_AWAITED, Client, LedgerWriter, connect
+from triplicate.config import ClientSettings
+from triplicate.ledger import DigestType, LedgerMetadata
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+READ_ENTRIES = 1000
+"""Entries fetched at a time."""
+
+
+class LedgerIdParam(click.ParamType[int]):
+    """A ledger's id."""
+
+    name = "ledger"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> int:
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is no ledger id; give a number, as `triplicate ledger list` shows them", param, context)
+        return int(value)
+
+
+_ledger_id = click.argument("ledger_id", metavar="LEDGER", type=LedgerIdParam())
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_format = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to write entries.")
+_ids = click.option("--ids", is_flag=True, help="Put the entry id and a tab before each entry.")
+
+
+def _password(command: Command) -> Command:
+    text = "The ledger's password; the variable TRIPLICATE_LEDGER_PASSWORD keeps it out of the list of processes."
+    return click.option("--password", default="", envvar="TRIPLICATE_LEDGER_PASSWORD", help=text)(command)
+
+
+def _shape_options(command: Command) -> Command:
+    """How a new ledger is laid out."""
+    digests = click.Choice([digest.name.lower() for digest in DigestType])
+    at_least_one = click.IntRange(min=1)
+    for option in (
+        click.option("--digest", type=digests, default="crc32c", show_default=True, help="How each entry is protected."),
+        click.option("--ack-quorum", type=at_least_one, default=2, show_default=True, help="Copies that make an entry count."),
+        click.option("--write-quorum", type=at_least_one, default=3, show_default=True, help="Copies of each entry."),
+        click.option("--ensemble", "ensemble_size", type=at_least_one, default=3, show_default=True, help="Bookies that share it."),
+    ):
+        command = option(command)
+    return command
+
+
+def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
+    uri = cluster_uri(metadata)
+
+    async def body() -> None:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            await work(client)
+
+    run_loop(body())
+
+
+async def _create(client: Client, digest: str, password: str, shape: Mapping[str, Any], custom: Mapping[str, bytes]) -> LedgerWriter:
+    return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode(), custom=custom)
+
+
+@click.group()
+def ledger() -> None:
+    """Create, append to, read, follow, recover and delete ledgers.
+
+    A ledger is written by one writer, from its first entry to its close; everyone may read it. A writer that died leaves its ledger
+    open: `recover` fences it and closes it at the last entry that counts.
+    """
+
+
+@ledger.command()
+@metadata_option
+@_shape_options
+@_password
+@_json
+def create(metadata: str | None, digest: str, password: str, as_json: bool, **shape: int) -> None:
+    """Create an empty ledger and print its id; `ledger append` fills it."""
+
+    async def work(client: Client) -> None:
+        writer = await _create(client, digest, password, shape, WRITER_AWAITED)
+        if as_json:
+            print_json(describe(writer.ledger_id, writer.metadata))
+        else:
+            click.echo(writer.ledger_id)
+
+    _run(metadata, work)
+
+
+@ledger.command("list")
+@metadata_option
+@click.option("--limit", type=click.IntRange(min=1), help="Stop after this many.")
+@_json
+def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None:
+    """List the ledgers of the cluster, by id."""
+
+    async def work(client: Client) -> None:
+        rows: list[dict[str, Any]] = []
+        with Bar("ledgers", None) as bar:
+            async for ledger_id in client.ledger_ids():
+                if limit is not None and len(rows) == limit:
+                    break
+                rows.append(describe(ledger_id, await client.metadata_of(ledger_id)))
+                bar.advance()
+        if as_json:
+            print_json(rows)
+            return
+        names = ("ledger_id", "state", "entries", "bytes", "quorums", "digest", "segments", "created")
+        cells = [[_cell(len(row[name]) if name == "segments" else row[name]) for name in names] for row in rows]
+        print_table(("ledger", *names[1:]), cells, right=("ledger", "entries", "bytes", "segments"))
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_password
+@_json
+def show(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
+    """Show a ledger's metadata and how far it can be read."""
+
+    async def work(client: Client) -> None:
+        async with await client.open(ledger_id, password=password.encode()) as reader:
+            facts = describe(ledger_id, reader.metadata)
+            facts["last_add_confirmed"] = await reader.read_last_confirmed()
+        if as_json:
+            print_json(facts)
+            return
+        segments = facts.pop("segments")
+        custom = facts.pop("custom")
+        print_table(("ledger", str(ledger_id)), [(name, _cell(value)) for name, value in facts.items() if name != "ledger_id"])
+        rows = [(one["first_entry_id"], ", ".join(one["ensemble"])) for one in segments]
+        print_table(("from entry", "ensemble"), rows, right=("from entry",))
+        if custom:
+            print_table(("custom metadata", "value"), list(custom.items()))
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@click.argument("ledger_id", metavar="LEDGER", type=str)
+@click.argument("payloads", metavar="[PAYLOAD]...", nargs=-1)
+@metadata_option
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Append each line of it; - is standard input.")
+@_shape_options
+@_password
+@click.option("--ids", is_flag=True, help="Print each entry's id as soon as it is acknowledged.")
+@click.option("--leave-open", is_flag=True, help="Do not close the ledger at the end; then only recovery can.")
+@_json
+def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file: str | None, password: str, **rest: Any) -> None:
+    """Append entries and close the ledger.
+
+    LEDGER is an id that `ledger create` printed, or `new` for a new ledger. Each PAYLOAD is an entry; without any, each line of --file
+    or of standard input is one. --digest and the quorums are those of a new ledger.
+    """
+    if payloads and file:
+        raise click.UsageError("give payloads or --file, not both")
+    if ledger_id != "new" and not ledger_id.isdecimal():
+        raise click.UsageError(f"LEDGER is an id or `new`, not {ledger_id!r}")
+    ids, leave_open, as_json, digest = (rest.pop(name) for name in ("ids", "leave_open", "as_json", "digest"))
+
+    async def work(client: Client) -> None:
+        if ledger_id == "new":
+            writer = await _create(client, digest, password, rest, {})
+        else:
+            writer = await client.take_up(int(ledger_id), password=password.encode())
+        if not (as_json or ids):
+            remarks.print(f"ledger {writer.ledger_id}")
+        async with open_source(payloads, file) as source:
+            appended = await append_all(writer, source, print_ids=ids)
+        if not leave_open:
+            await writer.close()
+        facts = {**appended, "ledger_id": writer.ledger_id, "closed": not leave_open, "ensemble_changes": writer.ensemble_changes}
+        if as_json:
+            print_json(facts)
+        elif not ids:
+            state = "left open" if leave_open else "closed"
+            click.echo(f"ledger {writer.ledger_id}: {facts['entries']} entries, {facts['bytes']} bytes, {state}")
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_password
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="First entry.")
+@click.option("--last", type=click.IntRange(min=0), help="Last entry. Default: the last that can be read now.")
+@_format
+@_ids
+def read(ledger_id: int, metadata: str | None, password: str, first: int, last: int | None, form: str, ids: bool) -> None:
+    """Read entries of a ledger; of an open one, up to the last that is confirmed. Reading never fences."""
+
+    async def work(client: Client) -> None:
+        printer = EntryPrinter(form, with_ids=ids)
+        async with await client.open(ledger_id, password=password.encode()) as reader:
+            end = last if last is not None else await reader.read_last_confirmed()
+            with Bar("entries", max(0, end - first + 1)) as bar:
+                for start in range(first, end + 1, READ_ENTRIES):
+                    entries = await reader.read(start, min(end, start + READ_ENTRIES - 1))
+                    printer.write(entries)
+                    bar.advance(len(entries))
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_password
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="First entry.")
+@_format
+@_ids
+def tail(ledger_id: int, metadata: str | None, password: str, first: int, form: str, ids: bool) -> None:
+    """Follow a ledger: print entries as they are confirmed, until the ledger is closed or Ctrl-C."""
+
+    async def work(client: Client) -> None:
+        printer = EntryPrinter(form, with_ids=ids)
+        async with await client.open(ledger_id, password=password.encode()) as reader:
+            following = reader.tail(first)
+            try:
+                async for entry in following:
+                    printer.write([entry])
+            finally:
+                await following.aclose()
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_password
+@_json
+def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
+    """Fence a ledger's writer and close the ledger at the last entry that counts.
+
+    After it no writer can append, and everyone agrees on the end. A closed ledger stays as it is.
+    """
+
+    async def work(client: Client) -> None:
+        async with await client.recover(ledger_id, password=password.encode()) as reader:
+            facts = describe(ledger_id, reader.metadata)
+        if as_json:
+            print_json(facts)
+        else:
+            click.echo(f"ledger {ledger_id}: closed with {facts['entries']} entries, {facts['bytes']} bytes")
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
+    """Delete a ledger. For most of a day (`client.trash_period_s`) `ledger undelete` brings it back; then its space is freed."""
+    if not yes:
+        click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
+
+    async def work(client: Client) -> None:
+        # Asked first, because deleting what is not there counts as done, and a wrong number should not.
+        await client.metadata_of(ledger_id)
+        await client.delete(ledger_id)
+        remarks.print(f"ledger {ledger_id} is deleted")
+
+    _run(metadata, work)
+
+
+@ledger.command()
+@_ledger_id
+@metadata_option
+@_json
+def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
+    """Bring a deleted ledger back, as it was, while its entries are certain to be there."""
+
+    async def work(client: Client) -> None:
+        facts = describe(ledger_id, await client.undelete(ledger_id))
+        if as_json:
+            print_json(facts)
+        else:
+            click.echo(f"ledger {ledger_id} is back: {facts['state']}, {facts['quorums']}")
+
+    _run(metadata, work)
+
+
+def describe(ledger_id: int, metadata: LedgerMetadata) -> dict[str, Any]:
+    """A ledger's metadata for JSON; what is unknown while it is open is None."""
+    closed = metadata.is_closed
+    created = datetime.datetime.fromtimestamp(metadata.ctime_ms / 1000, datetime.UTC) if metadata.ctime_ms is not None else None
+    return {
+        "ledger_id": ledger_id,
+        "state": metadata.state.name.lower(),
+        "entries": metadata.last_entry_id + 1 if closed else None,
+        "last_entry_id": metadata.last_entry_id if closed else None,
+        "bytes": metadata.length if closed else None,
+        "quorums": f"{metadata.ensemble_size}/{metadata.write_quorum}/{metadata.ack_quorum}",
+        "digest": metadata.digest_type.name.lower(),
+        "created": created.isoformat(timespec="seconds") if created else None,
+        "segments": [{"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)} for one in metadata.segments],
+        "custom": {name: value.decode("utf-8", "backslashreplace") for name, value in sorted(metadata.custom.items())},
+    }
+
+
+def _cell(value: object) -> object:
+    return "-" if value is None else value

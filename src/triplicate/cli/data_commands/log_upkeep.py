@@ -1,0 +1,169 @@
+"""``triplicate log sweep`` and ``triplicate log repair``: clearing away what logs leave behind, and logs whose ledgers are gone."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.client import Client, connect
+from triplicate.config import ClientSettings
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import ArgumentError, NoSuchLog
+from triplicate.log import Examination, Logs, LostLedger, PurposeKind
+from triplicate.sql import database_info, database_names
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _run(metadata: str | None, work: Callable[[Client, Logs], Awaitable[None]]) -> None:
+    uri = cluster_uri(metadata)
+
+    async def body() -> None:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            await work(client, Logs(client, client_settings(LogClientSettings)))
+
+    run_loop(body())
+
+
+@click.command()
+@click.argument("name", metavar="[LOG]", required=False)
+@metadata_option
+@click.option("--dry-run", is_flag=True, help="Delete nothing, and count what would go. What retention lets go is not counted.")
+@_json
+def sweep(name: str | None, metadata: str | None, dry_run: bool, as_json: bool) -> None:
+    """Apply retention and delete what nothing refers to: of LOG, or of all logs and of logs that are gone.
+
+    Database nodes do this by themselves (`log.janitor_interval_s`). Safe at any time: each deletion is made only while the log's list is
+    the one in which the sweep looked. Ledgers count as left behind at an age of `log.orphan_grace_s`, staging ledgers of
+    `log.staging_grace_s`.
+    """
+
+    async def work(client: Client, logs: Logs) -> None:
+        swept = await logs.sweep(name, dry_run=dry_run) if name else await _sweep_all(logs, dry_run)
+        if as_json:
+            print_json({"log": name, "dry_run": dry_run, **swept})
+        else:
+            print_table(("would go" if dry_run else "cleared away", "count"), list(swept.items()), right=("count",))
+
+    _run(metadata, work)
+
+
+async def _sweep_all(logs: Logs, dry_run: bool) -> dict[str, int]:
+    swept: dict[str, int] = {}
+    names = await logs.names()
+    with Bar("logs", len(names)) as bar:
+        for name in names:
+            try:
+                for kind, count in (await logs.sweep_lists(name, dry_run=dry_run)).items():
+                    swept[kind] = swept.get(kind, 0) + count
+            except NoSuchLog:
+                remarks.print(f"log {name} was deleted meanwhile")
+            bar.advance()
+    swept["ledgers"] = len(await logs.sweep_orphans(dry_run=dry_run))
+    return swept
+
+
+@click.command()
+@click.argument("name", metavar="LOG")
+@metadata_option
+@click.option("--apply", is_flag=True, help="Give up what cannot be brought back, so that the log goes on.")
+@click.option(
+    "--end", type=click.IntRange(min=0), help="Where the log goes on after a lost open segment; by default beyond all it can hold."
+)
+@_json
+def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_json: bool) -> None:
+    """Show which ledgers of LOG are gone, which offsets are lost with them, and what brings them back.
+
+    Changes nothing without --apply. A ledger that is still in the trash is brought back by `triplicate ledger undelete`, and --apply
+    refuses to give it up. A closed segment whose ledger is gone for good stays in the list as lost: reading its offsets is an error, and
+    those behind it stay what they are. A lost open segment is closed in a new epoch, and the log goes on at --end; the offsets from its
+    beginning up to there are lost, and never given again. For the log of a database, stop its nodes first, and give the position of the
+    copy that has applied most.
+
+    Exit code 0: nothing is missing, or --apply has repaired it. 1: something is missing, or cannot be repaired.
+    """
+    missing: list[LostLedger] = []
+
+    async def work(client: Client, logs: Logs) -> None:
+        found = await logs.examine(name)
+        if apply and found.lost:
+            if found.open_is_lost and end is None and found.head.purpose.kind is PurposeKind.DATABASE and not found.recoverable:
+                raise ArgumentError(await ask_for_end(client, name, found))
+            acting = logs.acting_for(found.head.purpose)
+            repaired = await acting.repair(name, end=end, by="triplicate log repair")
+            _print(name, found, as_json, head_end=repaired.head.closed_end)
+            return
+        _print(name, found, as_json)
+        missing.extend(found.lost)
+
+    _run(metadata, work)
+    sys.exit(1 if missing else 0)
+
+
+async def ask_for_end(client: Client, log: str, found: Examination) -> str:
+    """Why --end is needed, and what nodes report.
+
+    Copies that have applied lost records go on only where the log does, and only the operator can say where that is.
+    """
+    assert found.head.open is not None, "the open segment is lost"
+    positions: list[str] = []
+    for name in await database_names(client):
+        info = await database_info(client, name)
+        if info.log == log:
+            positions += [f"{node.node_id} {node.position}" for node in info.nodes]
+    told = f"positions last reported: {', '.join(positions)}" if positions else "no node reports a position"
+    return (
+        f"log {log!r} belongs to {found.head.purpose}; a copy goes on only if the log does so at its position. Stop the nodes, find the "
+        f"copy that has applied most, and give its position as --end, at least {found.head.open.first_offset} ({told})"
+    )
+
+
+def _print(name: str, found: Examination, as_json: bool, head_end: int | None = None) -> None:
+    facts: dict[str, Any] = {
+        "log": name,
+        "purpose": str(found.head.purpose),
+        "lost": [_facts(item) for item in found.lost],
+        "holes": [list(hole) for hole in found.holes],
+        "repaired": head_end is not None,
+        "end_offset": head_end if head_end is not None else None,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    for first, last in found.holes:
+        click.echo(f"offsets {first} to {last - 1} were given up before")
+    if not found.lost:
+        click.echo(f"log {name}: every ledger is there")
+        return
+    rows = [(item["ledger_id"], item["first_offset"], item["end_offset"] or "?", item["state"], item["remedy"]) for item in facts["lost"]]
+    print_table(("ledger", "first", "end", "segment", "remedy"), rows, right=("ledger", "first", "end"))
+    if head_end is not None:
+        click.echo(f"log {name} is repaired and goes on at offset {head_end}")
+    elif not found.recoverable:
+        click.echo(f"`triplicate log repair {name} --apply` gives up what is lost" + (_goes_on(found) if found.open_is_lost else ""))
+
+
+def _goes_on(found: Examination) -> str:
+    return f"; the log goes on at offset {found.next_offset}, or at --end"
+
+
+def _facts(item: LostLedger) -> dict[str, Any]:
+    until = item.undelete_until_ms
+    remedy = "none: gone for good"
+    if until is not None:
+        time = datetime.datetime.fromtimestamp(until / 1000, datetime.UTC).isoformat(timespec="seconds")
+        remedy = f"triplicate ledger undelete {item.ledger_id} (until {time})"
+    return {
+        "ledger_id": item.ledger_id,
+        "state": "open" if item.is_open else "closed",
+        "first_offset": item.first_offset,
+        "end_offset": item.end_offset,
+        "remedy": remedy,
+    }

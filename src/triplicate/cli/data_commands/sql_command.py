@@ -1,0 +1,113 @@
+"""``triplicate sql``: a prompt on a database: psql where it is installed, else a small one of our own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.output import print_table, remarks
+from triplicate.client import connect
+from triplicate.config import ClientSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.sql import DatabaseInfo, connection_string, database_info
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+@click.command()
+@metadata_option
+@click.argument("name", metavar="DATABASE")
+@click.option("-c", "--command", "commands", multiple=True, help="Run this statement and leave; may be given several times.")
+@click.option("--any-node", is_flag=True, help="Connect to any node, also one that only reads; the default is the leader.")
+@click.option("--small", is_flag=True, help="Use the small prompt although psql is installed.")
+@click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and leave.")
+def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, print_dsn: bool) -> None:
+    """Open a database at a prompt.
+
+    The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
+    start, and --dsn prints it alone.
+    """
+    if print_dsn and commands:
+        raise click.UsageError("--dsn prints the connection string and leaves; it runs no --command")
+    uri = cluster_uri(metadata)
+
+    async def ask() -> DatabaseInfo:
+        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+            return await database_info(client, name)
+
+    target = connection_string(run_loop(ask()), user=getpass.getuser(), any_node=any_node)
+    if print_dsn:
+        click.echo(target)
+        return
+    remarks.print(f"connection string: {target}")
+    psql = shutil.which("psql")
+    if psql is not None and not small:
+        arguments = [psql, target, "-X"] + [word for command in commands for word in ("-c", command)]
+        sys.stdout.flush()
+        os.execv(psql, arguments)
+    run_small_prompt(target, commands)
+
+
+def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
+    """Statements from the command line, a terminal or a pipe, each ended by a semicolon.
+
+    Raises:
+        ConfigError: neither psql nor psycopg is installed. EnvironmentFault: no node answers.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise ConfigError("a prompt needs psql (Debian: postgresql-client) or psycopg (pip install 'triplicate[spark]')") from None
+    try:
+        connection = psycopg.connect(target, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        raise EnvironmentFault(f"no node answers as asked: {error}") from None
+    with connection:
+        succeeded = [run_statement(connection, command) for command in commands]
+        if not commands:
+            for statement in statements_from_input():
+                run_statement(connection, statement)
+    if not all(succeeded):
+        sys.exit(1)
+
+
+def statements_from_input() -> Any:
+    """Yield statements until the end of input; a statement may span lines."""
+    is_terminal = sys.stdin.isatty()
+    waiting = ""
+    while True:
+        if is_terminal:
+            sys.stderr.write("   ... " if waiting else "sql> ")
+            sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line or (not waiting and line.strip() in ("\\q", "exit", "quit")):
+            break
+        waiting += line
+        if waiting.rstrip().endswith(";"):
+            yield waiting
+            waiting = ""
+    if waiting.strip():
+        yield waiting
+
+
+def run_statement(connection: psycopg.Connection[Any], statement: str) -> bool:
+    """Run one statement and print its rows, or what it did, or its error; False when it failed."""
+    import psycopg
+
+    try:
+        cursor = connection.execute(statement.encode())
+    except psycopg.Error as error:
+        remarks.print(f"{error.sqlstate or ''} {error}")
+        return False
+    if cursor.description is not None:
+        print_table([column.name for column in cursor.description], cursor.fetchall())
+    remarks.print(cursor.statusmessage or "")
+    return True

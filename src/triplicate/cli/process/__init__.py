@@ -1,0 +1,1 @@
+"""What every server process of the command line does."""

@@ -1,0 +1,124 @@
+"""What a server process answers to ``/health`` and ``/ready``.
+
+``/health`` is for those who restart a process that hangs: 200 as long as restarting it would mend nothing. ``/ready`` is for those who
+send clients to it: 200 while it does for them what it is there for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from triplicate.runtime import Clock, ProbeAnswer, sleep
+
+if TYPE_CHECKING:  # A bookie's process does not pay for what a node needs, nor the other way round.
+    from triplicate.bookie import Bookie
+    from triplicate.sql import DatabaseNode
+
+BEAT_S = 1.0
+SILENCE_MAX_S = 30.0
+"""Longer without a heartbeat, while the loop answers requests, means that the heartbeat's task is gone."""
+READY_ROLES = ("leader", "follower")
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """What a server says of itself."""
+
+    reasons: Sequence[str]
+    """Why clients should go elsewhere; empty when it is ready."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class ServedProcess:
+    """A server that has been started."""
+
+    facts: dict[str, object]
+    """For the parent and the log."""
+    stop: Callable[[], Awaitable[None]]
+    failed: Callable[[], Awaitable[BaseException]]
+    """Waits until the server can serve no more and returns why; its process must end then, so that somebody notices."""
+    problems: Callable[[], Sequence[str]]
+    """What of the server has ended by itself and does not come back; empty when all of it lives."""
+    readiness: Callable[[], Readiness]
+
+
+class ProcessState:
+    """A server process as its probes see it, from before the server's start until after its end."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        self._beat_at = self._started_at = clock.monotonic()
+        self._delay_s = 0.0
+        self.serving: ServedProcess | None = None
+        self.ending = False
+
+    async def beat(self) -> None:
+        """Note once a second how late the loop runs."""
+        while True:
+            due = self._clock.monotonic() + BEAT_S
+            await sleep(self._clock, BEAT_S)
+            self._beat_at = self._clock.monotonic()
+            self._delay_s = max(0.0, self._beat_at - due)
+
+    def health(self) -> ProbeAnswer:
+        """``/health``. A start may take long and an end too: both are healthy. Slow is healthy as well, and told."""
+        now = self._clock.monotonic()
+        reasons = [] if self.serving is None or self.ending else list(self.serving.problems())
+        if now - self._beat_at > SILENCE_MAX_S:
+            reasons.append(f"the heartbeat has been silent for {now - self._beat_at:.0f} s")
+        return ProbeAnswer(
+            not reasons,
+            {
+                "healthy": not reasons,
+                "process": self._name,
+                "reasons": reasons,
+                "uptime_s": round(now - self._started_at, 1),
+                "loop_delay_s": round(self._delay_s, 4),
+            },
+        )
+
+    def ready(self) -> ProbeAnswer:
+        """``/ready``."""
+        if self.ending:
+            found = Readiness(["ending"])
+        elif self.serving is None:
+            found = Readiness(["starting"])
+        else:
+            found = self.serving.readiness()
+        reasons = list(found.reasons)
+        return ProbeAnswer(not reasons, {"ready": not reasons, "process": self._name, "reasons": reasons, **found.facts})
+
+
+def bookie_problems(bookie: Bookie) -> list[str]:
+    """Loops of a bookie that have ended."""
+    return [f"{name} has ended" for name in bookie.ended_loops]
+
+
+def bookie_readiness(bookie: Bookie) -> Readiness:
+    """A bookie that serves is ready, also while it takes no new entries: its readers need it."""
+    return Readiness(
+        [f"{name} has ended" for name in bookie.ended_loops],
+        {"bookie": bookie.bookie_id, "writable": not bookie.read_only, "registered": bookie.registered},
+    )
+
+
+def node_problems(node: DatabaseNode) -> list[str]:
+    """Why a database node works no more."""
+    return [] if node.failure is None else [f"the node has failed: {node.failure}"]
+
+
+def node_readiness(node: DatabaseNode) -> Readiness:
+    """A node is ready when each database that it hosts is led or followed here."""
+    databases: dict[str, object] = {}
+    reasons = node_problems(node)
+    for name, hosted in sorted(node.hosted.items()):
+        role = hosted.role.value
+        leader = hosted.leader.node_id if hosted.leader is not None else None
+        databases[name] = {"role": role, "position": hosted.database.position, "leader": leader}
+        if role not in READY_ROLES:
+            reasons.append(f"database {name} is {role}")
+    return Readiness(reasons, {"node": node.node_id, "databases": databases})

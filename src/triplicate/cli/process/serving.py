@@ -1,0 +1,226 @@
+"""How a command runs: its event loop, the signals that end it, the pipe to its parent, and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from triplicate.cli.process.probes import ProcessState, ServedProcess
+from triplicate.cli.process.trace_levels import level_of
+from triplicate.config import ProcessSettings
+from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.runtime import Host, Listener, Metrics, Probe, TaskScope, first_of, real_host, serve_metrics
+
+Result = TypeVar("Result")
+
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+ORPHAN_GRACE_S = 5.0
+"""What a process whose parent is gone may take to end in order before it ends anyway."""
+
+
+def run_loop(coroutine: Coroutine[Any, Any, Result], *, debug: bool = False) -> Result:
+    """Run on uvloop where it is installed, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory, debug=debug or None) as runner:
+        return runner.run(coroutine)
+
+
+def watch_parent(pipe: int | None) -> None:
+    """End this process when the other end of an inherited pipe closes, as it does when the parent is killed.
+
+    A thread, because a blocked event loop must not keep an orphan alive.
+    """
+    if pipe is None:
+        return
+
+    def wait() -> None:
+        # Nothing is ever written: read returns when the last holder of the other end is gone.
+        while os.read(pipe, 1):
+            continue
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_GRACE_S)
+        os._exit(70)
+
+    threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def raise_open_files_limit() -> None:
+    """Take all the open files that the system lets this process have.
+
+    A node opens seven files for a database. The usual soft limit, 1024, is for programs that call `select`, which no server does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:
+        # Where no hard limit is set, a system may refuse what it calls no limit.
+        logging.getLogger("triplicate").warning("the limit of open files stays at %d: %s; raise it with ulimit -n", soft, error)
+
+
+def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
+    """Tell the parent that this process serves now, as one line of JSON."""
+    if pipe is not None:
+        os.write(pipe, json.dumps(facts).encode() + b"\n")
+        os.close(pipe)
+
+
+class UtcFormatter(logging.Formatter):
+    """One line: the time in UTC as ISO 8601 with milliseconds and ``Z``, the level, the logger and the message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+
+def configure_log(level: str) -> None:
+    """Log lines go to standard error with time and level."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(UtcFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class LogTrace:
+    """The Trace port that writes facts as log lines, each at the level that `trace_levels` gives to its name."""
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("triplicate")
+
+    def __call__(self, kind: str, /, **facts: object) -> None:
+        level = level_of(kind, facts)
+        if self._logger.isEnabledFor(level):
+            # A fact may hold text from a peer or a system: one fact stays one line.
+            told = "".join(f" {name}={value}" for name, value in facts.items()).replace("\n", "\\n").replace("\r", "\\r")
+            self._logger.log(level, "%s%s", kind, told)
+
+
+async def until_signal() -> int:
+    """Wait for SIGINT or SIGTERM; returns its number. A second signal is not caught: it ends the process at once."""
+    loop = asyncio.get_running_loop()
+    caught: asyncio.Future[int] = loop.create_future()
+
+    def note(number: int) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        if not caught.done():
+            caught.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, note, number)
+    return await caught
+
+
+async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings, probes: Mapping[str, Probe]) -> Listener:
+    """Serve the process's metrics and probes.
+
+    Raises:
+        EnvironmentFault: the port is in use, or the address cannot be listened on.
+    """
+    try:
+        return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes)
+    except OSError as error:
+        where = place_of(settings.metrics_host, settings.metrics_port)
+        raise EnvironmentFault(
+            f"{where} cannot be opened for the metrics ({error.strerror}); choose another process.metrics_port or process.metrics_host"
+        ) from None
+
+
+def place_of(address: str, port: int) -> str:
+    """``host:port``, an IPv6 address in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def metrics_url(address: str, port: int) -> str:
+    """Where a process on this machine reads the metrics that are served on an address; all addresses include loopback."""
+    return f"http://{place_of(LOOPBACK.get(address, address), port)}/metrics"
+
+
+Serve = Callable[[Host, Metrics], Awaitable[ServedProcess]]
+"""Starts a server on the host with the registry of metrics."""
+
+
+async def until_end(name: str, serving: ServedProcess) -> None:
+    """Wait for a signal, or for the server to fail by itself.
+
+    Raises:
+        EnvironmentFault: it failed.
+    """
+
+    async def failure() -> BaseException | int:
+        return await serving.failed()
+
+    async def told() -> BaseException | int:
+        return await until_signal()
+
+    _, what = await first_of([told(), failure()], name=f"{name} serves")
+    if isinstance(what, BaseException):
+        raise EnvironmentFault(f"{name} can serve no more and ends: {what}") from what
+
+
+def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run one server process until a signal or its parent's end.
+
+    Args:
+        start: starts the server on the host with the registry of metrics, both of this process.
+
+    Raises:
+        ConfigError: Python was told to leave out assertions.
+    """
+    if not __debug__:
+        # A broken invariant must stop a server before it acknowledges anything.
+        raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
+    configure_log(settings.log_level)
+    raise_open_files_limit()
+    watch_parent(parent_pipe)
+
+    def announce(facts: dict[str, object]) -> None:
+        logging.getLogger("triplicate").info("%s serves%s", name, "".join(f" {key}={value}" for key, value in facts.items()))
+        report_ready(ready_pipe, facts)
+
+    async def body() -> None:
+        await serve(name, real_host(name, trace=LogTrace()), settings, start, announce)
+
+    run_loop(body(), debug=settings.debug)
+
+
+async def serve(name: str, host: Host, settings: ProcessSettings, start: Serve, announce: Callable[[dict[str, object]], None]) -> None:
+    """Start a server and run it until a signal or its failure, with metrics and probes from before its start until after its end.
+
+    Args:
+        announce: called with the server's facts once it serves.
+
+    Raises:
+        EnvironmentFault: the metrics' address cannot be opened, or the server failed. Whatever `start` raises.
+    """
+    metrics = Metrics()
+    state = ProcessState(name, host.clock)
+    listener = await start_metrics(host, metrics, settings, {"/health": state.health, "/ready": state.ready})
+    try:
+        async with TaskScope(f"{name} process") as scope:
+            scope.spawn(state.beat(), name="heartbeat")
+            serving = await start(host, metrics)
+            try:
+                state.serving = serving
+                announce({**serving.facts, "metrics": metrics_url(*listener.address)})
+                await until_end(name, serving)
+            finally:
+                state.ending = True
+                await serving.stop()
+            scope.cancel()
+    finally:
+        await listener.close()

@@ -1,0 +1,1 @@
+"""Commands that run servers, or look at them."""

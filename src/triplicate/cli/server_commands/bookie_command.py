@@ -1,0 +1,173 @@
+"""``triplicate bookie``: one bookie process, and what is done to a bookie's directories beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import click
+
+from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
+from triplicate.cli.process.probes import ServedProcess, bookie_problems, bookie_readiness
+from triplicate.cli.process.serving import run_loop, serve_process
+from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.output import print_json
+from triplicate.config import BookieSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.errors import ConfigError
+from triplicate.metadata import ClusterMetadata, open_cluster
+from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
+
+Result = TypeVar("Result")
+
+SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings)
+bookie_options = settings_options(*SECTIONS)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What stood before the subcommand on the command line."""
+
+    config: str | None
+    flags: Mapping[str, object]
+
+
+@click.group(invoke_without_command=True)
+@bookie_options
+@click.option("--parent-pipe", type=int, hidden=True)
+@click.option("--ready-pipe", type=int, hidden=True)
+@click.pass_context
+def bookie(
+    context: click.Context, config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None
+) -> None:
+    """Run one bookie until SIGTERM or Ctrl-C, or do something with one's directories.
+
+    Every option is also a key of the --config file and a variable TRIPLICATE_BOOKIE_...; docs/reference/settings.md explains each.
+    """
+    context.obj = Before(config, flags)
+    if context.invoked_subcommand is None:
+        run_bookie(load_configuration(SECTIONS, config, flags), parent_pipe, ready_pipe)
+
+
+def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    settings = configuration.get(BookieSettings)
+    uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
+    keep_freed_memory()
+
+    async def start(host: Host, metrics: Metrics) -> ServedProcess:
+        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s)
+        server = Bookie(host, settings, cluster, metrics)
+        try:
+            await server.start()
+        except BaseException:
+            await cluster.aclose()
+            raise
+
+        async def stop() -> None:
+            try:
+                await server.stop()
+            finally:
+                await cluster.aclose()
+
+        facts: dict[str, object] = {"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}
+        return ServedProcess(facts, stop, server.wait_failed, lambda: bookie_problems(server), lambda: bookie_readiness(server))
+
+    name = settings.bookie_id or "bookie"
+    serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+
+
+def metadata_uri(configuration: Configuration) -> str:
+    """Where the cluster's metadata is.
+
+    Raises:
+        ConfigError: nobody said.
+    """
+    uri = configuration.get(MetadataSettings).uri
+    if not uri:
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
+    return uri
+
+
+def configuration_of(context: click.Context, config: str | None, flags: Mapping[str, object]) -> Configuration:
+    """The settings for a subcommand: its own options win over those before it."""
+    before = context.find_object(Before) or Before(None, {})
+    return load_configuration(SECTIONS, config or before.config, {**before.flags, **flags})
+
+
+def with_cluster(name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
+    """Run something with the cluster's metadata."""
+
+    async def body() -> Result:
+        host = real_host(name)
+        cluster = await open_cluster(existing(uri), host)
+        try:
+            return await work(host, cluster)
+        finally:
+            await cluster.aclose()
+
+    return run_loop(body())
+
+
+@bookie.command("format")
+@bookie_options
+@click.option("--replace", "replace", is_flag=True, help="The disks were lost: give the bookie empty directories and a new incarnation.")
+@click.option("--visited", "visited", is_flag=True, help="Its ledgers were seen to: what it does not hold it may deny again.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def format_bookie(
+    context: click.Context, config: str | None, flags: Mapping[str, object], replace: bool, visited: bool, yes: bool, as_json: bool
+) -> None:
+    """Give a bookie whose disks were lost empty ones under the same id.
+
+    The directories must be empty and the bookie must not run. Until its ledgers were visited it answers "unknown" for what it lost.
+    """
+    if replace == visited:
+        raise click.UsageError("give --replace, for disks that were lost, or --visited, once the lost copies were made good")
+    configuration = configuration_of(context, config, flags)
+    facts = _replace(configuration, yes) if replace else _visited(configuration, yes)
+    if as_json:
+        print_json(facts)
+    elif replace:
+        click.echo(f"bookie {facts['bookie']} begins incarnation {facts['incarnation']}; start it, have its ledgers replicated again, then")
+        click.echo("say so with `triplicate bookie format --visited`")
+    else:
+        click.echo(f"bookie {facts['bookie']} " + ("is visited" if facts["changed"] else "needed no visit"))
+
+
+def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
+    settings, uri = configuration.get(BookieSettings), metadata_uri(configuration)
+
+    async def check(host: Host, cluster: ClusterMetadata) -> Replacement:
+        replacement = Replacement(host, settings, cluster)
+        await replacement.check()
+        return replacement
+
+    async def carry_out(host: Host, cluster: ClusterMetadata) -> int:
+        return (await Replacement(host, settings, cluster).carry_out()).number
+
+    found = with_cluster("bookie-format", uri, check)
+    if not yes:
+        click.confirm(
+            f"Every copy that bookie {found.bookie_id} held is given up, and {', '.join(found.directories.configured)} become its "
+            "directories. Go on?",
+            abort=True,
+            err=True,
+        )
+    return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out)}
+
+
+def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
+    bookie_id = bookie_id_of(configuration.get(BookieSettings))
+    if not yes:
+        click.confirm(
+            f"From now on bookie {bookie_id} denies entries that it does not hold. If copies that it lost were not made good, acknowledged "
+            "entries may be lost. Go on?",
+            abort=True,
+            err=True,
+        )
+
+    async def work(host: Host, cluster: ClusterMetadata) -> bool:
+        return await mark_visited(cluster, bookie_id)
+
+    return {"bookie": bookie_id, "changed": with_cluster("bookie-format", metadata_uri(configuration), work)}

@@ -1,0 +1,8 @@
+"""``triplicate bookie`` with all its subcommands; a module of its own, since each of them imports the group."""
+
+from __future__ import annotations
+
+from triplicate.cli.server_commands import bookie_rebuild, bookie_status
+from triplicate.cli.server_commands.bookie_command import bookie
+
+__all__ = ["bookie", "bookie_rebuild", "bookie_status"]

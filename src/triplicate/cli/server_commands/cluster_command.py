@@ -1,0 +1,126 @@
+"""``triplicate cluster``: make a cluster in a metadata store, and move its metadata to another store."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Awaitable, Callable
+
+import click
+
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import existing
+from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.errors import ConfigError
+from triplicate.metadata import ClusterMetadata, CopyReport, cluster_root, copy_metadata, open_cluster, open_tree
+from triplicate.runtime import Host, real_host
+
+REMARK_S = 5.0
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def cluster() -> None:
+    """Make a cluster in a metadata store, or move one to another store.
+
+    A store is sqlite:///absolute/path/metadata.db or zk://host:port;host:port/ledgers, as BookKeeper writes it;
+    zk+hierarchical:// and zk+longhierarchical:// insist on a layout.
+    """
+
+
+def _shared(uri: str) -> str:
+    if uri == "memory:":
+        raise ConfigError("memory: ends with this command; name a store that others can open")
+    return uri
+
+
+def _run(work: Callable[[Host], Awaitable[None]]) -> None:
+    async def body() -> None:
+        await work(real_host("cluster"))
+
+    run_loop(body())
+
+
+@cluster.command()
+@click.argument("uri", metavar="URI")
+@_json
+def init(uri: str, as_json: bool) -> None:
+    """Make a new cluster at URI, as BookKeeper's `initnewcluster` does.
+
+    Bookies and clients of Apache's can join it when it is in ZooKeeper.
+    """
+    root, _ = cluster_root(_shared(uri))
+
+    async def work(host: Host) -> None:
+        tree = await open_tree(uri, host)
+        try:
+            there = await tree.exists(f"{root}/INSTANCEID") is not None
+        finally:
+            await tree.close()
+        if there:
+            raise ConfigError(f"there is a cluster at {uri} already; it is left as it is")
+        made = await open_cluster(uri, host, create=True)
+        try:
+            facts = {"uri": uri, "root": made.root, "instance_id": made.instance_id, "layout": made.paths.manager}
+        finally:
+            await made.aclose()
+        if as_json:
+            print_json(facts)
+        else:
+            click.echo(f"cluster {made.instance_id} is made under {made.root} ({made.paths.manager})")
+
+    _run(work)
+
+
+@cluster.command("copy-metadata")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--force", is_flag=True, help="Copy although processes use the cluster; what they change meanwhile may be lost.")
+@_json
+def copy(source: str, target: str, force: bool, as_json: bool) -> None:
+    """Copy a stopped cluster's metadata to another store, verify it, and set the ledger id generator behind what is used.
+
+    Everything goes along but ephemeral nodes. FROM stays as it is, but for one ledger id drawn from it. Afterwards point bookies
+    and clients at TO.
+    """
+    existing(_shared(source))
+    root, manager = cluster_root(_shared(target))
+
+    async def work(host: Host) -> None:
+        before = await open_cluster(source, host)
+        try:
+            if manager is not None and manager != before.paths.manager:
+                raise ConfigError(f"the cluster at {source} keeps its ledgers by {before.paths.manager}, not {manager}")
+            report = await _copy(before, target, host, root, force=force)
+        finally:
+            await before.aclose()
+        if as_json:
+            print_json({"from": source, "to": target, **dataclasses.asdict(report)})
+        else:
+            rows = [(name.replace("_", " "), "-" if value is None else value) for name, value in dataclasses.asdict(report).items()]
+            print_table(("copied", ""), rows)
+
+    _run(work)
+
+
+async def _copy(before: ClusterMetadata, target: str, host: Host, root: str, *, force: bool) -> CopyReport:
+    tree = await open_tree(target, host)
+    done: dict[str, int] = {}
+    started = time.monotonic()
+    said = started
+
+    def progress(what: str, count: int) -> None:
+        nonlocal said
+        done[what] = done.get(what, 0) + count
+        bar.advance(count)
+        # Into a pipe there is no bar, and a large cluster takes minutes.
+        if time.monotonic() - said >= REMARK_S:
+            said = time.monotonic()
+            remarks.print(f"{what}: {done[what]} nodes, {said - started:.0f} s")
+
+    try:
+        with Bar("nodes copied and verified", None) as bar:
+            return await copy_metadata(before, tree, host, root, force=force, progress=progress)
+    finally:
+        await tree.close()

@@ -1,0 +1,178 @@
+"""``triplicate doctor``: what keeps a bookie from starting, or from working well, each with its cause and cure. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+
+from triplicate.bookie import Inspection, bookie_id_of, port_problem
+from triplicate.cli.main import one_line
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
+from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
+from triplicate.cli.terminal.options import existing, load_configuration
+from triplicate.cli.terminal.output import print_json
+from triplicate.config import BookieSettings, ClientSettings, Configuration
+from triplicate.errors import TriplicateError
+from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, open_cluster
+from triplicate.runtime import Host, real_host
+
+WRONG, REMARK = "wrong", "remark"
+
+
+@dataclass(frozen=True)
+class DoctorFinding:
+    """One thing that was found."""
+
+    check: str
+    """What was looked at: settings, metadata, directories, data, port, machine."""
+    level: str
+    """``wrong``: it keeps the bookie from starting or from telling what it holds; ``remark``: worth knowing."""
+    text: str
+    """Where and what, the cause, and the cure: the line that a start prints too."""
+
+
+@click.command()
+@bookie_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
+    """Look at a bookie's settings, disks, cookies, metadata, port and machine, and say what is wrong and what to do.
+
+    Takes the options of `triplicate bookie`. Exit code 0: all is well; 1: something is wrong; 2: the doctor was asked badly.
+    """
+    if config is not None and not os.path.isfile(config):
+        raise click.UsageError(f"--config {config}: there is no such file")
+    findings = list(examine(config, flags))
+    wrong = [finding for finding in findings if finding.level == WRONG]
+    if as_json:
+        print_json({"well": not wrong, "findings": [vars_of(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            click.echo(f"{finding.level}: {finding.text}")
+        click.echo(f"{len(wrong)} wrong, {len(findings) - len(wrong)} to know" if findings else "all is well")
+    sys.exit(1 if wrong else 0)
+
+
+def vars_of(finding: DoctorFinding) -> dict[str, str]:
+    return {"check": finding.check, "level": finding.level, "text": finding.text}
+
+
+def examine(config: str | None, flags: Mapping[str, object]) -> Iterator[DoctorFinding]:
+    """Everything that is found, in the order of a start."""
+    try:
+        configuration = load_configuration(SECTIONS, config, flags)
+        bookie_id = bookie_id_of(configuration.get(BookieSettings))
+    except TriplicateError as error:
+        yield DoctorFinding("settings", WRONG, one_line(error))
+        return
+    yield from run_loop(_examine(configuration, bookie_id))
+
+
+async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorFinding]:
+    host = real_host("doctor")
+    settings = configuration.get(BookieSettings)
+    findings = [DoctorFinding("settings", REMARK, text) for text in setting_remarks(settings)]
+    cluster = None
+    try:
+        cluster = await _open(configuration, host)
+    except (TriplicateError, OSError) as error:
+        findings.append(DoctorFinding("metadata", WRONG, one_line(error)))
+    try:
+        findings += await _look(host, settings, bookie_id, cluster)
+    finally:
+        if cluster is not None:
+            await cluster.aclose()
+    return findings
+
+
+async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
+    return await open_cluster(existing(metadata_uri(configuration)), host)
+
+
+async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
+    findings: list[DoctorFinding] = []
+    instance_id = cluster.instance_id if cluster is not None else ""
+    inspection = Inspection(host, settings, bookie_id, instance_id)
+    running = _running(inspection, settings)
+    is_new = False
+    if cluster is not None:
+        try:
+            cookie, incarnation = await cluster.cookies.get(bookie_id), await cluster.incarnations.get(bookie_id)
+        except TriplicateError as error:
+            findings.append(DoctorFinding("metadata", WRONG, one_line(error)))
+        else:
+            if not incarnation.visited:
+                findings.append(DoctorFinding("metadata", REMARK, _unvisited(bookie_id, incarnation)))
+            known = cookie[0] if cookie is not None else None
+            is_new = known is None
+            problems = _problems(inspection, cluster, bookie_id, known, incarnation)
+            findings += [DoctorFinding("directories", WRONG, one_line(error)) for error in problems]
+    data: list[DoctorFinding] = []
+    if cluster is not None and not running and not any(finding.check == "directories" for finding in findings):
+        data += [DoctorFinding("data", WRONG, one_line(error)) for error in inspection.problems()]
+        data += [DoctorFinding("data", REMARK, text) for text in inspection.remarks]
+        data += [DoctorFinding("data", REMARK, text) for text in _trash(inspection)]
+    seen = {finding.text for finding in findings}
+    for each in machine_findings(settings, starts=not inspection.lacks_space, makes=is_new):
+        if one_line(each) not in seen:
+            findings.append(DoctorFinding("machine", REMARK if isinstance(each, MachineWarning) else WRONG, one_line(each)))
+    if running:
+        findings.append(DoctorFinding("directories", REMARK, f"{running}: a bookie runs on it, so its data and port were left alone"))
+        return findings
+    port = await port_problem(host, settings)
+    if port is not None:
+        findings.append(DoctorFinding("port", WRONG, one_line(port)))
+    return findings + data
+
+
+def _problems(
+    inspection: Inspection, cluster: ClusterMetadata, bookie_id: str, known: Cookie | None, incarnation: Incarnation
+) -> Sequence[TriplicateError]:
+    ours = inspection.directories.cookie(cluster, bookie_id)
+    return list(inspection.directories.problems(ours, known, incarnation.number))
+
+
+def _trash(inspection: Inspection) -> Iterator[str]:
+    """What deleted ledgers still take; nothing where that cannot be told, which others have found then."""
+    try:
+        index = inspection.facts().index
+    except (TriplicateError, OSError):
+        return
+    if index is not None and index.trash_ledgers:
+        yield (
+            f"{index.path}: {index.trash_ledgers} deleted ledgers of {index.trash_bytes} bytes are in the trash: their space comes back "
+            "when bookie.trash_period_s is over"
+        )
+
+
+def _unvisited(bookie_id: str, incarnation: Incarnation) -> str:
+    return (
+        f"bookie {bookie_id} is in incarnation {incarnation.number} and not visited: for ledgers from before it answers unknown; have them "
+        "replicated again, then run `triplicate bookie format --visited`"
+    )
+
+
+def _running(inspection: Inspection, settings: BookieSettings) -> str | None:
+    """A directory that a process uses, or None. One that cannot be looked at is found wrong by others."""
+    for directory in inspection.directories.configured:
+        try:
+            if inspection.in_use(directory):
+                return directory
+        except OSError:
+            continue
+    return None
+
+
+def setting_remarks(settings: BookieSettings) -> Iterator[str]:
+    """Settings that are allowed and fit badly together."""
+    if settings.disk_usage_low_water > settings.disk_usage_threshold:
+        yield (
+            f"bookie.disk_usage_low_water is {settings.disk_usage_low_water}, above bookie.disk_usage_threshold "
+            f"{settings.disk_usage_threshold}: a full disk would count as free again at once; lower it"
+        )
+    if settings.frame_limit_bytes < ClientSettings().frame_limit_bytes:
+        yield "bookie.frame_limit_bytes is below the clients' default: lower theirs as well, or it refuses large records"

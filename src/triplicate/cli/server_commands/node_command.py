@@ -1,0 +1,88 @@
+"""``triplicate node``: one database node, hosting every database of the cluster behind one PostgreSQL port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
+from triplicate.cli.process.serving import serve_process
+from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.client import Client
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
+from triplicate.log import Logs
+from triplicate.metadata import ClusterMetadata, open_cluster
+from triplicate.runtime import Backoff, Host, Metrics, sleep
+from triplicate.sql import DatabaseNode, PostgresServer, ServerLimits
+
+WAIT_FIRST_S = 0.5
+WAIT_LONGEST_S = 5.0
+
+
+async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
+    """Open the cluster, waiting for a metadata store that does not answer for as long as it takes: a machine may start before it.
+
+    Raises:
+        ConfigError: an address of no known form, or no cluster there.
+    """
+    backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
+    while True:
+        try:
+            return await open_cluster(uri, host, session_timeout_s=session_timeout_s)
+        except ConnectionLost as error:
+            host.trace("node.waits_for_metadata", error=str(error))
+            await sleep(host.clock, backoff.next_s())
+
+
+@click.command()
+@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+@click.option("--parent-pipe", type=int, hidden=True)
+@click.option("--ready-pipe", type=int, hidden=True)
+def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run one database node until SIGTERM or Ctrl-C.
+
+    PostgreSQL clients connect to its port and name the database; every node holds a copy of each. One node leads a database and takes its
+    writes; a connection string that names all nodes with target_session_attrs=read-write finds it.
+    """
+    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+    configuration = load_configuration(sections, config, flags)
+    settings = configuration.get(NodeSettings)
+    metadata = configuration.get(MetadataSettings)
+    if not metadata.uri:
+        raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
+
+    async def start(host: Host, metrics: Metrics) -> ServedProcess:
+        cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
+        client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+        databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
+        limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
+        server = PostgresServer(host, databases, (settings.host, settings.port), limits)
+
+        async def stop() -> None:
+            try:
+                await server.stop()
+                await databases.stop()
+            finally:
+                try:
+                    await client.aclose()
+                finally:
+                    await cluster.aclose()
+
+        try:
+            try:
+                await server.start()
+            except OSError as error:
+                where = f"{settings.host}:{settings.port}"
+                raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
+            await databases.start(server.address)
+        except BaseException:
+            await stop()
+            raise
+        address = "{}:{}".format(*server.address)
+        facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
+        return ServedProcess(facts, stop, databases.failed, lambda: node_problems(databases), lambda: node_readiness(databases))
+
+    serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

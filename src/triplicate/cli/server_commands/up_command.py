@@ -1,0 +1,160 @@
+"""``triplicate up``: a cluster of real processes on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import signal
+import threading
+import time
+from pathlib import Path
+
+import click
+
+from triplicate.cli.process.serving import watch_parent
+from triplicate.cli.supervision.cluster_folder import STORES
+from triplicate.cli.supervision.cluster_pages import ClusterPages, ClusterState, Serves
+from triplicate.cli.supervision.cluster_view import Answers, ClusterView
+from triplicate.cli.supervision.local_processes import LocalCluster, local_cluster
+from triplicate.cli.supervision.prober import Prober, ask_all, targets_of
+from triplicate.cli.supervision.supervisor import Supervisor
+from triplicate.cli.terminal.options import DEFAULT_FOLDER
+from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.config import ProcessSettings
+from triplicate.runtime import Metrics
+
+POLL_S = 0.2
+
+
+@click.command()
+@click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="Folder of the cluster; made when missing.")
+@click.option("--bookies", type=click.IntRange(1, 100), help="Bookies. Default: those of the folder, or 4 in a new one.")
+@click.option("--nodes", type=click.IntRange(0, 100), help="Database nodes. Default: those of the folder.")
+@click.option(
+    "--metadata",
+    type=click.Choice(STORES),
+    help="Where a new cluster keeps its metadata: one SQLite file, or a ZooKeeper that is run beside the bookies (needs Java, PySpark "
+    "and kazoo). Default: sqlite.",
+)
+@click.option("--no-restart", is_flag=True, help="Report a process that ends, and do not start it again.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve /health, /ready and /metrics of the whole cluster on this loopback port; 0 takes a free one. Default: they are not served.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what runs where as one line of JSON.")
+@click.option("--parent-pipe", type=int, hidden=True)
+def up(
+    folder: str,
+    bookies: int | None,
+    nodes: int | None,
+    metadata: str | None,
+    no_restart: bool,
+    metrics_port: int | None,
+    as_json: bool,
+    parent_pipe: int | None,
+) -> None:
+    """Run a local cluster until Ctrl-C.
+
+    Ports are chosen at the first start and used again at every later one. A process that ends by itself is started again, after repeated
+    ends at intervals that grow to a minute. When this process ends, in whatever way, its processes end too. What changes is told on
+    standard error: processes that end and serve again, bookies that are read-only, databases without a leader.
+    """
+    watch_parent(parent_pipe)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata) as cluster:
+        watching = Watching(cluster, restart=not no_restart)
+        with contextlib.ExitStack() as stack:
+            pages = None
+            if metrics_port is not None:
+                pages = stack.enter_context(ClusterPages(watching.state, watching.metrics, ProcessSettings(metrics_port=metrics_port)))
+            first = watching.observe(ask_all(targets_of(cluster)))
+            show(cluster, watching.view, pages.url if pages is not None else None, as_json=as_json)
+            for line in first:
+                tell(line)
+            watching.run(stop)
+            remarks.print("ending …")
+
+
+class Watching:
+    """Keeps a cluster running and tells what changes."""
+
+    def __init__(self, cluster: LocalCluster, *, restart: bool) -> None:
+        self._cluster = cluster
+        self._supervisor = Supervisor(cluster, restart=restart, tell=tell)
+        self._answers: Answers = {}
+        self.view = ClusterView()
+        self.state = ClusterState()
+        self.metrics = Metrics()
+        self.metrics.gauge("triplicate_up_processes", "Processes of the cluster.").set(len(cluster.folder.members))
+        self.metrics.gauge("triplicate_up_ready_processes", "Processes that are ready.").set_function(self.state.ready_count)
+        self.metrics.gauge("triplicate_up_restarts", "Processes started again since the start of the cluster.").set_function(
+            lambda: self._supervisor.restarts
+        )
+
+    def observe(self, answers: Answers) -> list[str]:
+        """Take over what the processes answered; returns a line for each change."""
+        targets = targets_of(self._cluster)
+        self._answers = {name: answer for name, answer in answers.items() if name in targets}
+        self.note()
+        return self.view.observe(time.monotonic(), self._answers)
+
+    def note(self) -> None:
+        """Renew what the pages tell."""
+        self.state.note({member.name: self._serves(member.name) for member in self._cluster.folder.members}, self._answers)
+
+    def _serves(self, name: str) -> Serves:
+        one = self._cluster.running.get(name)
+        if one is None or not one.facts:
+            return Serves.NOT
+        return Serves.WITH_PROBES if "metrics" in one.facts else Serves.WITHOUT_PROBES
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop` is set."""
+        with Prober(self._answers) as prober:
+            seen = prober.answers
+            while not stop.wait(POLL_S):
+                self._supervisor.look()
+                prober.targets = targets_of(self._cluster)
+                self.note()
+                if prober.answers is not seen:
+                    seen = prober.answers
+                    for line in self.observe(seen):
+                        tell(line)
+
+
+def tell(text: str) -> None:
+    """A line on standard error, with its time in UTC."""
+    remarks.print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ} {text}")
+
+
+def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json: bool) -> None:
+    """What runs where.
+
+    Args:
+        pages: where the whole cluster's metrics are served; None: nowhere.
+    """
+    uri = cluster.folder.metadata_uri
+    running = cluster.running.items()
+    rows = [(name, str(one.facts.get("address", "")), one.process.pid, str(one.facts.get("metrics", ""))) for name, one in running]
+    if as_json:
+        processes = [{"name": name, "address": address, "pid": pid, "metrics": metrics} for name, address, pid, metrics in rows]
+        facts = {"metadata": uri, "folder": str(cluster.folder.path), "processes": processes, "read_only": view.read_only, "metrics": pages}
+        print_json(facts)
+        return
+    print_table(("process", "address", "pid", "metrics"), rows, right=("pid",), title=f"cluster {cluster.folder.path}")
+    remarks.print(f"metadata: {uri}")
+    remarks.print(f"from another shell: export TRIPLICATE_METADATA={uri}")
+    if pages is not None:
+        remarks.print(f"the whole cluster's metrics and probes: {pages}")
+    remarks.print(ready_line(view.read_only, sum(one.member.kind == "bookie" for _, one in running)))
+
+
+def ready_line(read_only: list[str], bookies: int) -> str:
+    """The last line of a start."""
+    if not read_only:
+        return "ready; Ctrl-C ends everything"
+    which = f"{len(read_only)} of {bookies} bookies are read-only ({', '.join(read_only)})"
+    return f"ready; {which}: they take no new entries until there is space on their disks; Ctrl-C ends everything"

@@ -1,0 +1,40 @@
+"""``triplicate zookeeper``: the ZooKeeper of a local cluster, as one of its processes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from triplicate.cli.process.serving import report_ready, watch_parent
+from triplicate.cli.supervision.zookeeper_process import ZooKeeperProcess
+from triplicate.errors import EnvironmentFault
+
+POLL_S = 0.1
+
+
+@click.command(hidden=True)
+@click.option("--config", required=True, type=click.Path(dir_okay=False), help="A zoo.cfg; `triplicate up --metadata zk` makes one.")
+@click.option("--parent-pipe", type=int, hidden=True)
+@click.option("--ready-pipe", type=int, hidden=True)
+def zookeeper(config: str, parent_pipe: int | None, ready_pipe: int | None) -> None:
+    """Run the ZooKeeper of a local cluster until SIGTERM or Ctrl-C.
+
+    It is a real ZooKeeper, of the release whose jars PySpark brings along, with one server on loopback.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    server = ZooKeeperProcess(Path(config), Path(config).with_name("zookeeper.log"))
+    # Before there are threads, since the child runs a line of ours before it becomes Java.
+    server.start()
+    try:
+        watch_parent(parent_pipe)
+        report_ready(ready_pipe, {"address": server.address})
+        while not stop.wait(POLL_S):
+            if server.process is None or server.process.poll() is not None:
+                raise EnvironmentFault(f"ZooKeeper on {server.address} ended by itself; what it printed says why")
+    finally:
+        server.stop()

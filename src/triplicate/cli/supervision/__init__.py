@@ -1,0 +1,1 @@
+"""The local cluster: its folder, its processes, and the probes that watch them."""

@@ -1,0 +1,311 @@
+"""The folder of a local cluster: which processes it has, their ports, and where each keeps its files.
+
+DIR/cluster.json        what is fixed at the first start: processes and ports
+DIR/processes.json      what runs now: process ids; gone after an orderly end
+DIR/metadata.db         the cluster's metadata, or
+DIR/zookeeper/          zoo.cfg, data/, zookeeper.log of the ZooKeeper that holds it
+DIR/lock                held by the `triplicate up` that runs this folder
+DIR/bookie-1/           bookie.toml, journal/, ledgers/, log
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import random
+import socket
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from triplicate.cli.supervision.zookeeper_process import configuration
+from triplicate.config import to_toml
+from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
+from triplicate.metadata import DEFAULT_ROOT
+
+VERSION = 1
+ZOOKEEPER_VERSION = 2
+"""Of a folder whose metadata is in ZooKeeper. Releases that do not know it must not look for another store."""
+
+STORES = ("sqlite", "zk")
+ZOOKEEPER = "zookeeper"
+"""Name and kind of the process that holds the metadata."""
+HOST = "127.0.0.1"
+# Below the range from which Linux takes the ports of outgoing connections, so that a port is still free at the next start.
+PORTS = range(20_000, 32_000)
+
+
+@dataclass(frozen=True)
+class ClusterMember:
+    """One process of the cluster."""
+
+    name: str
+    kind: str
+    """``bookie``, ``node`` or ``zookeeper``: the command that runs it."""
+    port: int
+    metrics_port: int
+
+
+@dataclass(frozen=True)
+class ClusterFolder:
+    """What `cluster.json` says."""
+
+    path: Path
+    instance_id: str
+    """The cluster's INSTANCEID; empty until the metadata has been made."""
+    members: tuple[ClusterMember, ...]
+
+    @property
+    def zookeeper(self) -> ClusterMember | None:
+        """The process that holds the metadata, or None where it is in a file."""
+        return next((member for member in self.members if member.kind == ZOOKEEPER), None)
+
+    @property
+    def store(self) -> str:
+        """One of `STORES`."""
+        return "sqlite" if self.zookeeper is None else "zk"
+
+    @property
+    def metadata_path(self) -> Path:
+        """The file or folder with the metadata."""
+        return self.path / ("metadata.db" if self.zookeeper is None else f"{ZOOKEEPER}/data")
+
+    @property
+    def metadata_uri(self) -> str:
+        server = self.zookeeper
+        return f"sqlite://{self.metadata_path}" if server is None else f"zk://{HOST}:{server.port}{DEFAULT_ROOT}"
+
+    def member(self, name: str) -> ClusterMember:
+        """The process of this name.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise ConfigError(f"{self.path} has no process {name}; it has {', '.join(member.name for member in self.members)}")
+
+    def folder_of(self, member: ClusterMember) -> Path:
+        return self.path / member.name
+
+    def config_of(self, member: ClusterMember) -> Path:
+        return self.folder_of(member) / ("zoo.cfg" if member.kind == ZOOKEEPER else f"{member.kind}.toml")
+
+    def log_of(self, member: ClusterMember) -> Path:
+        return self.folder_of(member) / "log"
+
+    def save(self) -> None:
+        """Write `cluster.json` whole, or leave the old one."""
+        members = [asdict(member) for member in self.members]
+        content: dict[str, object] = {"v": VERSION, "instance_id": self.instance_id, "members": members}
+        if self.zookeeper is not None:
+            content |= {"v": ZOOKEEPER_VERSION, "metadata": self.metadata_uri}
+        write_json(self.path / "cluster.json", content)
+
+    def write_configs(self) -> None:
+        """Write the settings of each process that has none yet; what a user changed in them stays."""
+        for member in self.members:
+            folder = self.folder_of(member)
+            folder.mkdir(parents=True, exist_ok=True)
+            if self.config_of(member).exists():
+                continue
+            if member.kind == ZOOKEEPER:
+                self.config_of(member).write_text(configuration(self.metadata_path, member.port), encoding="utf-8")
+            else:
+                comment = f"Settings of {member.name}; see docs/reference/settings.md."
+                self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
+
+    def check_configs(self) -> None:
+        """See that no process was given another metadata store, as when the cluster was moved.
+
+        Raises:
+            ConfigError: one was, or its file is no TOML.
+        """
+        for member in self.members:
+            if member.kind == ZOOKEEPER:
+                continue
+            path = self.config_of(member)
+            try:
+                uri = tomllib.loads(path.read_text(encoding="utf-8")).get("metadata", {}).get("uri", self.metadata_uri)
+            except tomllib.TOMLDecodeError as error:
+                raise ConfigError(f"{path} is no TOML: {error}") from None
+            if uri != self.metadata_uri:
+                raise ConfigError(
+                    f"{path} names the metadata {uri}, and this folder's is {self.metadata_uri}: if the cluster was moved, start its "
+                    f"processes with `triplicate {member.kind} --config`; if not, correct the file"
+                )
+
+    def _tables(self, member: ClusterMember) -> dict[str, dict[str, object]]:
+        folder = self.folder_of(member)
+        own: dict[str, object]
+        if member.kind == "bookie":
+            own = {
+                "bookie_id": member.name,
+                "host": HOST,
+                "port": member.port,
+                "journal_directories": (str(folder / "journal"),),
+                "ledger_directories": (str(folder / "ledgers"),),
+            }
+        else:
+            own = {"node_id": member.name, "host": HOST, "port": member.port, "directory": str(folder / "data")}
+        return {member.kind: own, "metadata": {"uri": self.metadata_uri}, "process": {"metrics_port": member.metrics_port}}
+
+
+def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None) -> ClusterFolder:
+    """Read the folder, or lay out a new one; more processes than before are added.
+
+    Args:
+        bookies: how many there should be; None for those that are there, or `DEFAULT_BOOKIES` in a new folder.
+        nodes: likewise database nodes.
+        metadata: one of `STORES`; None for the folder's, or ``sqlite`` in a new one.
+
+    Raises:
+        ConfigError: the path is something else, fewer processes are asked than are there, or the metadata is in the other store.
+        FormatError: `cluster.json` is of another release.
+    """
+    path = path.absolute()
+    known = read_folder(path)
+    if known is None:
+        refuse_foreign(path)
+        known = ClusterFolder(path, "", ())
+    members = list(known.members)
+    if not members and metadata == "zk":
+        members.append(ClusterMember(ZOOKEEPER, ZOOKEEPER, 0, 0))
+    elif members and metadata is not None and metadata != known.store:
+        raise ConfigError(
+            f"{path} keeps its metadata in {known.metadata_uri}: leave --metadata out, name a new --dir, "
+            "or move the cluster to a ZooKeeper of your own with `triplicate cluster copy-metadata`"
+        )
+    for kind, wanted, default in (("bookie", bookies, DEFAULT_BOOKIES), ("node", nodes, DEFAULT_NODES)):
+        present = [member for member in members if member.kind == kind]
+        count = wanted if wanted is not None else len(present) if known.members else default
+        if count < len(present):
+            raise ConfigError(
+                f"{path} has {len(present)} {kind}s with data in them, {count} were asked for; leave the number out, or name a new --dir"
+            )
+        members += [ClusterMember(f"{kind}-{number}", kind, 0, 0) for number in range(len(present) + 1, count + 1)]
+    if tuple(members) == known.members:
+        return known
+    taken = [port for member in members for port in (member.port, member.metrics_port)]
+    ports = free_ports(2 * sum(member.port == 0 for member in members), taken=taken)
+    complete = tuple(one if one.port else _with_ports(one, ports) for one in members)
+    folder = ClusterFolder(path, known.instance_id, complete)
+    path.mkdir(parents=True, exist_ok=True)
+    folder.save()
+    return folder
+
+
+def _with_ports(member: ClusterMember, ports: Iterator[int]) -> ClusterMember:
+    # ZooKeeper serves its metrics by jars that are not there.
+    return replace(member, port=next(ports), metrics_port=0 if member.kind == ZOOKEEPER else next(ports))
+
+
+def refuse_foreign(path: Path) -> None:
+    """See that nothing but a cluster is in the folder, before anything is put there.
+
+    Raises:
+        ConfigError: there is.
+    """
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{path} is a file; choose another --dir")
+    if path.exists() and not (path / "cluster.json").exists() and any(name != "lock" for name in os.listdir(path)):
+        raise ConfigError(f"{path} is not empty and holds no cluster; choose another --dir")
+
+
+DEFAULT_BOOKIES = 4
+"""One more than a ledger needs by default, so that the cluster still takes new ledgers when one is down."""
+DEFAULT_NODES = 3
+
+
+def read_folder(path: Path) -> ClusterFolder | None:
+    """What `cluster.json` says, or None when there is none.
+
+    Raises:
+        FormatError: it is of another release, or damaged.
+    """
+    path = path.absolute()
+    try:
+        text = (path / "cluster.json").read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        content = json.loads(text)
+        version = content["v"]
+        if version in (VERSION, ZOOKEEPER_VERSION):
+            return ClusterFolder(path, content["instance_id"], tuple(ClusterMember(**member) for member in content["members"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path / 'cluster.json'} is damaged ({error}); restore it, or start a new cluster in another --dir") from None
+    raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION} and {ZOOKEEPER_VERSION}")
+
+
+def check_instance(folder: ClusterFolder, found: str) -> None:
+    """The metadata must be the one this folder was made with.
+
+    Raises:
+        WrongCluster: it is another cluster's.
+    """
+    if folder.instance_id and folder.instance_id != found:
+        raise WrongCluster(
+            f"{folder.path} belongs to cluster {folder.instance_id}, but {folder.metadata_path} to {found}; "
+            "put the right one back, or name a new --dir"
+        )
+
+
+def free_ports(count: int, *, taken: Iterable[int]) -> Iterator[int]:
+    """`count` loopback ports that nobody uses now, all different.
+
+    Raises:
+        EnvironmentFault: too few are free.
+    """
+    used = set(taken)
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        if port in used:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        found.append(port)
+    if len(found) < count:
+        raise EnvironmentFault(f"fewer than {count} free ports between {PORTS.start} and {PORTS.stop} on {HOST}; stop some servers")
+    return iter(found)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the folder for one `triplicate up`.
+
+    Raises:
+        ConfigError: another one holds it; the message names its process.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / "lock", "a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            raise ConfigError(f"{path} is run by another triplicate (process {holder}); stop that one, or name another --dir") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def write_json(path: Path, content: object) -> None:
+    """Replace a file atomically, durable when this returns."""
+    temporary = path.with_name(path.name + ".new")
+    with open(temporary, "w", encoding="utf-8") as stream:
+        json.dump(content, stream, indent=1, sort_keys=True)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)

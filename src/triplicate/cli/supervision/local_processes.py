@@ -1,0 +1,360 @@
+"""A cluster of real processes on this machine: started together, ended together, and gone when the one who started it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import select
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.supervision.cluster_folder import (
+    ZOOKEEPER,
+    ClusterFolder,
+    ClusterMember,
+    check_instance,
+    locked,
+    open_folder,
+    refuse_foreign,
+    write_json,
+)
+from triplicate.cli.supervision.port_holders import listening_sockets, port_conflict
+from triplicate.cli.supervision.zookeeper_process import check_kazoo, find_jars, find_java
+from triplicate.errors import EnvironmentFault
+from triplicate.metadata import open_cluster
+from triplicate.runtime import real_host
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 15.0
+ORPHANS_TIMEOUT_S = 10.0
+LAST_WORDS_BYTES = 64 * 1024
+"""Of a log, so much is read for the reason of an end."""
+
+
+@dataclass
+class RunningProcess:
+    """A process that was started and has said that it serves."""
+
+    member: ClusterMember
+    process: subprocess.Popen[bytes]
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+class LocalCluster:
+    """Starts and ends the processes of a folder. Use it as a context manager; leaving it ends every process.
+
+    Every child inherits the read end of a pipe whose write end only we hold: when we end in whatever way, it closes, and they end.
+    """
+
+    def __init__(self, folder: ClusterFolder) -> None:
+        self.folder = folder
+        self._running: dict[str, RunningProcess] = {}
+        self._launched: dict[str, int] = {}
+        """By name: the read end of the pipe on which a process that was launched says that it serves."""
+        self._pipe_read, self._pipe_write = os.pipe()
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def running(self) -> dict[str, RunningProcess]:
+        """Processes by name, also those that ended by themselves and have not been started again."""
+        return self._running
+
+    def start(self, *names: str) -> None:
+        """Start processes, all that do not run when none is named, and wait until each serves.
+
+        Raises:
+            EnvironmentFault: one ended before it served; the message is its own last line.
+        """
+        members = [self.folder.member(name) for name in names] or [one for one in self.folder.members if one.name not in self._running]
+        waiting: dict[int, RunningProcess] = {}
+        try:
+            for member in members:
+                ready, running = self._spawn(member)
+                waiting[ready] = running
+                self._running[member.name] = running
+            self._write_processes()
+            self._await_ready(waiting)
+        finally:
+            for ready in waiting:
+                os.close(ready)
+
+    def launch(self, name: str) -> None:
+        """Start one process that does not run, and do not wait: `newly_ready` returns it when it serves, `ended` when it has ended.
+
+        Raises:
+            EnvironmentFault: another process holds one of its ports. OSError: no process can be started.
+        """
+        member = self.folder.member(name)
+        conflict = port_conflict(self.folder, member)
+        if conflict is not None:
+            raise EnvironmentFault(conflict)
+        self._launched[name], self._running[name] = self._spawn(member)
+        self._note_processes()
+
+    def newly_ready(self) -> list[RunningProcess]:
+        """Processes that were launched and have said since the last call that they serve."""
+        found = []
+        for name, ready in list(self._launched.items()):
+            if select.select([ready], [], [], 0)[0]:
+                line = _read_line(ready)
+                self._forget_launch(name)
+                if line:  # Else it has ended, or is about to.
+                    self._running[name].facts = json.loads(line)
+                    found.append(self._running[name])
+        return found
+
+    def _forget_launch(self, name: str) -> None:
+        ready = self._launched.pop(name, None)
+        if ready is not None:
+            os.close(ready)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL one process and wait until it is gone."""
+        process = self._running[name].process
+        process.kill()
+        process.wait()
+
+    def ended(self) -> list[RunningProcess]:
+        """Processes that are not running any more; each is reported once."""
+        gone = [one for one in self._running.values() if one.process.poll() is not None]
+        for one in gone:
+            del self._running[one.member.name]
+            self._forget_launch(one.member.name)
+        if gone:
+            self._note_processes()
+        return gone
+
+    def close(self) -> None:
+        """End every process in order: database nodes before the bookies that they write to, and what holds the metadata last.
+        SIGKILL for one that does not end."""
+        for kind in ("node", "bookie", ZOOKEEPER):
+            ending = [one.process for one in self._running.values() if one.member.kind == kind and one.process.poll() is None]
+            for process in ending:
+                process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + STOP_TIMEOUT_S
+            for process in ending:
+                try:
+                    process.wait(max(0.1, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        self._running.clear()
+        for name in list(self._launched):
+            self._forget_launch(name)
+        (self.folder.path / "processes.json").unlink(missing_ok=True)
+        if self._pipe_write >= 0:
+            os.close(self._pipe_read)
+            os.close(self._pipe_write)
+            self._pipe_write = -1
+
+    def _spawn(self, member: ClusterMember) -> tuple[int, RunningProcess]:
+        ready_read, ready_write = os.pipe()
+        command = [sys.executable, "-m", "triplicate.cli.main", member.kind, "--config", str(self.folder.config_of(member))]
+        command += ["--parent-pipe", str(self._pipe_read), "--ready-pipe", str(ready_write)]
+        try:
+            with open(self.folder.log_of(member), "ab") as log:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(self._pipe_read, ready_write),
+                    # A session of its own: Ctrl-C at the terminal reaches us alone, and we end the processes in order.
+                    start_new_session=True,
+                )
+        except BaseException:
+            os.close(ready_read)
+            raise
+        finally:
+            os.close(ready_write)
+        return ready_read, RunningProcess(member, process)
+
+    def _await_ready(self, waiting: dict[int, RunningProcess]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        with selectors.DefaultSelector() as selector:
+            for ready in waiting:
+                selector.register(ready, selectors.EVENT_READ)
+            while selector.get_map():
+                events = selector.select(max(0.0, deadline - time.monotonic()))
+                if not events:
+                    late = ", ".join(waiting[key.fd].member.name for key in selector.get_map().values())
+                    raise EnvironmentFault(f"not ready after {START_TIMEOUT_S:.0f} s: {late}; see the logs in {self.folder.path}")
+                for key, _ in events:
+                    running = waiting[key.fd]
+                    line = _read_line(key.fd)
+                    if not line:
+                        raise EnvironmentFault(self.why_not_started(running.member))
+                    running.facts = json.loads(line)
+                    selector.unregister(key.fd)
+
+    def why_not_started(self, member: ClusterMember) -> str:
+        """What a process that ended before it served wrote last."""
+        log = self.folder.log_of(member)
+        try:
+            with open(log, "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+                lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        except OSError as error:
+            reason = f"its log cannot be read ({error.strerror})"
+        else:
+            reason = lines[-1].removeprefix("triplicate: ") if lines else "it wrote nothing"
+        return f"{member.name} did not start: {reason} (its log: {log})"
+
+    def _note_processes(self) -> None:
+        try:
+            self._write_processes()
+        except OSError as error:
+            # The cluster must not end because its disk is full. A process that the file lacks hangs on our pipe all the same.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+
+    def _write_processes(self) -> None:
+        running = {name: one.process.pid for name, one in self._running.items()}
+        started = {name: process_start(pid) for name, pid in running.items()}
+        write_json(self.folder.path / "processes.json", {"up": os.getpid(), "processes": running, "started": started})
+
+
+def _read_line(pipe: int) -> bytes:
+    """The line on which a process says that it serves; empty when it ended first. A node with thousands of databases says more than a
+    pipe holds at a time."""
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(pipe, 65536)
+        if not more:
+            return b""
+        line += more
+    return line
+
+
+def process_start(pid: int) -> int | None:
+    """When the system started a process, in its own ticks; None when it does not run (or the system does not say).
+
+    Together with the id this names a process for good: ids are given out again.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def wait_for_orphans(folder: Path) -> None:
+    """After a killed `up`, wait until the processes it left have noticed and gone: they still hold their directories.
+
+    Raises:
+        EnvironmentFault: one stays.
+    """
+    try:
+        content = json.loads((folder / "processes.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    deadline = time.monotonic() + ORPHANS_TIMEOUT_S
+    for name, pid in content["processes"].items():
+        while content["started"][name] is not None and process_start(pid) == content["started"][name]:
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(f"{name} of an earlier `triplicate up` still runs (process {pid}); end it and try again")
+            time.sleep(0.02)
+
+
+def check_data(folder: ClusterFolder) -> None:
+    """Raises EnvironmentFault: the metadata of a folder with data is gone."""
+    if folder.instance_id and not folder.metadata_path.exists():
+        raise EnvironmentFault(
+            f"{folder.metadata_path} is missing, and without it no ledger can be found; put it back, or name a new --dir"
+        )
+
+
+def check_ports(folder: ClusterFolder) -> None:
+    """Raises EnvironmentFault: a process that is not ours holds a port, with its id and the cure."""
+    listening = listening_sockets()
+    for member in folder.members:
+        conflict = port_conflict(folder, member, listening)
+        if conflict is not None:
+            raise EnvironmentFault(conflict)
+
+
+def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
+    """Make the cluster's metadata at the first start, and see that it is the same one at every later start.
+
+    Raises:
+        WrongCluster: the metadata is another cluster's.
+        EnvironmentFault: the metadata of a folder with data is gone.
+    """
+    check_data(folder)
+
+    async def instance_id() -> str:
+        host = real_host("up")
+        cluster = await open_cluster(folder.metadata_uri, host, create=not folder.instance_id)
+        try:
+            return cluster.instance_id
+        finally:
+            await cluster.aclose()
+
+    found = run_loop(instance_id())
+    check_instance(folder, found)
+    if folder.instance_id:
+        return folder
+    complete = replace(folder, instance_id=found)
+    complete.save()
+    return complete
+
+
+@contextlib.contextmanager
+def local_cluster(
+    path: Path,
+    *,
+    bookies: int | None = None,
+    nodes: int | None = None,
+    metadata: str | None = None,
+    begin: Callable[[ClusterFolder], None] | None = None,
+) -> Iterator[LocalCluster]:
+    """Lock the folder, start everything in it, and end everything at the end.
+
+    Args:
+        path: the folder; made when missing.
+        bookies: see `open_folder`. nodes, metadata: likewise.
+        begin: called before the first bookie or node is started.
+
+    Raises:
+        ConfigError, EnvironmentFault, WrongCluster: each in one line that says what to do.
+    """
+    path = path.absolute()
+    refuse_foreign(path)
+    if metadata == "zk":
+        # Said before anything is put into the folder.
+        find_java()
+        find_jars()
+        check_kazoo()
+    with locked(path):
+        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata)
+        wait_for_orphans(path)
+        if folder.zookeeper is None:
+            folder = ensure_cluster(folder)
+        folder.write_configs()
+        folder.check_configs()
+        check_ports(folder)
+        with LocalCluster(folder) as cluster:
+            if folder.zookeeper is not None:
+                check_data(folder)
+                cluster.start(ZOOKEEPER)
+                cluster.folder = folder = ensure_cluster(folder)
+            if begin is not None:
+                begin(folder)
+            cluster.start()
+            yield cluster

@@ -1,0 +1,1 @@
+"""Options, output, pipes."""

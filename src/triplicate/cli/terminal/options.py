@@ -1,0 +1,119 @@
+"""Command-line options made from settings, so that flags, file, variables and reference page name the same things."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from triplicate.cli.supervision.cluster_folder import read_folder
+from triplicate.config import Configuration, Key, keys_of, load, section_of
+from triplicate.errors import ConfigError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Settings = TypeVar("Settings")
+
+DEFAULT_FOLDER = "triplicate-data"
+METADATA_VARIABLE = "TRIPLICATE_METADATA"
+
+
+def settings_options(own: type, *others: type) -> Callable[[Command], Command]:
+    """Add ``--config`` and one option per setting; the command gets ``config`` and ``flags`` (by ``section.key``).
+
+    Args:
+        own: the section of the process itself; its flags may leave the section out.
+        others: sections whose flags begin with the section's name.
+    """
+
+    def decorate(command: Command) -> Command:
+        def collected(**arguments: Any) -> Any:
+            flags = {path: arguments.pop(_parameter(path)) for path in paths}
+            return command(flags={path: value for path, value in flags.items() if value not in (None, ())}, **arguments)
+
+        collected.__name__ = command.__name__
+        collected.__doc__ = command.__doc__
+        collected.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+        keys = [key for settings in (own, *others) for key in keys_of(settings)]
+        paths = [key.path for key in keys]
+        wrapped: Any = collected
+        for key in reversed(keys):
+            wrapped = _option(key, short=key.section == section_of(own))(wrapped)
+        config = click.option("--config", type=click.Path(dir_okay=False), help="TOML file with the settings of this process.")
+        return config(wrapped)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _parameter(path: str) -> str:
+    return "setting_" + path.replace(".", "_")
+
+
+def _option(key: Key, *, short: bool) -> Callable[[Any], Any]:
+    names = [key.flag]
+    if short:
+        names.insert(0, "--" + key.name.replace("_", "-"))
+    if key.path == "metadata.uri":
+        names.insert(0, "--metadata")
+    several = isinstance(key.default, tuple)
+    unit = f" [{key.info.unit}]" if key.info.unit else ""
+    return click.option(*names, _parameter(key.path), default=None, multiple=several, metavar="VALUE", help=key.info.help + unit)
+
+
+def load_configuration(sections: Sequence[type], config: str | None, flags: Mapping[str, object]) -> Configuration:
+    """Read the settings of this process from its file, the environment and the flags.
+
+    Raises:
+        ConfigError: see `triplicate.config.load`.
+    """
+    environment = dict(os.environ)
+    if METADATA_VARIABLE in environment:
+        environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
+    return load(sections, file=config, environment=environment, flags=flags)
+
+
+def metadata_option(command: Command) -> Command:
+    """Add ``--metadata`` to a command that is a client; the command gets the URI, or None."""
+    return click.option(
+        "--metadata",
+        metavar="URI",
+        envvar=[METADATA_VARIABLE, "TRIPLICATE_METADATA_URI"],
+        help="The cluster: sqlite:///absolute/path/metadata.db, or zk://host:port;host:port/ledgers. "
+        f"Default: the cluster in ./{DEFAULT_FOLDER}.",
+    )(command)
+
+
+def cluster_uri(given: str | None) -> str:
+    """The URI given, else that of the cluster in the default folder.
+
+    Raises:
+        ConfigError: neither is there.
+    """
+    if given:
+        return existing(given)
+    folder = read_folder(Path(DEFAULT_FOLDER))
+    if folder is not None and folder.metadata_path.exists():
+        return folder.metadata_uri
+    raise ConfigError(f"which cluster? give --metadata URI, set {METADATA_VARIABLE}, or start one here with `triplicate up`")
+
+
+def existing(uri: str) -> str:
+    """The URI, after a look that its file is there: SQLite would make an empty one for a mistyped path.
+
+    Raises:
+        ConfigError: it is not, or the URI does not name it by an absolute path.
+    """
+    if uri.startswith("sqlite://") and not uri.startswith("sqlite:///"):
+        absolute = Path(uri.removeprefix("sqlite://")).absolute()
+        raise ConfigError(f"{uri} does not name an absolute path, which takes three slashes: sqlite://{absolute}")
+    path = uri.removeprefix("sqlite://") if uri.startswith("sqlite://") else None
+    if path is not None and not Path(path).exists():
+        raise ConfigError(f"there is no cluster at {uri}: start one with `triplicate up`, or check the address")
+    return uri
+
+
+def client_settings(settings: type[Settings]) -> Settings:
+    """Settings of a client command: defaults and variables, no file."""
+    return load((settings,), environment=os.environ).get(settings)

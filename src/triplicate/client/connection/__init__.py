@@ -1,0 +1,1 @@
+"""One connection per bookie: requests, answers, and one write per connection and turn of the loop."""

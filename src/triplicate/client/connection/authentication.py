@@ -1,0 +1,90 @@
+"""Proving to a bookie who we are, before anything else is asked on a new connection.
+
+Source: BookKeeper `AuthHandler.ClientSideHandler`, `ClientAuthProvider`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
+
+from triplicate.client.connection.exchange import Exchange
+from triplicate.errors import ProtocolError, Unauthorized
+from triplicate.wire import AuthRequest, AuthResponse, FrameBuffer, Status, v3
+
+Token = TypeVar("Token", bytes, bytes | None)
+
+
+class Authenticator(Protocol):
+    """A plugin of the user's. One object serves all connections, which may authenticate at the same time."""
+
+    plugin: str
+    """Its name, which the bookie's must equal."""
+
+    def first_token(self) -> bytes:
+        """What to send first; may be empty."""
+
+    def answer(self, token: bytes) -> bytes | None:
+        """What to send in reply to a token of the bookie's; None when all is said."""
+
+
+class Handshake:
+    """The exchange of tokens on one connection. The caller bounds its time."""
+
+    def __init__(self, authenticator: Authenticator, exchange: Exchange, transport: asyncio.Transport, limit_bytes: int) -> None:
+        self._authenticator = authenticator
+        self._exchange = exchange
+        self._transport = transport
+        self._frames = FrameBuffer(limit_bytes)
+        self._answer: asyncio.Future[AuthResponse] | None = None
+
+    async def run(self) -> None:
+        """Return when the bookie is content, or asks for no authentication at all.
+
+        Raises:
+            Unauthorized: it refused, or the plugin raised. ConnectionError: it closed the connection.
+            ProtocolError: it sent something else.
+        """
+        authenticator = self._authenticator
+        token: bytes | None = self._said_by_plugin(authenticator.first_token)
+        while token is not None:
+            self._answer = asyncio.get_running_loop().create_future()
+            self._transport.write(self._exchange.encode_token(AuthRequest(authenticator.plugin, token)))
+            answer = await self._answer
+            if answer.status is not Status.OK:
+                raise Unauthorized(f"it refused the authentication by the plugin {authenticator.plugin!r} ({answer.status.name})")
+            if answer.plugin == v3.AUTH_DISABLED:
+                return
+            if answer.plugin != authenticator.plugin:
+                raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {authenticator.plugin!r}")
+            token = self._said_by_plugin(partial(authenticator.answer, answer.payload))
+
+    def _said_by_plugin(self, say: Callable[[], Token]) -> Token:
+        try:
+            return say()
+        except Exception as error:
+            # A token it cannot make sense of is the failure of this connection, not of the whole client.
+            raise Unauthorized(f"the plugin {self._authenticator.plugin!r} failed: {error!r}") from error
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the bookie. Anything but a token is dropped, as BookKeeper's client does."""
+        try:
+            for body in self._frames.bodies(data):
+                _, response = self._exchange.decode(body)
+                if isinstance(response, AuthResponse) and self._answer is not None and not self._answer.done():
+                    self._answer.set_result(response)
+        except ProtocolError as error:
+            self._fail(error)
+
+    def connection_lost(self) -> None:
+        """The bookie, or the network, ended it."""
+        plugin = self._authenticator.plugin
+        self._fail(ConnectionResetError(f"it closed the connection while the plugin {plugin!r} authenticated; was the token refused?"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+            # Whoever awaits it may have given up already.
+            self._answer.exception()

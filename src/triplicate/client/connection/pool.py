@@ -1,0 +1,150 @@
+"""The connections of one client, one per bookie, and what all its handles share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.client.connection.flush_scheduler import FlushScheduler
+from triplicate.config import ClientSettings
+from triplicate.errors import HandleClosed
+from triplicate.metadata import ClusterMetadata
+from triplicate.runtime import Host, TaskScope
+
+
+class ChannelPool:
+    """Makes a connection when it is first needed; all are closed together.
+
+    A bookie has up to three: one of the version that the settings name, for adds and reads; one of version 3 for what version 2 lacks;
+    and one of version 2 for batch reads.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        metadata: ClusterMetadata,
+        settings: ClientSettings,
+        scope: TaskScope,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._settings = settings
+        self._scope = scope
+        self._authenticator = authenticator
+        self._channels: dict[tuple[str, str], BookieChannel] = {}
+        self._closed = False
+        self.turn = FlushScheduler(host.clock)
+        """What the ledgers that use these connections send, goes out in it together."""
+        self.transactions = count(1)
+        """Ids of requests, each taken once: a version-3 add goes to several bookies as it is, so the pool numbers, not a channel."""
+
+    @property
+    def wire(self) -> str:
+        """Version of the data channels, ``v2`` or ``v3``."""
+        return self._settings.wire
+
+    def channel(self, bookie_id: str) -> BookieChannel:
+        """The channel to a bookie for adds and reads, connected or not.
+
+        Raises:
+            HandleClosed: the client was closed.
+        """
+        return self._channel(bookie_id, "data", self._settings.wire)
+
+    def connect(self, bookie_ids: Sequence[str]) -> None:
+        """Begin to connect the channels for adds and reads, before there is anything to say. Raises as `channel`."""
+        for bookie_id in bookie_ids:
+            self.channel(bookie_id).connect()
+
+    def v3_channel(self, bookie_id: str) -> BookieChannel:
+        """The channel for what only version 3 has; `channel` where that speaks version 3 anyhow. Raises as `channel`."""
+        return self._channel(bookie_id, "data" if self._settings.wire == "v3" else "control", "v3")
+
+    def batch_channel(self, bookie_id: str) -> BookieChannel:
+        """The channel for batch reads, always of version 2. Raises as `channel`.
+
+        Bookies before BookKeeper 4.17 close a connection on which one is asked, and nothing else must die with it.
+        """
+        return self._channel(bookie_id, "batch", "v2")
+
+    def _channel(self, bookie_id: str, purpose: str, wire: str) -> BookieChannel:
+        if self._closed:
+            raise HandleClosed("the client was closed; open a new one")
+        channel = self._channels.get((bookie_id, purpose))
+        if channel is None:
+            channel = BookieChannel(
+                self._host,
+                bookie_id,
+                self._metadata.bookies,
+                self._settings,
+                self._scope,
+                wire,
+                self.transactions,
+                self.turn,
+                self._authenticator,
+            )
+            self._channels[bookie_id, purpose] = channel
+        return channel
+
+    def close(self) -> None:
+        """Drop all connections; what waits for answers is failed. Idempotent."""
+        self._closed = True
+        for channel in list(self._channels.values()):
+            channel.close()
+        self._channels.clear()
+
+
+SLOW_S = 10.0
+"""For so long a bookie that was slow to answer a read is asked last."""
+
+
+@dataclass(slots=True)
+class ExpiringBookies:
+    """Bookies that failed lately, or were slow: chosen for ensembles only where there are too few others, or asked last."""
+
+    lifetime_s: float
+    _until: dict[str, float] = field(default_factory=dict)
+
+    def note(self, bookie_id: str, now: float) -> None:
+        """The bookie failed."""
+        self._until[bookie_id] = now + self.lifetime_s
+
+    def names(self, now: float) -> list[str]:
+        """Those that failed within the lifetime."""
+        self._until = {bookie_id: until for bookie_id, until in self._until.items() if until > now}
+        return list(self._until)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """What writers, readers and recoveries of one client need; made by `Client`."""
+
+    host: Host
+    metadata: ClusterMetadata
+    settings: ClientSettings
+    scope: TaskScope
+    pool: ChannelPool
+    suspects: ExpiringBookies
+    metrics: ClientMetrics
+    authenticator: Authenticator | None = None
+    slow: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(SLOW_S))
+    """Bookies that left a read, or a fence, unanswered for longer than another one."""
+
+    @property
+    def hedge_s(self) -> float:
+        """How long one replica is waited for before the next is asked as well; infinite where it never is."""
+        return self.settings.hedge_read_s or float("inf")
+
+    def prompt_first(self, bookie_ids: Sequence[str]) -> list[str]:
+        """Those that were slow lately behind the others; otherwise in the order given."""
+        slow = self.slow.names(self.host.clock.monotonic())
+        return sorted(bookie_ids, key=slow.__contains__) if slow else list(bookie_ids)
+
+    def new_pool(self) -> ChannelPool:
+        """Connections of their own, for requests that fence (see `client.channel`). The maker closes it."""
+        return ChannelPool(self.host, self.metadata, self.settings, self.scope, self.authenticator)

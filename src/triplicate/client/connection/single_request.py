@@ -1,0 +1,33 @@
+"""One request to one bookie, awaited: for what is asked now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.errors import BookieError
+from triplicate.wire import Request, Response
+
+Answer = TypeVar("Answer")
+
+
+async def send_request(channel: BookieChannel, request: Request, kind: type[Answer]) -> Answer:
+    """The bookie's answer, whatever its status.
+
+    Raises:
+        BookieError: there is none, so nothing is known.
+    """
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answered(_: None, response: Response | None, error: BookieError | None) -> None:
+        if future.done():
+            return
+        if isinstance(response, kind):
+            future.set_result(response)
+        else:
+            assert error is not None, "a request without an answer has an error"
+            future.set_exception(error)
+
+    channel.call(request, answered, None)
+    return await future

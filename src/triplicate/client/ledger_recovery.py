@@ -1,0 +1,451 @@
+"""Carrying out a recovery: the machine of `ledger.recovery` decides, this module talks to bookies and metadata.
+
+Fault points, in their order: ``client.recovery.marked``, the metadata says IN_RECOVERY, and no bookie was asked; ``.fenced``, enough are
+fenced, and no entry was asked for; ``.read_on``, some entries are about to be asked for; ``.copying``, some are about to be written again;
+``.copied``, an ack quorum has all that were found; ``.closing``, the metadata is about to be closed. The third and fourth come repeatedly,
+or not at all.
+
+Source: BookKeeper `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
+from triplicate.client.connection.bookie_channel import AddStream
+from triplicate.client.connection.pool import ChannelPool, ClientContext
+from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.metadata_retry import MetadataRetry
+from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnoughBookies, RecoveryFailed, TriplicateError, Unauthorized
+from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
+from triplicate.ledger import recovery as machine
+from triplicate.metadata import Versioned
+from triplicate.runtime import Host, Timer, fault_point
+from triplicate.wire import LAST_ENTRY, ReadResponse, Status
+
+FIRST_WORD_S = 1.0
+LAST_WORD_S = 10.0
+"""A recovery that is not done says what it waits for after the first of these, and then with pauses up to the second."""
+RESTARTS_MAX = 8
+"""How often a recovery starts over because somebody else changed the ledger's segments under it."""
+
+
+class MetadataChanged(Exception):
+    """The ledger's segments were changed by somebody else while it was being recovered; start over on what is there now."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredLedger:
+    """A closed ledger.
+
+    Args:
+        missing: bookies of its last ensemble that this recovery should have copied entries to, and that did not answer.
+    """
+
+    found: Versioned
+    missing: tuple[str, ...] = ()
+
+
+async def recover_ledger(services: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> RecoveredLedger:
+    """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
+
+    Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
+
+    Args:
+        found: the ledger's metadata. patience: with the metadata, in all.
+
+    Raises:
+        RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
+        Unauthorized: the password is not the ledger's.
+        OutcomeUnknown: the metadata could not be reached. NoSuchLedger: the ledger was deleted meanwhile.
+    """
+    for _ in range(RESTARTS_MAX):
+        if found.value.is_closed:
+            return RecoveredLedger(found)
+        pool = services.new_pool()
+        try:
+            # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
+            pool.connect(found.value.last_segment.ensemble)
+            marked = await _mark(services, ledger_id, found, patience)
+            if marked.value.is_closed:
+                return RecoveredLedger(marked)
+            proposed, missing = await _run(services, ledger_id, marked.value, pool)
+        finally:
+            pool.close()
+        try:
+            return RecoveredLedger(await _close(services, ledger_id, marked, proposed, patience), missing)
+        except MetadataChanged:
+            found = await patience.read(lambda: services.metadata.ledgers.get(ledger_id))
+    error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
+    error.ledger_id = ledger_id
+    raise error
+
+
+async def _run(
+    services: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool
+) -> tuple[LedgerMetadata, tuple[str, ...]]:
+    attempt = _Attempt(services, ledger_id, metadata, pool)
+    try:
+        proposed = await attempt.run()
+        return proposed, attempt.missing(proposed)
+    finally:
+        attempt.close()
+
+
+async def _mark(services: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> Versioned:
+    """Say IN_RECOVERY in the metadata, so that the writer can change ensembles no more."""
+
+    def settled(there: Versioned) -> Versioned | None:
+        return None if there.value.state == LedgerState.OPEN else there
+
+    if found.value.state != LedgerState.OPEN:
+        return found
+    return await patience.swap(found, lambda metadata: metadata.recovering(), settled)
+
+
+@fault_point("client.recovery.closing")
+async def _close(
+    services: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
+) -> Versioned:
+    """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
+
+    def settled(there: Versioned) -> Versioned | None:
+        if there.value.is_closed:
+            return there
+        if there.value.segments != marked.value.segments or there.value.state != LedgerState.IN_RECOVERY:
+            raise MetadataChanged
+        return None
+
+    closed = await patience.swap(marked, lambda _: proposed, settled)
+    services.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
+    return closed
+
+
+class _Teller:
+    """Calls every now and then until cancelled, with growing pauses."""
+
+    def __init__(self, host: Host, tell: Callable[[], None]) -> None:
+        self._clock = host.clock
+        self._tell = tell
+        self._pause_s = FIRST_WORD_S
+        self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _due(self) -> None:
+        self._pause_s = min(2 * self._pause_s, LAST_WORD_S)
+        self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
+        self._tell()
+
+
+class _Attempt:
+    """One run of the machine.
+
+    Args:
+        pool: of its own, since all that these connections carry fences or passes the fence. The maker closes it.
+    """
+
+    def __init__(self, services: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
+        self.ledger_id = ledger_id
+        self._services = services
+        self._ensemble = metadata.last_segment.ensemble
+        self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
+        self._now = services.host.clock.monotonic
+        settings = services.settings
+        self._machine = machine.Recovery(
+            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, services.hedge_s
+        )
+        self._hedge: Timer | None = None
+        self._pool = pool
+        self._heads: AddFraming = V2AddFraming(self._codec.master_key, recovery=True)
+        if settings.wire == "v3":
+            self._heads = V3AddFraming(ledger_id, self._codec.master_key, self._pool.transactions, recovery=True)
+        self._lanes: dict[str, AddStream] = {}
+        self._answering: dict[str, None] = {}
+        """Bookies that answered the fence."""
+        self._has_copied = False
+        self._replacing: asyncio.Task[None] | None = None
+        self._rng = services.host.entropy.stream("placement")
+        self._began_at = self._now()
+        self._failure: TriplicateError | None = None
+        self._news: asyncio.Future[None] | None = None
+        self._closed = False
+
+    async def run(self) -> LedgerMetadata:
+        """The metadata to close the ledger with.
+
+        Raises:
+            RecoveryFailed, Unauthorized, HandleClosed: see `recover_ledger`.
+        """
+        await self._fence()
+        teller = self._tell_later()
+        try:
+            fenced = False
+            while True:
+                self._check()
+                commands = self._machine.take_commands()
+                if self._machine.is_fenced and not fenced:
+                    fenced = True
+                    await self._go_on()
+                for command in commands:
+                    if isinstance(command, machine.CloseLedger):
+                        return await self._copied(command)
+                await self._obey(commands)
+                self._hedge_later()
+                if not self._failure and not self._machine.is_finished and not self._machine.has_commands:
+                    self._news = asyncio.get_running_loop().create_future()
+                    await self._news
+        finally:
+            teller.cancel()
+            for bookie_id in self._machine.silent_bookies():
+                self._services.slow.note(bookie_id, self._now())
+
+    def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
+        """Bookies of the last ensemble that entries should have been copied to, and that did not answer."""
+        if not self._has_copied:
+            return ()
+        failed, asked = self._machine.failed_bookies, self._ensemble
+        return tuple(name for name in proposed.last_segment.ensemble if name in failed or (name in asked and name not in self._answering))
+
+    def close(self) -> None:
+        """Forget what is on the way. Idempotent."""
+        self._closed = True
+        if self._hedge is not None:
+            self._hedge.cancel()
+        if self._replacing is not None:
+            self._replacing.cancel()
+        for lane in list(self._lanes.values()):
+            lane.close()
+        self._lanes.clear()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._closed or self._failure is not None
+
+    def _step(self, event: machine.Event) -> None:
+        if not self._is_over:
+            self._machine.step(event, self._now())
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._machine.failure is not None:
+            seconds = self._now() - self._began_at
+            error = RecoveryFailed(
+                f"recovery of ledger {self.ledger_id} is not possible now, after {seconds:.1f} s: {self._machine.failure}; "
+                "the ledger stays fenced"
+            )
+            error.ledger_id = self.ledger_id
+            raise error
+
+    # The moments of a recovery: each is a fault point.
+
+    @fault_point("client.recovery.marked")
+    async def _fence(self) -> None:
+        for command in self._machine.take_commands():
+            assert isinstance(command, machine.FenceAndReadLac), "nothing comes before the fence"
+            self._read(command.bookie_id, LAST_ENTRY, command)
+
+    @fault_point("client.recovery.fenced")
+    async def _go_on(self) -> None:
+        """Enough bookies are fenced."""
+
+    async def _obey(self, commands: list[machine.Command]) -> None:
+        reads = [command for command in commands if isinstance(command, machine.RecoveryRead)]
+        adds = [command for command in commands if isinstance(command, machine.RecoveryAdd)]
+        if adds:
+            await self._copy(adds)
+        if reads:
+            await self._read_on(reads)
+        for command in commands:
+            if isinstance(command, machine.ReplaceBookies):
+                self._replacing = self._services.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
+
+    @fault_point("client.recovery.read_on")
+    async def _read_on(self, reads: list[machine.RecoveryRead]) -> None:
+        for command in reads:
+            self._read(command.bookie_id, command.entry_id, command)
+
+    @fault_point("client.recovery.copying")
+    async def _copy(self, adds: list[machine.RecoveryAdd]) -> None:
+        """One sending per bookie. What goes to several of them is encoded once: their commands follow one another."""
+        self._has_copied = True
+        failed = self._machine.failed_bookies
+        frames: dict[str, list[bytes]] = {}
+        lasts: dict[str, int] = {}
+        encoded: machine.RecoveryAdd | None = None
+        frame = b""
+        for command in adds:
+            if command.bookie_id in failed:
+                continue
+            if encoded is None or not encoded.is_copy_of(command):
+                encoded, frame = command, self._frame(command)
+            frames.setdefault(command.bookie_id, []).append(frame)
+            lasts[command.bookie_id] = command.entry_id
+        for bookie_id, its_frames in frames.items():
+            # The machine's window bounds what is on the way, so a full channel needs no waiting here.
+            joined = b"".join(its_frames)
+            self._lane(bookie_id).send(joined, (lasts[bookie_id], len(its_frames), len(joined), self._now()))
+
+    @fault_point("client.recovery.copied")
+    async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
+        if not command.length_is_known:
+            last, length = command.metadata.last_entry_id, command.metadata.length
+            self._services.host.trace("client.length_not_known", ledger=self.ledger_id, last=last, length=length)
+        return command.metadata
+
+    # Waiting.
+
+    def _tell_later(self) -> _Teller:
+        return _Teller(self._services.host, self._tell_what_is_awaited)
+
+    def _tell_what_is_awaited(self) -> None:
+        """Say which bookies the recovery waits for, and for how long it has been at work."""
+        awaited = "; ".join(f"{what}: {', '.join(bookies)}" for what, bookies in self._machine.waits_for().items())
+        seconds = round(self._now() - self._began_at, 1)
+        self._services.host.trace("client.recovery_waits", ledger=self.ledger_id, awaited=awaited or "the metadata", seconds=seconds)
+
+    def _fail(self, error: TriplicateError) -> None:
+        if self._failure is None:
+            self._failure = error
+            self._wake()
+
+    def _hedge_later(self) -> None:
+        """Have the machine ask further replicas when those it asked are slow. One timer; it is set again when it has fired."""
+        if self._hedge is not None:
+            return
+        due = self._machine.hedge_at
+        if due < float("inf"):
+            self._hedge = self._services.host.clock.call_at(max(due, self._now()), self._time_passed)
+
+    def _time_passed(self) -> None:
+        self._hedge = None
+        self._step(machine.TimePassed())
+
+    # Reads.
+
+    def _read(self, bookie_id: str, entry_id: int, command: machine.FenceAndReadLac | machine.RecoveryRead) -> None:
+        channel = self._pool.channel(bookie_id)
+        channel.read(self.ledger_id, entry_id, self._answered, command, fence=self.must_fence(entry_id), master_key=self._codec.master_key)
+
+    def must_fence(self, entry_id: int) -> bool:
+        """Every read of a recovery fences, not only the first: one lost fence would let the writer go on behind our back."""
+        return True
+
+    def _answered(
+        self, command: machine.FenceAndReadLac | machine.RecoveryRead, response: ReadResponse | None, error: BookieError | None
+    ) -> None:
+        if self._is_over:
+            return
+        refusal: TriplicateError | None = error
+        if response is not None and response.status not in (Status.OK, *EXPLICIT_NEGATIVES):
+            refusal = error_for_status(response.status, command.bookie_id, self.ledger_id, "recovery read")
+        if isinstance(refusal, Unauthorized):
+            self._fail(refusal)
+        elif isinstance(command, machine.FenceAndReadLac):
+            self._step(self._lac_event(command, response, refusal))
+        else:
+            self._step(self._entry_event(command, response, refusal))
+
+    def _lac_event(
+        self, command: machine.FenceAndReadLac, response: ReadResponse | None, refusal: TriplicateError | None
+    ) -> machine.LacAnswered | machine.LacAbsent | machine.LacDamaged | machine.LacFailed:
+        if response is None or refusal is not None:
+            return machine.LacFailed(command.position, str(refusal))
+        self._answering[command.bookie_id] = None
+        if response.status != Status.OK or response.body is None:
+            return machine.LacAbsent(command.position)
+        try:
+            entry = self._codec.decode(response.body)
+        except DigestMismatch:
+            self._services.metrics.digest_mismatches.labels(bookie=command.bookie_id).inc()
+            return machine.LacDamaged(command.position)
+        return machine.LacAnswered(command.position, entry.entry_id, entry.last_add_confirmed, entry.length)
+
+    def _entry_event(
+        self, command: machine.RecoveryRead, response: ReadResponse | None, refusal: TriplicateError | None
+    ) -> machine.EntryFound | machine.EntryAbsent | machine.EntryFailed:
+        entry_id, bookie_id = command.entry_id, command.bookie_id
+        if response is None or refusal is not None:
+            return machine.EntryFailed(entry_id, bookie_id, str(refusal))
+        if response.status != Status.OK or response.body is None:
+            return machine.EntryAbsent(entry_id, bookie_id)
+        try:
+            entry = self._codec.decode(response.body, entry_id)
+        except DigestMismatch as mismatch:
+            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            return machine.EntryFailed(entry_id, bookie_id, str(mismatch))
+        return machine.EntryFound(entry_id, bookie_id, entry.length, entry.payload)
+
+    # Adds (AddSink).
+
+    def _lane(self, bookie_id: str) -> AddStream:
+        lane = self._lanes.get(bookie_id)
+        if lane is None:
+            lane = self._lanes[bookie_id] = self._pool.channel(bookie_id).open_lane(self.ledger_id, self)
+        return lane
+
+    def _frame(self, command: machine.RecoveryAdd) -> bytes:
+        size = self._codec.overhead + len(command.payload)
+        head = self._heads.head(command.entry_id, size)
+        entry = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, head)
+        return entry + self._heads.tail
+
+    def adds_acknowledged(self, lane: AddStream, entry_ids: Sequence[int]) -> None:
+        """A bookie stored these entries."""
+        self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
+        lane.settle(self._machine.reach_of(lane.bookie_id))
+
+    def add_acknowledged(self, lane: AddStream, entry_id: int) -> None:
+        """A bookie stored this entry."""
+        self.adds_acknowledged(lane, (entry_id,))
+
+    def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
+        """A wrong key ends the recovery, anything else is that bookie's failure."""
+        error = error_for_status(status, bookie_id, self.ledger_id, f"recovery add of entry {entry_id}")
+        if isinstance(error, Unauthorized):
+            self._fail(error)
+        else:
+            self._bookie_failed(bookie_id, error)
+
+    def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
+        """Adds on the way have an unknown outcome."""
+        self._bookie_failed(bookie_id, error)
+
+    def room_again(self) -> None:
+        """Nothing waits for room here."""
+
+    def _bookie_failed(self, bookie_id: str, error: TriplicateError) -> None:
+        lane = self._lanes.pop(bookie_id, None)
+        if lane is not None:
+            lane.close()
+        self._services.suspects.note(bookie_id, self._now())
+        self._step(machine.AddFailed(bookie_id, str(error)))
+
+    async def _replace(self, command: machine.ReplaceBookies) -> None:
+        patience = MetadataRetry(self._services, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
+        try:
+            writable = await patience.read(self._services.metadata.bookies.writable)
+            failed = [command.ensemble[position] for position in command.failed]
+            candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
+            suspects = self._services.suspects.names(self._now())
+            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects)
+        except NotEnoughBookies as error:
+            self._step(machine.NoReplacement(str(error)))
+        except TriplicateError as error:
+            self._fail(error)
+        except BaseException as error:
+            # A fault of ours, or the end of the client: the answer that the machine waits for will not come.
+            self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was broken off: {error!r}; the ledger stays fenced"))
+            raise
+        else:
+            self._step(machine.EnsembleReplaced(ensemble))

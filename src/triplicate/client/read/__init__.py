@@ -1,0 +1,1 @@
+"""Reading: ranges, batches, long polls, tails."""

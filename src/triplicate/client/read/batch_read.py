@@ -1,0 +1,164 @@
+"""Reading consecutive entries in one request, where every bookie of the ensemble has all of them.
+
+The answer holds as many entries as the bookie found and the limits allow, at least one; fewer than asked says nothing about the rest.
+Source: BookKeeper `BatchedReadOp`, `BatchedReadEntryProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triplicate.client.connection.pool import ClientContext
+from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
+from triplicate.runtime import Timer, let_freed_memory_linger
+from triplicate.wire import BatchAnswer, BatchReadRequest, Status
+
+ANSWER_HEAD_BYTES = 4 + 32
+"""Length and header of an answer; each entry has four bytes more."""
+
+
+@dataclass(slots=True)
+class BatchSupport:
+    """Whether one handle may still ask for batches."""
+
+    services: ClientContext
+    refused: bool = False
+    """A bookie closed the connection when it was asked, as those before BookKeeper 4.17 do: single reads from now on."""
+
+    def __post_init__(self) -> None:
+        # What a handle reads comes and goes in megabytes.
+        let_freed_memory_linger()
+
+    def fits(self, metadata: LedgerMetadata) -> bool:
+        """Whether batches can be read of this ledger. Only version 2 has them, and only bookies that hold every entry serve them well."""
+        whole = metadata.ensemble_size == metadata.write_quorum
+        return whole and not self.refused and self.services.settings.batch_read and self.services.pool.wire == "v2"
+
+    def refuse(self, bookie_id: str) -> None:
+        """Note that a bookie cannot."""
+        if not self.refused:
+            self.services.host.trace("client.batch_read_refused", bookie=bookie_id)
+        self.refused = True
+
+
+class BatchRead:
+    """Entries from `first` on: asks one replica after the other until one delivers the first of them, then calls `done` with itself. One
+    that is slow is not waited for: the next is asked as well.
+
+    Afterwards `entries` holds what was delivered, verified and in order; it is empty when `impossible` (a bookie knows no batches), when
+    `closed` (the client was), or when every replica failed, which `plan` then reports.
+
+    Args:
+        replicas: in the order in which they are asked.
+        max_bytes: of the answer's frame; an entry that alone is larger comes all the same.
+        is_wanted: whether somebody still waits; where nobody does, no further replica is asked, and `done` is not called.
+    """
+
+    def __init__(
+        self,
+        services: ClientContext,
+        codec: EntryCodec,
+        first: int,
+        count: int,
+        max_bytes: int,
+        replicas: Sequence[str],
+        done: Callable[[BatchRead], None],
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        self.first = first
+        self.count = count
+        self.entries: list[Entry] = []
+        self.payload_bytes = 0
+        """Of `entries` together."""
+        self.bookie_id = ""
+        """Who answered last."""
+        self.impossible = False
+        self.closed: HandleClosed | None = None
+        self.plan = ReadPlan(first, replicas, len(replicas))
+        self._services = services
+        self._codec = codec
+        self._done = done
+        self._is_wanted = is_wanted
+        # The number is the channel's to give.
+        self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
+        self._is_over = False
+        self._hedge: Timer | None = None
+        self._ask()
+
+    def _ask(self) -> None:
+        self._stop_hedging()
+        if not self._is_wanted():
+            self._is_over = True
+            return
+        following = self.plan.next_replica()
+        if following is not None:
+            try:
+                self._services.pool.batch_channel(following).call(self._request, self._answered, following)
+            except HandleClosed as closed:
+                self.closed = closed
+            else:
+                self._hedge_later()
+                return
+        elif self.plan.asked:
+            return
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self._stop_hedging()
+        self._done(self)
+
+    def _hedge_later(self) -> None:
+        clock, hedge_s = self._services.host.clock, self._services.hedge_s
+        if hedge_s < float("inf"):
+            self._hedge = clock.call_at(clock.monotonic() + hedge_s, self._overdue)
+
+    def _stop_hedging(self) -> None:
+        if self._hedge is not None:
+            self._hedge.cancel()
+            self._hedge = None
+
+    def _overdue(self) -> None:
+        """None of those asked has answered in time."""
+        now = self._services.host.clock.monotonic()
+        for bookie_id in self.plan.asked:
+            self._services.slow.note(bookie_id, now)
+        self._ask()
+
+    def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
+        if self._is_over:
+            return  # Another replica was quicker.
+        self.bookie_id = bookie_id
+        if isinstance(error, ConnectionBroken) or (response is not None and response.status in (Status.BAD_REQUEST, Status.BAD_VERSION)):
+            self.impossible = True
+            self._end()
+            return
+        if response is not None and response.status is Status.OK:
+            failure = self._take(response)
+        elif response is not None and response.status in EXPLICIT_NEGATIVES:
+            failure = None
+        else:
+            status = response.status if response is not None else Status.IO_ERROR
+            failure = str(error or error_for_status(status, bookie_id, self._codec.ledger_id, f"read of entries from {self.first} on"))
+        if self.entries:
+            self._end()
+            return
+        if failure is None:
+            self.plan.absent(bookie_id)
+        else:
+            self.plan.failed(bookie_id, failure)
+        self._ask()
+
+    def _take(self, answer: BatchAnswer) -> str | None:
+        """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
+        codec = self._codec
+        self.entries, self.payload_bytes, mismatch = codec.decode_all(answer.data, answer.position, answer.end, self.first, self.count)
+        if mismatch is not None:
+            self._services.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
+            entry_id = self.first + len(self.entries)
+            self._services.host.trace("client.digest_mismatch", ledger=codec.ledger_id, entry=entry_id, bookie=self.bookie_id)
+            return str(mismatch)
+        return None if self.entries else "it answered with no entry at all"

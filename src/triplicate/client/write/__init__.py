@@ -1,0 +1,1 @@
+"""Writing: the append pipeline, ensemble changes, force, explicit LAC."""

@@ -1,0 +1,1 @@
+"""Staging ledgers and publishing them as segments."""

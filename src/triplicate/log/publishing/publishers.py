@@ -1,0 +1,91 @@
+"""What each publisher of a log published last, and what stays known of those that have been idle for long.
+
+A publisher's node stays for as long as its log has not too many of them. Beyond that, those that have been idle for longest go, by the
+metadata store's clock, and only their last batches are kept, all in one node: a batch that comes again is then refused and not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triplicate.errors import BadVersion, NodeExists, NoNode, PublisherForgotten
+from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
+from triplicate.log.core.head import PublisherState, decode_publisher
+from triplicate.log.store.head_store import HeadStore
+from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, own
+
+
+async def read_publisher(store: HeadStore, name: str, application: str | None) -> tuple[PublisherState | None, int | None]:
+    """What an application published last and its node's version, or (None, None)."""
+    if application is None:
+        return None, None
+    path = own.publisher_path(store.own_root, name, application)
+    try:
+        data, stat = await store.persist(lambda: store.tree.get(path))
+    except NoNode:
+        return None, None
+    return decode_publisher(data, application), stat.version
+
+
+async def check_not_forgotten(store: HeadStore, name: str, application: str, batch: int) -> None:
+    """Raise PublisherForgotten for a batch of a publisher without a node that was published before the node was deleted."""
+    forgotten, _ = await _read_forgotten(store, name)
+    last = forgotten.last_batch(application)
+    if last is not None and batch <= last:
+        raise PublisherForgotten(
+            f"log {name!r}: batch {batch} of {application!r} was published, as all up to {last} were, so long ago that its offsets are "
+            "forgotten; nothing was published again. A new job needs another application's name"
+        )
+
+
+async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
+    """Delete the nodes of idle publishers beyond the number that is kept; returns how many."""
+    folder = own.publishers_path(store.own_root, name)
+    try:
+        children, _ = await store.persist(lambda: store.tree.children(folder))
+    except NoNode:
+        return 0
+    excess = len(children) - store.settings.publishers_kept
+    if excess <= 0:
+        return 0
+    oldest_ms = await store.now_ms() - int(store.settings.publisher_idle_s * 1000)
+    idle = [found for found in await _by_last_change(store, folder, children) if found[0] <= oldest_ms]
+    swept = 0
+    for _, child, version in idle[:excess]:
+        swept += dry_run or await _forget(store, name, child, version)
+    return swept
+
+
+async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]) -> list[tuple[int, str, int]]:
+    """Time of the last change (ms, the store's), name and version of nodes, the oldest first."""
+    found: list[tuple[int, str, int]] = []
+    for child in children:
+        stat = await store.persist(lambda child=child: store.tree.exists(f"{folder}/{child}"))  # type: ignore[misc]
+        if stat is not None:
+            found.append((stat.mtime_ms, child, stat.version))
+    return sorted(found)
+
+
+async def _forget(store: HeadStore, name: str, child: str, version: int) -> bool:
+    """Move one publisher to the forgotten ones, in one transaction. False: it has published meanwhile, or another process did it."""
+    path = f"{own.publishers_path(store.own_root, name)}/{child}"
+    application = own.decode_name(child)
+    try:
+        data, _ = await store.persist(lambda: store.tree.get(path))
+        forgotten, known = await _read_forgotten(store, name)
+        data = encode_forgotten(forgotten.with_publisher(application, decode_publisher(data, application).batch))
+        place = own.forgotten_path(store.own_root, name)
+        remember: TreeOperation = CreateNode(place, data) if known is None else SetData(place, data, known)
+        await store.tree.multi([DeleteNode(path, version), remember])
+    except (NoNode, BadVersion, NodeExists):
+        return False
+    return True
+
+
+async def _read_forgotten(store: HeadStore, name: str) -> tuple[ForgottenPublishers, int | None]:
+    """The forgotten publishers and their node's version, None if there is no node."""
+    try:
+        data, stat = await store.persist(lambda: store.tree.get(own.forgotten_path(store.own_root, name)))
+    except NoNode:
+        return ForgottenPublishers(), None
+    return decode_forgotten(data, name), stat.version

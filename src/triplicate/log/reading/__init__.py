@@ -1,0 +1,1 @@
+"""Readers of logs and of ranges of offsets."""

@@ -1,0 +1,373 @@
+"""Reading a log from an offset on, over all its segments, and then as it grows."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated
+from triplicate.ledger import Entry
+from triplicate.log.core.head import Head, LogSegment, SegmentState
+from triplicate.log.core.locate import check_not_lost, reference_at, segment_at
+from triplicate.log.core.payload import decode_entry
+from triplicate.log.reading.log_entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
+from triplicate.log.store.head_store import HeadStore
+from triplicate.log.store.ledger_ports import LedgerClient, LedgerTail, LedgerView
+from triplicate.log.store.log_metrics import LogMetrics
+from triplicate.log.store.segments import password_of, read_header
+from triplicate.runtime import deadline_after, timeout_at
+
+STALE_ATTEMPTS = 20
+"""How often a head that turns out to be out of date is read again before that is an error."""
+
+
+class LogReader:
+    """Made by `Logs.reader`; iterate over it with ``async for``, or ask `next_entry`. Never ends by itself: at the end it waits.
+
+    Every record is delivered once and in order, or an error says why not: `OffsetTruncated`, `OffsetGap`, or what reading a ledger raises.
+    After such an error the reader is still at the same place.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: LedgerClient,
+        store: HeadStore,
+        settings: LogClientSettings,
+        metrics: LogMetrics,
+        head: Head,
+        offset: int,
+        include_control: bool,
+    ) -> None:
+        self.name = name
+        self._client = client
+        self._store = store
+        self._settings = settings
+        self._metrics = metrics
+        self._log_id = head.log_id
+        self._position = offset
+        self._include_control = include_control
+        self._watch = store.watch(name)
+        self._guard = BusyGuard(f"log {name!r}")
+        self._segment: LogSegment | None = None
+        self._view: LedgerView | None = None
+        self._epoch = 0
+        self._chunks: Chunks | None = None
+        self._tail: LedgerTail | None = None
+        self._ready: deque[Entry] = deque()
+        """What the tail has given and nobody has taken."""
+        self._seeking = True
+        """Whether the place within a segment was searched, so that entries before the position may come first."""
+        self._finished_ledger: int | None = None
+        self._missing_ledger: int | None = None
+        self._synced = False
+        """Whether the place was looked up in a head that is known to be new enough: only then may it contradict the position."""
+        self._doubted = False
+        """Whether an entry contradicted a place that was looked up in a head that may be old."""
+
+    @property
+    def position(self) -> int:
+        """Offset of the next record to be delivered."""
+        return self._position
+
+    def __aiter__(self) -> LogReader:
+        return self
+
+    async def __anext__(self) -> LogEntry:
+        entry = await self.next_entry()
+        assert entry is not None, "without a time limit there is an entry or an error"
+        return entry
+
+    async def next_entry(self, timeout_s: float | None = None) -> LogEntry | None:
+        """The next entry, or None if there is none within the time. Cancelling loses nothing.
+
+        Args:
+            timeout_s: None waits for ever; 0 gives what has been fetched already and asks nobody, so it is for taking what came
+                together with an entry that was waited for.
+
+        Raises:
+            OffsetTruncated: the position was truncated. OffsetGap: what comes next is not what is there. NoSuchLog: the log was deleted.
+        """
+        with self._guard:
+            if timeout_s is None:
+                return await self._next()
+            if timeout_s <= 0:
+                return self._at_hand()
+            try:
+                async with timeout_at(deadline_after(self._client.host.clock, timeout_s)):
+                    return await self._next()
+            except TimeoutError:
+                return None
+
+    async def end_offset(self) -> int:
+        """Offset after the last record that may be read now."""
+        return await readable_end(self._client, self._store, self._settings, self.name)
+
+    async def _next(self) -> LogEntry | None:
+        while True:
+            if self._doubted:
+                await self._look_again()
+            try:
+                made = await self._step()
+            except (OffsetGap, OffsetTruncated):
+                if self._synced:
+                    raise
+                # The head may come from a server that is behind the one that told of this position.
+                self._doubted = True
+                continue
+            if made is not None:
+                return made
+
+    async def _step(self) -> LogEntry | None:
+        """Read one entry, or leave a segment that has none."""
+        while self._view is None:
+            await self._enter()
+        try:
+            entry = await self._next_raw()
+        except NoSuchLedger:
+            await self._lost()
+            return None
+        if entry is None:
+            await self._finish()
+            return None
+        return self._accept(entry)
+
+    async def _look_again(self) -> None:
+        """Leave the segment and have the position looked up in a head that is new enough."""
+        await self._leave()
+        self._synced = True
+        self._doubted = False
+
+    def _at_hand(self) -> LogEntry | None:
+        while True:
+            entry = self._ready.popleft() if self._ready else None
+            if entry is None and self._chunks is not None:
+                entry = self._chunks.next_nowait()
+            if entry is None:
+                return None
+            try:
+                made = self._accept(entry)
+            except OffsetGap:
+                if self._synced:
+                    raise
+                self._doubted = True  # The next call looks again; the position has not moved.
+                return None
+            if made is not None:
+                return made
+
+    async def _next_raw(self) -> Entry | None:
+        if self._chunks is not None:
+            return await self._chunks.next()
+        assert self._tail is not None, "a segment is read by chunks or by a tail"
+        if not self._ready:
+            self._ready.extend(await self._tail.next_entries())
+        return self._ready.popleft() if self._ready else None
+
+    def _accept(self, entry: Entry) -> LogEntry | None:
+        """Check an entry's place and make what the caller gets; None if it is not for the caller."""
+        segment = self._segment
+        assert segment is not None, "entries come from a segment"
+        view = decode_entry(entry.payload)
+        first_offset = segment.first_offset + view.header.first_index
+        end_offset = first_offset + view.count
+        slot = 0
+        if self._seeking and end_offset <= self._position and (view.control is None or end_offset < self._position):
+            return None
+        if self._seeking and first_offset < self._position:
+            slot = self._position - first_offset
+        else:
+            check_continuity(f"log {self.name!r}", self._position, first_offset, entry.ledger_id, entry.entry_id)
+        if view.control is not None:
+            if view.control["kind"] == "segment":
+                check_continuity(
+                    f"log {self.name!r}", segment.first_offset, int(view.control["first_offset"]), entry.ledger_id, entry.entry_id
+                )
+            if not self._include_control:
+                return None
+        else:
+            self._seeking = False
+        made = LogEntry(
+            view,
+            first_offset=first_offset + slot,
+            slot=slot,
+            count=view.count - slot,
+            ledger_id=entry.ledger_id,
+            entry_id=entry.entry_id,
+            epoch=self._epoch,
+        )
+        self._position = end_offset
+        self._synced = False
+        self._metrics.read.inc(made.count)
+        return made
+
+    async def _finish(self) -> None:
+        """The segment has no more entries: check that it delivered what the list says, then look for the next."""
+        segment = self._segment
+        assert segment is not None, "a segment ends after it was entered"
+        if segment.state is not SegmentState.OPEN and self._position < segment.end_offset:
+            raise OffsetGap(
+                f"log {self.name!r}: ledger {segment.ledger_id} ended at offset {self._position}, the list says {segment.end_offset}"
+            )
+        self._finished_ledger = segment.ledger_id
+        await self._leave()
+
+    async def _lost(self) -> None:
+        """The ledger is not there: truncated since the list was read, or lost."""
+        segment = self._segment
+        assert segment is not None, "a ledger is read as a segment"
+        if self._missing_ledger == segment.ledger_id:
+            raise NoSuchLedger(f"log {self.name!r}: ledger {segment.ledger_id} from offset {segment.first_offset} on is gone")
+        self._missing_ledger = segment.ledger_id
+        await self._look_again()
+
+    async def _enter(self) -> None:
+        """Find the segment of the position, waiting for it if need be, and begin to read it."""
+        segment = await self._await_segment()
+        fresh = self._finished_ledger in (None, segment.ledger_id)
+        # A closed segment may have taken the place of several, the finished one among them, and then begins before the position.
+        if not fresh and segment.state is SegmentState.OPEN:
+            check_continuity(f"log {self.name!r}", self._position, segment.first_offset, segment.ledger_id, 0)
+        try:
+            view = await self._client.open(segment.ledger_id, password=password_of(self._settings))
+            try:
+                await self._begin(segment, view)
+            except BaseException:
+                await view.aclose()
+                raise
+        except NoSuchLedger:
+            self._segment = segment
+            await self._lost()
+
+    async def _begin(self, segment: LogSegment, view: LedgerView) -> None:
+        index = self._position - segment.first_offset
+        if segment.state is SegmentState.OPEN:
+            first_entry = 0 if index == 0 else await find_entry(view, index, view.last_add_confirmed, 0)
+            self._tail = view.tail(first_entry)
+        else:
+            first_entry = await find_entry(view, index, segment.last_entry, segment.records)
+            self._chunks = Chunks(view, first_entry, segment.last_entry, self._settings.read_ahead_entries)
+        self._seeking = index > 0
+        self._segment, self._view, self._epoch = segment, view, epoch_of(view)
+
+    async def _await_segment(self) -> LogSegment:
+        while True:
+            head = (await self._store.read(self.name, synced=self._synced)).head
+            if head.log_id != self._log_id:
+                if not self._synced:
+                    self._synced = True
+                    continue
+                raise NoSuchLog(f"log {self.name!r} was deleted and created again")
+            if self._position < head.first_offset:
+                raise OffsetTruncated(
+                    f"log {self.name!r}: offset {self._position} was truncated; the first that may be read is {head.first_offset}"
+                )
+            try:
+                segment = await find_segment(self._store, self.name, head, self._position)
+            except NoNode:
+                continue  # The page was replaced since the head was read.
+            if segment is not None and not (segment.state is SegmentState.OPEN and segment.ledger_id == self._finished_ledger):
+                return segment
+            await self._watch.changed()
+
+    async def _leave(self) -> None:
+        """Let go of the segment; the position stays."""
+        tail, self._tail = self._tail, None
+        chunks, self._chunks = self._chunks, None
+        view, self._view = self._view, None
+        self._segment = None
+        self._ready.clear()
+        if tail is not None:
+            await tail.aclose()
+        if chunks is not None:
+            await chunks.aclose()
+        if view is not None:
+            await view.aclose()
+
+    async def aclose(self) -> None:
+        """Stop reading. Idempotent."""
+        self._watch.close()
+        await self._leave()
+
+    async def __aenter__(self) -> LogReader:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+
+async def find_segment(store: HeadStore, name: str, head: Head, offset: int) -> LogSegment | None:
+    """The segment that holds an offset, or the open one that will, or None if it lies after the last.
+
+    Raises:
+        NoNode: the head is out of date. OffsetGap: the list jumps over the offset.
+    """
+    segment = segment_at(head.recent, offset)
+    references = head.pages
+    reference = reference_at(references, offset)
+    while reference is not None:
+        page = await store.page(name, head.log_id, reference.page)
+        if page.level == 0:
+            segment = segment_at(page.segments, offset)
+            break
+        reference = reference_at(page.references, offset)
+    if segment is None:
+        segment = head.open
+        if segment is None or segment.first_offset > offset:
+            if segment is not None or offset < head.closed_end:
+                raise OffsetGap(f"log {name!r}: no segment holds offset {offset}")
+            return None
+    if segment.first_offset > offset:
+        raise OffsetGap(f"log {name!r}: ledger {segment.ledger_id} begins at {segment.first_offset}; no segment holds offset {offset}")
+    check_not_lost(segment)
+    return segment
+
+
+async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str) -> int:
+    """Offset after the last record that may be read now."""
+    for _ in range(STALE_ATTEMPTS):
+        stored = await store.read(name)
+        segment = stored.head.open
+        if segment is None:
+            return stored.head.closed_end
+        try:
+            view = await client.open(segment.ledger_id, password=password_of(settings))
+            try:
+                last_entry = view.last_add_confirmed
+                header = await read_header(view, last_entry) if last_entry >= 0 else None
+            finally:
+                await view.aclose()
+        except NoSuchLedger:
+            if (await store.read(name)).version == stored.version:
+                raise
+            continue
+        return max(stored.head.first_offset, segment.first_offset + (header.end_index if header is not None else 0))
+    raise NoSuchLedger(f"log {name!r}: its open segment changes too fast to look at it")
+
+
+async def head_for(store: HeadStore, name: str, offset: int) -> Head:
+    """The head of a log in which reading can begin at an offset. A head without the offset is believed only after a sync.
+
+    Raises:
+        NoSuchLog. ArgumentError, OffsetTruncated: see `check_start`.
+    """
+    head = (await store.read(name)).head
+    try:
+        check_start(name, head, offset)
+    except (ArgumentError, OffsetTruncated):
+        head = (await store.read(name, synced=True)).head
+        check_start(name, head, offset)
+    return head
+
+
+def check_start(name: str, head: Head, offset: int) -> int:
+    """The offset, if reading can begin there.
+
+    Raises:
+        ArgumentError: it lies below 0, or beyond the end of a log without open segment. OffsetTruncated: before the first.
+    """
+    if offset < 0 or (head.open is None and offset > head.closed_end):
+        raise ArgumentError(f"log {name!r} ends at {head.closed_end}; reading cannot begin at {offset}")
+    if offset < head.first_offset:
+        raise OffsetTruncated(f"log {name!r}: offset {offset} was truncated; the first that may be read is {head.first_offset}")
+    return offset

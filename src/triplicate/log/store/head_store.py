@@ -1,0 +1,373 @@
+"""Heads and pages in the metadata tree: reading, and changing by compare-and-set with its unknown outcomes settled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.errors import BadVersion, ConnectionLost, LedgerVanished, LogExists, MetadataError, NodeExists, NoNode, NoSuchLog
+from triplicate.log.core.head import (
+    USER,
+    Head,
+    LogSegment,
+    Page,
+    PageReference,
+    Purpose,
+    decode_head,
+    decode_page,
+    encode_head,
+    encode_page,
+)
+from triplicate.log.core.head_changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
+from triplicate.log.store.ledger_ports import Cluster
+from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Watch, own
+from triplicate.runtime import Backoff, Host, fault_point, sleep
+
+Result = TypeVar("Result")
+
+BACKOFF_FIRST_S = 0.01
+BACKOFF_MAXIMUM_S = 1.0
+CONNECTION_ATTEMPTS = 12
+"""How often one operation is tried again after a lost connection: half a minute or so with the store's own timeouts apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """A head and the version of its node: what a compare-and-set is made on."""
+
+    head: Head
+    version: int
+
+
+HeadDecision = tuple[Change, Sequence[TreeOperation]]
+
+
+class HeadStore:
+    """All logs of a cluster, as nodes. Shared by writers, readers and publishers of one process."""
+
+    def __init__(self, cluster: Cluster, host: Host, settings: LogClientSettings, limits: PageLimits = DEFAULT_LIMITS) -> None:
+        tree, own_root = cluster.tree, cluster.own_root
+        self.ledgers = cluster.ledgers
+        self.tree = tree
+        self.own_root = own_root
+        self.root = own.logs_path(own_root)
+        self.host = host
+        self.settings = settings
+        self.limits = limits
+        self._random = host.entropy.stream("log")
+        self._pages: dict[tuple[str, int], Page] = {}
+
+    def path(self, name: str) -> str:
+        """The node of a log's head."""
+        return own.log_path(self.own_root, name)
+
+    def token(self) -> str:
+        """Names one change, or one log; never drawn twice."""
+        return self._random.randbytes(16).hex()
+
+    def backoff(self) -> Backoff:
+        return Backoff(BACKOFF_FIRST_S, BACKOFF_MAXIMUM_S, self._random)
+
+    def watch(self, name: str) -> Watch:
+        """Wakes when the head may have changed."""
+        return self.tree.watch(self.path(name))
+
+    async def persist(self, operation: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a read, or a change that does no harm when it is made twice, again after lost connections.
+
+        Raises:
+            ConnectionLost: every attempt lost its connection.
+        """
+        backoff = self.backoff()
+        while True:
+            try:
+                return await operation()
+            except ConnectionLost:
+                if backoff.attempts >= CONNECTION_ATTEMPTS:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+
+    async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER) -> StoredHead:
+        """Make the nodes of a new log.
+
+        Raises:
+            LogExists: the name is taken. ArgumentError: it is no name.
+        """
+        path = self.path(name)
+        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose)
+        operations = [CreateNode(path, encode_head(head)), CreateNode(f"{path}/pages"), CreateNode(f"{path}/publishers")]
+        await self.persist(self._ensure_root)
+
+        async def attempt() -> StoredHead:
+            try:
+                await self.tree.multi(operations)
+            except NodeExists:
+                stored = await self._get(name)
+                if stored.head.log_id != head.log_id:
+                    hint = "; it is being deleted: run the deletion again" if stored.head.deleted else ""
+                    raise LogExists(f"log {name!r} exists already{hint}") from None
+                return stored
+            return StoredHead(head, 0)
+
+        return await self.persist(attempt)
+
+    async def _ensure_root(self) -> None:
+        if await self.tree.exists(self.root) is None:
+            try:
+                await self.tree.create(self.root, parents=True)
+            except NodeExists:
+                return
+
+    async def names(self) -> list[str]:
+        """Names of all logs, sorted; those being deleted are left out."""
+        found: list[str] = []
+        for name in await self.nodes():
+            try:
+                await self.read(name)
+            except NoSuchLog:
+                continue
+            found.append(name)
+        return found
+
+    async def nodes(self) -> list[str]:
+        """Names of all logs, sorted, also of those that are being deleted or cannot be read."""
+        try:
+            return (await self.persist(lambda: self.tree.children(self.root)))[0]
+        except NoNode:
+            return []
+
+    async def read(self, name: str, *, synced: bool = False) -> StoredHead:
+        """The head as it is now.
+
+        Args:
+            synced: see every change that was made before this call. Without it the head may be a moment old, and nothing may be concluded
+                from what it does not hold.
+
+        Raises:
+            NoSuchLog: there is none, or it is being deleted. FormatError, CorruptionError: it cannot be read.
+        """
+        if synced:
+            await self.persist(lambda: self.tree.sync(self.path(name)))
+        stored = await self.persist(lambda: self._get(name))
+        if stored.head.deleted:
+            raise NoSuchLog(f"log {name!r} has been deleted")
+        return stored
+
+    async def read_deleted(self, name: str) -> StoredHead:
+        """As `read`, but also of a log whose deletion has begun."""
+        return await self.persist(lambda: self._get(name))
+
+    async def _get(self, name: str) -> StoredHead:
+        try:
+            try:
+                data, stat = await self.tree.get(self.path(name))
+            except NoNode:
+                # It may have been made a moment ago through a ZooKeeper server that is ahead of ours.
+                await self.tree.sync(self.root)
+                data, stat = await self.tree.get(self.path(name))
+        except NoNode:
+            raise NoSuchLog(f"no log {name!r}: `triplicate log list` shows those there are, `log create` makes one") from None
+        return StoredHead(decode_head(data, name), stat.version)
+
+    async def pages(self, name: str, head: Head, wanted: Callable[[PageReference], bool] = lambda reference: True) -> dict[int, Page]:
+        """Pages by number: those that `wanted` picks, and beneath them in the same way.
+
+        Raises:
+            NoNode: the head is out of date and a page it refers to is gone; read the head again.
+        """
+        found: dict[int, Page] = {}
+        waiting = [reference for reference in head.pages if wanted(reference)]
+        while waiting:
+            reference = waiting.pop()
+            page = await self.page(name, head.log_id, reference.page)
+            found[reference.page] = page
+            waiting += [below for below in page.references if wanted(below)]
+        return found
+
+    async def page_numbers(self, name: str, head: Head) -> set[int]:
+        """Numbers of all pages that a head refers to; pages that list segments are not read. Raises NoNode."""
+        found: set[int] = set()
+        waiting = list(head.pages)
+        while waiting:
+            reference = waiting.pop()
+            found.add(reference.page)
+            if reference.level > 0:
+                waiting += (await self.page(name, head.log_id, reference.page)).references
+        return found
+
+    async def page(self, name: str, log_id: str, sequence: int) -> Page:
+        """One page, from memory if it was read before: pages never change. Raises NoNode."""
+        page = self._pages.get((log_id, sequence))
+        if page is None:
+            data, _ = await self.persist(lambda: self.tree.get(self._page_path(name, sequence)))
+            page = decode_page(data, name, sequence)
+            if len(self._pages) >= self.settings.page_cache_entries:
+                del self._pages[next(iter(self._pages))]
+            self._pages[log_id, sequence] = page
+        return page
+
+    def _page_path(self, name: str, sequence: int) -> str:
+        return own.page_path(self.own_root, name, sequence)
+
+    async def commit(self, name: str, stored: StoredHead, change: Change, extra: Sequence[TreeOperation] = ()) -> StoredHead:
+        """Write a change's new pages, then its head and `extra` in one multi-operation on exactly the version it was made for.
+
+        Raises:
+            BadVersion: somebody else changed the head or what `extra` touches; nothing was changed by this call.
+            LedgerVanished: a ledger that the change lists is gone; nothing was changed.
+            ConnectionLost: it was perhaps applied, and then perhaps changed again; the caller reads the head and looks.
+            NoSuchLog: the log is gone.
+        """
+        numbers: list[int] = []
+        for place in range(len(change.pages)):
+            numbers.append(await self._write_page(name, numbered(change, numbers, place)))
+        head = numbered_head(change, numbers)
+        operations: list[TreeOperation] = [SetData(self.path(name), encode_head(head), self.expected_version(stored))]
+        operations += [CheckVersion(self._page_path(name, number)) for number in numbers]
+        operations += [*self._ledger_checks(change, extra), *extra]
+        try:
+            committed = await self._swap(name, stored, head, operations)
+        except BadVersion:
+            await self._delete_pages(name, head.log_id, numbers)  # Nothing refers to them, nor ever will.
+            raise
+        await self._delete_pages(name, head.log_id, change.replaced)
+        return committed
+
+    def _ledger_checks(self, change: Change, extra: Sequence[TreeOperation]) -> list[TreeOperation]:
+        """That each ledger the change lists for the first time is there. Deletions check the head in turn, so one of the two fails."""
+        covered = {operation.path for operation in extra}
+        return [CheckVersion(path) for path in map(self.ledgers.node_path, change.listed) if path not in covered]
+
+    async def _delete_pages(self, name: str, log_id: str, numbers: Sequence[int]) -> None:
+        """Delete pages that the head does not refer to. Readers with an older head read it again; what stays is swept later."""
+        for number in numbers:
+            self._pages.pop((log_id, number), None)
+            try:
+                await self.tree.delete(self._page_path(name, number))
+            except NoNode:
+                continue
+            except MetadataError as error:
+                self.host.trace("log.pages_left", log=name, pages=len(numbers), error=repr(error))
+                return
+
+    @fault_point("log.head_change")
+    async def _swap(self, name: str, stored: StoredHead, head: Head, operations: Sequence[TreeOperation]) -> StoredHead:
+        """The compare-and-set itself; what the head refers to has been written. Raises as `commit`."""
+        backoff = self.backoff()
+        while True:
+            try:
+                await self.tree.multi(operations)
+            except ConnectionLost:
+                if backoff.attempts >= CONNECTION_ATTEMPTS:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+            except (BadVersion, NodeExists, NoNode) as error:
+                current = await self.read_deleted(name)
+                if current.head.token == head.token:
+                    return current
+                if backoff.attempts:
+                    raise ConnectionLost(f"log {name!r}: nobody knows whether the change was applied before others followed") from error
+                if isinstance(error, NoNode) and current.version == stored.version:
+                    self._raise_vanished(name, str(error))
+                raise BadVersion(f"log {name!r}: its head was changed by somebody else") from error
+            else:
+                return StoredHead(head, stored.version + 1)
+
+    def _raise_vanished(self, name: str, error: str) -> None:
+        """The head is as it was, so a node is gone that the change depends on; a page is written again, a ledger is not."""
+        if not error.startswith((f"{self.path(name)}:", f"{self.path(name)}/")):
+            raise LedgerVanished(f"log {name!r} cannot list a ledger that is gone; nothing was changed ({error})")
+
+    def expected_version(self, stored: StoredHead) -> int:
+        """The version that the head's node must have for a change to be applied: the one that was read."""
+        return stored.version
+
+    async def _write_page(self, name: str, page: Page) -> int:
+        data = encode_page(page)
+        # After a lost connection it is written again under another number; the first, if it is there, is swept some day.
+        path = await self.persist(lambda: self.tree.create(f"{own.pages_path(self.own_root, name)}/", data, sequential=True))
+        return int(path.rpartition("/")[2])
+
+    async def change(self, name: str, decide: Callable[[StoredHead], Awaitable[HeadDecision | None]]) -> StoredHead:
+        """Read, decide, commit; again from the start when somebody else came first or the outcome is unknown.
+
+        Args:
+            decide: makes the change for the head as it is now, or None when nothing is to be done; it must recognise its own change
+                when it sees it applied. What it raises ends the attempt.
+
+        Raises:
+            LedgerVanished: a ledger that the change lists is gone.
+            BadVersion, ConnectionLost: the last attempt's, when all were used up.
+        """
+        backoff = self.backoff()
+        while True:
+            stored = await self.read(name)
+            try:
+                decision = await decide(stored)
+                return stored if decision is None else await self.commit(name, stored, *decision)
+            except LedgerVanished:
+                raise
+            except (BadVersion, ConnectionLost, NoNode):
+                if backoff.attempts >= self.settings.change_attempts:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())
+
+    async def now_ms(self) -> int:
+        """What time it is in the metadata store, ms since the epoch: what the ages of nodes are counted against."""
+        path = own.clock_path(self.own_root)
+
+        async def attempt() -> int:
+            try:
+                return (await self.tree.set(path, b"")).mtime_ms
+            except NoNode:
+                try:
+                    await self.tree.create(path, parents=True)
+                except NodeExists:
+                    self.host.trace("log.clock_made", path=path)
+                return (await self.tree.set(path, b"")).mtime_ms
+
+        return await self.persist(attempt)
+
+    async def sync(self) -> None:
+        """Return when reads of logs see every change made before this call."""
+        await self.persist(lambda: self.tree.sync(self.root))
+
+    async def listed(self, name: str, stored: StoredHead) -> list[LogSegment]:
+        """Every segment of a head, oldest first, the open one last. Raises NoNode when the head is out of date."""
+        pages = await self.pages(name, stored.head)
+        return list(all_segments(stored.head, pages))
+
+    async def oldest_first(self, name: str, head: Head) -> AsyncIterator[tuple[LogSegment, ...]]:
+        """The closed segments of a head, in order, as many at once as a page lists; pages are read when they are reached.
+
+        Raises:
+            NoNode: the head is out of date.
+        """
+        for reference in head.pages:
+            async for segments in self.beneath(name, head.log_id, reference.page):
+                yield segments
+        yield head.recent
+
+    async def beneath(self, name: str, log_id: str, sequence: int) -> AsyncIterator[tuple[LogSegment, ...]]:
+        """The segments of a page and of those beneath it, in order. Raises NoNode."""
+        page = await self.page(name, log_id, sequence)
+        if page.level == 0:
+            yield page.segments
+        for below in page.references:
+            async for segments in self.beneath(name, log_id, below.page):
+                yield segments
+
+    async def segments(self, name: str) -> list[LogSegment]:
+        """Every segment as it is now, oldest first, the open one last. Raises NoSuchLog."""
+        backoff = self.backoff()
+        while True:
+            stored = await self.read(name)
+            try:
+                return await self.listed(name, stored)
+            except NoNode:
+                # A page was replaced and swept since the head was read.
+                if backoff.attempts >= self.settings.change_attempts:
+                    raise
+                await sleep(self.host.clock, backoff.next_s())

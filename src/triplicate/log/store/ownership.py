@@ -1,0 +1,108 @@
+"""Who writes a log now: an ephemeral node, for liveness and for messages. Being safe is the business of fencing alone."""
+
+from __future__ import annotations
+
+from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode
+from triplicate.log.core.head import Owner, decode_owner, encode_owner
+from triplicate.log.store.head_store import HeadStore
+from triplicate.metadata import CreateNode, DeleteNode
+from triplicate.runtime import sleep
+
+OWNER_PAUSE_S = 0.05
+
+
+def _path(store: HeadStore, name: str) -> str:
+    return f"{store.path(name)}/owner"
+
+
+async def live_owner(store: HeadStore, name: str) -> Owner | None:
+    """The writer whose session lives, or None."""
+    try:
+        data, _ = await store.persist(lambda: store.tree.get(_path(store, name)))
+    except NoNode:
+        return None
+    return decode_owner(data, name)
+
+
+async def await_no_owner(store: HeadStore, name: str) -> None:
+    """Return when no writer is alive.
+
+    Raises:
+        LogOwned: one is still alive after the grace time of the settings; the message names it.
+    """
+    clock = store.host.clock
+    deadline = clock.monotonic() + store.settings.owner_grace_s
+    while (living := await live_owner(store, name)) is not None:
+        if clock.monotonic() >= deadline:
+            raise LogOwned(
+                f"log {name!r} is written by {living.name!r}: stop that writer, or take the log over; a log has one writer at a time"
+            )
+        await sleep(clock, OWNER_PAUSE_S)
+
+
+async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -> None:
+    """Become the owner; with `take_over` also in place of one that is alive.
+
+    Raises:
+        LogOwned: another writer is alive and `take_over` is False.
+    """
+    path, data = _path(store, name), encode_owner(owner)
+
+    async def attempt() -> bool:
+        try:
+            current, stat = await store.tree.get(path)
+        except NoNode:
+            operations: list[CreateNode | DeleteNode] = [CreateNode(path, data, ephemeral=True)]
+        else:
+            living = decode_owner(current, name)
+            if living == owner:
+                return True
+            if not take_over:
+                return False
+            operations = [DeleteNode(path, stat.version), CreateNode(path, data, ephemeral=True)]
+        try:
+            await store.tree.multi(operations)
+        except (NodeExists, NoNode, BadVersion):
+            return False
+        return True
+
+    for _ in range(store.settings.take_over_attempts):
+        if not take_over:
+            await await_no_owner(store, name)
+        if await store.persist(attempt):
+            return
+    raise LogOwned(f"log {name!r}: others become its owner all the time; try again later")
+
+
+async def keep(store: HeadStore, name: str, owner: Owner) -> None:
+    """Claim again whenever the node is gone, as it is when the session was lost and renewed; ends when the log has another owner.
+
+    Raises:
+        SessionExpired: the client is closed. NoSuchLog: the log is deleted.
+    """
+    path = _path(store, name)
+    watch = store.tree.watch(path)
+    try:
+        while (await store.read(name)).head.owner == owner:
+            if await store.persist(lambda: store.tree.exists(path)) is None:
+                try:
+                    await store.persist(lambda: store.tree.create(path, encode_owner(owner), ephemeral=True))
+                except NodeExists:
+                    continue
+            await watch.changed()
+    finally:
+        watch.close()
+
+
+async def release(store: HeadStore, name: str, owner: Owner) -> None:
+    """Give up ownership; harmless if somebody else has it by now."""
+
+    async def attempt() -> None:
+        try:
+            data, stat = await store.tree.get(_path(store, name))
+            if decode_owner(data, name) == owner:
+                await store.tree.delete(_path(store, name), stat.version)
+        except (NoNode, BadVersion):
+            return
+
+    await store.persist(attempt)

@@ -1,0 +1,141 @@
+"""Segments as ledgers: making one, closing and counting one that somebody else left open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.errors import ArgumentError, NoSuchLedger, NotEnoughBookies
+from triplicate.ledger import DigestType
+from triplicate.log.core.head import LogSegment, Quorums, closed_segment
+from triplicate.log.core.payload import EntryHeader, decode_header
+from triplicate.log.core.quorums import degraded_quorums, full_quorums, quorums_for, reduced_quorums
+from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
+from triplicate.runtime import fault_point
+
+CREATE_ATTEMPTS = 5
+"""How often a segment's quorums are chosen again because bookies came or went between the look and the creation."""
+
+
+def password_of(settings: LogClientSettings) -> bytes:
+    """The password of all ledgers of logs."""
+    return settings.ledger_password.encode()
+
+
+async def create_segment(
+    client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], *, full: bool = False
+) -> tuple[LedgerAppender, Quorums | None]:
+    """A new ledger for a log: with all copies, or with as many as there are bookies, but never fewer than the ack quorum.
+
+    Args:
+        full: only with all copies.
+
+    Returns:
+        The ledger, and its quorums if they are smaller than the log asks for.
+
+    Raises:
+        NotEnoughBookies: fewer writable bookies than the ack quorum; with `full`, than the log's ensemble size.
+    """
+    copies = full_quorums(log)
+    for attempt in range(CREATE_ATTEMPTS):
+        try:
+            ledger = await create_ledger(client, settings, log, custom, copies)
+        except NotEnoughBookies:
+            if full or attempt == CREATE_ATTEMPTS - 1:
+                raise
+            found = quorums_for(log, len(await client.metadata.bookies.writable()))
+            if found is None:
+                raise
+            copies = found
+        else:
+            reduced = reduced_quorums(log, copies)
+            if reduced is not None:
+                client.host.trace(
+                    "log.reduced",
+                    log=custom.get("log", ""),
+                    ledger=ledger.ledger_id,
+                    ensemble=copies.ensemble_size,
+                    write=copies.write_quorum,
+                )
+            return ledger, reduced
+    raise AssertionError("unreachable")
+
+
+@fault_point("log.create_ledger")
+async def create_ledger(
+    client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], copies: Quorums | None = None
+) -> LedgerAppender:
+    """A new ledger for a log.
+
+    Args:
+        custom: what its metadata says about it, beside `application` and `created`, which are added here.
+        copies: its quorums; None takes those of the log.
+
+    Raises:
+        NotEnoughBookies: fewer writable bookies than the ensemble size.
+    """
+    created = client.host.clock.wall_us() // 1000
+    facts = {"application": "triplicate", **custom, "created": str(created)}
+    copies = copies if copies is not None else full_quorums(log)
+    return await client.create(
+        ensemble_size=copies.ensemble_size,
+        write_quorum=copies.write_quorum,
+        ack_quorum=log.ack_quorum,
+        digest_type=DigestType.CRC32C,
+        password=password_of(settings),
+        custom={key: value.encode() for key, value in facts.items()},
+    )
+
+
+@fault_point("log.recover_segment")
+async def recover_segment(client: LedgerClient, settings: LogClientSettings, log: LogSettings, segment: LogSegment) -> LogSegment:
+    """Fence a segment's ledger, close it, and count its records.
+
+    Returns:
+        The segment as it is to be listed: closed, or marked for deletion if it holds no records; reduced if its last entries could not
+        be copied to every bookie that should have them.
+
+    Raises:
+        NoSuchLedger: its ledger is gone, so its records are lost. RecoveryFailed, ReadFailed: bookies are missing.
+    """
+    try:
+        view = await client.recover(segment.ledger_id, password=password_of(settings))
+    except NoSuchLedger as error:
+        error.add_note(f"it is the open segment from offset {segment.first_offset}: somebody deleted the ledger beneath the log")
+        raise
+    try:
+        counted = await count_segment(view, segment)
+    finally:
+        await view.aclose()
+    if view.missing_bookies and counted.reduced is None:
+        return replace(counted, reduced=degraded_quorums(log))
+    return counted
+
+
+async def count_segment(view: LedgerView, segment: LogSegment) -> LogSegment:
+    """The segment with what its closed ledger holds: the header of the last entry says how many records there are.
+
+    Raises:
+        ArgumentError: the ledger is not closed. FormatError: its entries are not those of a log.
+    """
+    if not view.is_closed:
+        raise ArgumentError(f"ledger {view.ledger_id} is not closed and cannot be counted")
+    last_entry = view.last_add_confirmed
+    if last_entry < 0:
+        return closed_segment(segment, records=0, size_bytes=0, last_entry=-1, min_time_us=0, max_time_us=0)
+    last = await read_header(view, last_entry)
+    first = last if last_entry == 0 else await read_header(view, 0)
+    return closed_segment(
+        segment,
+        records=last.end_index,
+        size_bytes=view.metadata.length,
+        last_entry=last_entry,
+        min_time_us=first.wall_time_us,
+        max_time_us=last.wall_time_us,
+    )
+
+
+async def read_header(view: LedgerView, entry_id: int) -> EntryHeader:
+    """The header of one entry."""
+    (entry,) = await view.read(entry_id, entry_id)
+    return decode_header(entry.payload)

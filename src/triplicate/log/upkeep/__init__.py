@@ -1,0 +1,1 @@
+"""Truncation, orphans, repair, rewriting, snapshots."""

@@ -1,0 +1,159 @@
+"""Logs whose ledgers are gone: what is missing, whether it can be brought back, and how the log goes on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import ArgumentError, FormatError, NoNode, NoSuchLedger
+from triplicate.log.core import lost_segments
+from triplicate.log.core.head import Head, LogSegment, Owner, Page, SegmentState, check_text
+from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
+from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.ownership import claim, release
+from triplicate.runtime import sleep
+
+
+@dataclass(frozen=True, slots=True)
+class LostLedger:
+    """A ledger that a log lists and that is not there.
+
+    Args:
+        end_offset: offset after its last record; None for the open segment, of which nobody knows it.
+        undelete_until_ms: until when `triplicate ledger undelete` brings it back, ms since the epoch; None if it cannot.
+    """
+
+    ledger_id: int
+    is_open: bool
+    first_offset: int
+    end_offset: int | None
+    undelete_until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is missing of a log.
+
+    Args:
+        lost: oldest first, the open segment's last.
+        holes: offsets, end exclusive, of segments that were given up in earlier repairs.
+        next_offset: where the log goes on if nothing else is said: after the lost open segment no offset is given that may have been.
+    """
+
+    head: Head
+    lost: tuple[LostLedger, ...]
+    holes: tuple[tuple[int, int], ...]
+    next_offset: int
+
+    @property
+    def recoverable(self) -> tuple[LostLedger, ...]:
+        """Those that can still be brought back."""
+        return tuple(item for item in self.lost if item.undelete_until_ms is not None)
+
+    @property
+    def open_is_lost(self) -> bool:
+        return any(item.is_open for item in self.lost)
+
+
+async def examine(client: LedgerClient, store: HeadStore, name: str) -> Examination:
+    """Look for every ledger of a log. Raises NoSuchLog."""
+    backoff = store.backoff()
+    while True:
+        await store.sync()
+        there = {ledger_id async for ledger_id in client.ledger_ids()}
+        stored = await store.read(name)
+        try:
+            segments = await store.listed(name, stored)
+            found = [await _lost(client, store, segment) for segment in _with_ledgers(segments) if segment.ledger_id not in there]
+        except NoNode:
+            if backoff.attempts >= store.settings.change_attempts:
+                raise
+        else:
+            # A ledger may have been truncated since the head was read.
+            if (await store.read(name)).version == stored.version or backoff.attempts >= store.settings.change_attempts:
+                return _examination(stored.head, segments, [item for item in found if item is not None])
+        await sleep(store.host.clock, backoff.next_s())
+
+
+def _with_ledgers(segments: Sequence[LogSegment]) -> list[LogSegment]:
+    return [segment for segment in segments if segment.state in lost_segments.HAVE_LEDGERS]
+
+
+def _examination(head: Head, segments: Sequence[LogSegment], found: Sequence[LostLedger]) -> Examination:
+    holes = tuple((segment.first_offset, segment.end_offset) for segment in segments if segment.state is SegmentState.LOST)
+    beyond = any(item.is_open for item in found)
+    return Examination(head, tuple(found), holes, lost_segments.end_beyond_doubt(head) if beyond else head.closed_end)
+
+
+async def _lost(client: LedgerClient, store: HeadStore, segment: LogSegment) -> LostLedger | None:
+    """A segment's ledger if it is really gone: it may have been made after the ledgers were counted."""
+    try:
+        await store.ledgers.get(segment.ledger_id)
+    except NoSuchLedger:
+        is_open = segment.state is SegmentState.OPEN
+        until_ms = await _undelete_until_ms(client, segment.ledger_id)
+        return LostLedger(segment.ledger_id, is_open, segment.first_offset, None if is_open else segment.end_offset, until_ms)
+    return None
+
+
+async def _undelete_until_ms(client: LedgerClient, ledger_id: int) -> int | None:
+    try:
+        trashed = await client.metadata.trash.get(ledger_id)
+    except FormatError as error:
+        client.host.trace("log.trash_unreadable", ledger=ledger_id, error=repr(error))
+        return None
+    if trashed is None or trashed.undelete_until_ms() <= client.host.clock.wall_us() // 1000:
+        return None
+    return trashed.undelete_until_ms()
+
+
+async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int | None, by: str) -> Examination:
+    """Give up what cannot be brought back, and let the log go on; returns what is missing afterwards.
+
+    A closed segment whose ledger is gone is marked as lost and keeps its offsets. An open one is closed in a new epoch.
+
+    Args:
+        end: where the log goes on after a lost open segment; None: where no record of it can have been.
+        by: who does it, for messages.
+
+    Raises:
+        ArgumentError: a ledger can still be brought back, or `end` lies before the open segment. LogOwned: a writer is alive.
+    """
+    found = await examine(client, store, name)
+    if found.recoverable:
+        commands = ", ".join(f"`triplicate ledger undelete {item.ledger_id}`" for item in found.recoverable)
+        raise ArgumentError(f"log {name!r}: nothing was changed, because what is gone can be brought back: {commands}")
+    closed = frozenset(item.ledger_id for item in found.lost if not item.is_open)
+    if closed:
+        await _lose_closed(store, name, closed)
+    if found.open_is_lost:
+        await _lose_open(store, name, found, end, by)
+    client.host.trace("log.repaired", log=name, by=by, ledgers=",".join(str(item.ledger_id) for item in found.lost))
+    return await examine(client, store, name)
+
+
+async def _lose_closed(store: HeadStore, name: str, ledger_ids: frozenset[int]) -> None:
+    async def decide(stored: StoredHead) -> HeadDecision | None:
+        pages: dict[int, Page] = await store.pages(name, stored.head)
+        change = lost_segments.lose_closed(stored.head, ledger_ids, pages, store.token())
+        unchanged = change.head.recent == stored.head.recent and change.head.pages == stored.head.pages
+        return None if unchanged else (change, ())
+
+    await store.change(name, decide)
+
+
+async def _lose_open(store: HeadStore, name: str, found: Examination, end: int | None, by: str) -> None:
+    assert found.head.open is not None, "the open segment is lost"
+    gone = found.head.open.ledger_id
+    owner = Owner(check_text("the name of who repairs", by), store.token())
+    await claim(store, name, owner, take_over=False)
+    try:
+
+        async def decide(stored: StoredHead) -> HeadDecision | None:
+            if stored.head.open is None or stored.head.open.ledger_id != gone:
+                return None
+            return lost_segments.lose_open(stored.head, found.next_offset if end is None else end, owner, store.limits), ()
+
+        await store.change(name, decide)
+    finally:
+        await release(store, name, owner)

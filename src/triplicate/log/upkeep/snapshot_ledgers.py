@@ -1,0 +1,228 @@
+"""The ledger of a snapshot: writing it chunk by chunk, and reading it with everything checked. Memory stays within a few chunks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from types import TracebackType
+
+from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.errors import CorruptionError, HandleClosed, NoSuchEntry, SnapshotDamaged, TriplicateError
+from triplicate.log.core.compression import Compressor
+from triplicate.log.core.snapshot_format import (
+    CHUNK_BYTES,
+    ContentCheck,
+    SnapshotHeader,
+    Trailer,
+    digest_text,
+    encode_chunk,
+    encode_header,
+    encode_trailer,
+)
+from triplicate.log.core.snapshot_list import Snapshot
+from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
+from triplicate.log.store.segments import create_ledger, password_of
+from triplicate.runtime import Clock, fault_point, sleep_until
+
+READ_ENTRIES = 4
+"""Entries that are read, unpacked and held at a time."""
+
+
+class SnapshotThrottle:
+    """Lets bytes through no faster than a rate, counted from the first."""
+
+    def __init__(self, clock: Clock, rate_bytes_per_s: int) -> None:
+        self._clock = clock
+        self._rate = rate_bytes_per_s
+        self._due: float | None = None
+
+    async def passed(self, size_bytes: int) -> None:
+        """Wait until this many more bytes were allowed. A pause on the other side is not made up for by a burst."""
+        if self._rate <= 0:
+            return
+        now = self._clock.monotonic()
+        self._due = max(now, self._due if self._due is not None else now) + size_bytes / self._rate
+        await sleep_until(self._clock, self._due)
+
+
+class SnapshotWriter:
+    """Writes one snapshot's ledger. Made by `LogSnapshots.writer`.
+
+    Leaving ``async with`` without `finish` deletes the ledger.
+    """
+
+    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, pace: SnapshotThrottle) -> None:
+        self.ledger_id = ledger.ledger_id
+        self._client = client
+        self._ledger = ledger
+        self._header = header
+        self._pace = pace
+        self._worker = client.host.new_worker("snapshot-writer")
+        self._compressor = Compressor(header.compression)
+        self._first = encode_header(header)
+        self._header_digest = digest_text(hashlib.sha256(self._first))
+        self._digest = hashlib.sha256()
+        self._chunks = 0
+        self._size_bytes = 0
+        self._stored_bytes = 0
+        self._finished = False
+
+    @classmethod
+    async def create(
+        cls, client: LedgerClient, settings: LogClientSettings, log: LogSettings, name: str, header: SnapshotHeader, rate_bytes_per_s: int
+    ) -> SnapshotWriter:
+        """A ledger with its header entry on the way."""
+        custom = {"component": "snapshot", "log": name, "snapshot": header.snapshot_id, "node": header.node}
+        ledger = await create_ledger(client, settings, log, custom)
+        return cls(client, ledger, header, SnapshotThrottle(client.host.clock, rate_bytes_per_s))
+
+    async def append(self, content: bytes) -> None:
+        """Append content: `CHUNK_BYTES` of it, the last time fewer.
+
+        Raises:
+            whatever ended the ledger.
+        """
+        payload = await self._worker.run(self._encode, content)
+        await self._append(payload)
+        await self._pace.passed(len(content))
+
+    def _encode(self, content: bytes) -> bytes:
+        if len(content) > CHUNK_BYTES:
+            raise ValueError(f"a chunk of {len(content)} bytes; {CHUNK_BYTES} are possible")
+        self._digest.update(content)
+        payload = encode_chunk(self._chunks, content, self._compressor)
+        self._chunks += 1
+        self._size_bytes += len(content)
+        return payload
+
+    async def _append(self, payload: bytes) -> None:
+        if self._finished:
+            raise HandleClosed(f"the ledger {self.ledger_id} of a snapshot is finished")
+        await self._ledger.append(payload)
+        self._stored_bytes += len(payload)
+
+    async def finish(self, mark: tuple[int, int] = (-1, 0)) -> Snapshot:
+        """Write the trailer and close the ledger; returns what is to be listed.
+
+        Args:
+            mark: how long the log was, as `LogSnapshots.mark` told when the copy was taken.
+        """
+        digest = digest_text(self._digest)
+        await self._append(encode_trailer(Trailer(self._chunks, self._size_bytes, digest, self._header_digest)))
+        await self._ledger.close()
+        self._finished = True
+        header = self._header
+        return Snapshot(
+            header.snapshot_id,
+            self.ledger_id,
+            header.position,
+            header.epoch,
+            header.time_ms,
+            self._size_bytes,
+            self._stored_bytes,
+            self._chunks,
+            digest,
+            header.machine,
+            header.content,
+            header.identity,
+            header.node,
+            *mark,
+        )
+
+    async def __aenter__(self) -> SnapshotWriter:
+        try:
+            await self._append(self._first)
+        except BaseException:
+            await self._give_up()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._give_up()
+
+    async def _give_up(self) -> None:
+        """Delete the ledger unless it is finished; what cannot be deleted now is found by the sweep of orphans."""
+        await self._worker.close()
+        if self._finished:
+            return
+        self._finished = True
+        try:
+            self._ledger.abandon()
+            await self._client.delete(self.ledger_id)
+        except TriplicateError as failure:
+            self._client.host.trace("log.orphan", ledger=self.ledger_id, error=repr(failure))
+
+
+class SnapshotReader:
+    """Reads one snapshot's ledger. Use it with ``async with``, `header` first and then `chunks`, to the end."""
+
+    def __init__(self, client: LedgerClient, settings: LogClientSettings, snapshot: Snapshot, rate_bytes_per_s: int) -> None:
+        self.snapshot = snapshot
+        self._client = client
+        self._settings = settings
+        self._pace = SnapshotThrottle(client.host.clock, rate_bytes_per_s)
+        self._check = ContentCheck(snapshot)
+        self._view: LedgerView | None = None
+        self._worker = client.host.new_worker("snapshot-reader")
+        self._header: SnapshotHeader | None = None
+
+    async def __aenter__(self) -> SnapshotReader:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._worker.close()
+        if self._view is not None:
+            await self._view.aclose()
+
+    @fault_point("log.snapshot_read")
+    async def header(self) -> SnapshotHeader:
+        """The header, compared with the list.
+
+        Raises:
+            SnapshotDamaged, NoSuchLedger: it cannot be loaded. FormatError: a later release wrote it. ReadFailed and others of the client.
+        """
+        if self._header is None:
+            view = self._view = await self._client.open(self.snapshot.ledger_id, password=password_of(self._settings))
+            entries = self.snapshot.chunks + 2
+            if not view.is_closed or view.last_add_confirmed != entries - 1:
+                state = "closed" if view.is_closed else "not closed"
+                raise SnapshotDamaged(
+                    f"snapshot {self.snapshot.snapshot_id}: ledger {self.snapshot.ledger_id} is {state} and has "
+                    f"{view.last_add_confirmed + 1} entries; {entries} are listed"
+                )
+            self._header = self._check.header((await self._read(view, 0, 0))[0])
+        return self._header
+
+    async def chunks(self) -> AsyncIterator[memoryview]:
+        """The content in order. Only when this has come to its end is the content known to be sound. Raises as `header`."""
+        await self.header()
+        view = self._view
+        assert view is not None, "the header was read from it"
+        next_entry, last = 1, self.snapshot.chunks
+        while next_entry <= last:
+            until = min(next_entry + READ_ENTRIES - 1, last)
+            payloads = await self._read(view, next_entry, until)
+            for content in await self._worker.run(self._unpack, payloads):
+                yield content
+            await self._pace.passed(sum(map(len, payloads)))
+            next_entry = until + 1
+        (trailer,) = await self._read(view, last + 1, last + 1)
+        self._check.trailer(trailer)
+
+    def _unpack(self, payloads: list[bytes]) -> list[memoryview]:
+        try:
+            return [self._check.chunk(payload) for payload in payloads]
+        except SnapshotDamaged:
+            raise
+        except CorruptionError as error:
+            raise SnapshotDamaged(f"snapshot {self.snapshot.snapshot_id}: {error}") from error
+
+    async def _read(self, view: LedgerView, first: int, last: int) -> list[bytes]:
+        try:
+            entries = await view.read(first, last)
+        except NoSuchEntry as error:
+            raise SnapshotDamaged(f"snapshot {self.snapshot.snapshot_id}: {error}") from error
+        payloads = [entry.payload for entry in entries]
+        if len(payloads) != last - first + 1:
+            raise SnapshotDamaged(f"snapshot {self.snapshot.snapshot_id}: entries {first} to {last} gave {len(payloads)}")
+        return payloads

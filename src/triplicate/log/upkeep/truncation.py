@@ -1,0 +1,250 @@
+"""Letting go of the old: truncation by offset, retention, deletion of logs, and sweeping of what nothing refers to.
+
+A segment goes in three steps, each repeatable: marked in the list, its ledger deleted, dropped from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from triplicate.errors import ArgumentError, BadVersion, NoNode, NoSuchLedger, NoSuchLog, NotEmpty, TriplicateError
+from triplicate.log.core import head_changes
+from triplicate.log.core.head import Head, LogSegment, PageReference, SegmentState, size_beneath
+from triplicate.log.core.head_changes import all_segments
+from triplicate.log.core.retention import KEPT, kept_bytes, retention_offset
+from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
+from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.ownership import await_no_owner
+from triplicate.log.store.segments import password_of
+from triplicate.log.upkeep.log_snapshots import delete_snapshots
+from triplicate.metadata import CheckVersion, DeleteNode, own
+from triplicate.runtime import sleep
+
+
+async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int) -> int:
+    """Let go of the records before an offset; returns the log's first offset.
+
+    Args:
+        end_offset: the end of what may be read now; the offset may not lie beyond.
+
+    Raises:
+        ArgumentError: the offset lies beyond the end, or below 0.
+    """
+    if not 0 <= offset <= end_offset:
+        raise ArgumentError(f"log {name!r} ends at {end_offset} and cannot be truncated at {offset}")
+
+    async def decide(stored: StoredHead) -> HeadDecision | None:
+        if stored.head.first_offset >= offset:
+            return None
+        pages = await store.pages(name, stored.head, lambda reference: reference.first_offset < offset)
+        return head_changes.truncate(stored.head, offset, pages, store.token()), ()
+
+    await store.change(name, decide)
+    return (await delete_marked(client, store, name)).head.first_offset
+
+
+async def delete_marked(client: LedgerClient, store: HeadStore, name: str, *, thorough: bool = False) -> StoredHead:
+    """Delete the ledgers of segments that are marked for deletion, then drop the segments.
+
+    Args:
+        thorough: look through all pages, not only those that begin before the log's first offset.
+    """
+
+    def wanted(stored: StoredHead, reference: PageReference) -> bool:
+        return thorough or reference.first_offset < stored.head.first_offset
+
+    stored = await store.read(name)
+    pages = await store.pages(name, stored.head, lambda reference: wanted(stored, reference))
+    marked = [segment for page in pages.values() for segment in page.segments if segment.state is SegmentState.DELETING]
+    marked += [segment for segment in stored.head.recent if segment.state is SegmentState.DELETING]
+    if not marked:
+        return stored
+    gone = frozenset(await _delete_ledgers(client, marked))
+
+    async def decide(current: StoredHead) -> HeadDecision | None:
+        beneath = await store.pages(name, current.head, lambda reference: wanted(current, reference))
+        change = head_changes.remove(current.head, gone, beneath, store.token())
+        unchanged = change.head.recent == current.head.recent and change.head.pages == current.head.pages
+        return None if unchanged else (change, ())
+
+    return await store.change(name, decide)
+
+
+async def _delete_ledgers(client: LedgerClient, segments: Iterable[LogSegment]) -> list[int]:
+    deleted: list[int] = []
+    for segment in segments:
+        try:
+            await client.delete(segment.ledger_id)
+        except NoSuchLedger:
+            client.host.trace("log.already_deleted", ledger=segment.ledger_id)
+        deleted.append(segment.ledger_id)
+    return deleted
+
+
+async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int | None = None) -> None:
+    """Apply retention, then delete what is marked. Reads only the pages of segments that go, and none when there is nothing to do.
+
+    Args:
+        most: so many segments go at once; None: all that retention lets go.
+    """
+    stored = await store.read(name)
+    settings = stored.head.settings
+    if settings.retain_size_bytes > 0 and size_beneath(stored.head.pages) is None:
+        stored = await _measure(store, name)
+    if settings.retain_age_s > 0 or settings.retain_size_bytes > 0:
+        offset = await _retention_offset(store, name, stored.head, most)
+        if offset is not None:
+            await truncate(client, store, name, offset, max(offset, stored.head.closed_end))
+            return
+    await delete_marked(client, store, name)
+
+
+async def _retention_offset(store: HeadStore, name: str, head: Head, most: int | None) -> int | None:
+    """Where retention cuts: page by page from the oldest on, for as long as whole pages go."""
+    left = most if most is not None else sum(reference.count for reference in head.pages) + len(head.recent)
+    now_us = store.host.clock.wall_us()
+    rest_bytes = (size_beneath(head.pages) or 0) + kept_bytes(head.recent)
+    found: int | None = None
+    async for listed in store.oldest_first(name, head):
+        segments = listed[:left]
+        offset = retention_offset(segments, head.settings, now_us, rest_bytes)
+        found = found if offset is None else offset
+        kept = [segment for segment in segments if segment.state in KEPT]
+        if kept and (offset is None or offset < kept[-1].end_offset):
+            break
+        rest_bytes -= kept_bytes(segments)
+        left -= len(segments)
+        if left <= 0:
+            break
+    return found
+
+
+async def _measure(store: HeadStore, name: str) -> StoredHead:
+    """Look once through the pages whose sizes an earlier release did not write down, and write them into the head."""
+
+    async def decide(stored: StoredHead) -> HeadDecision | None:
+        unknown = {reference.page: reference for reference in stored.head.pages if reference.size_bytes is None}
+        if not unknown:
+            return None
+        sizes: dict[int, int] = {}
+        for number in unknown:
+            sizes[number] = sum([kept_bytes(segments) async for segments in store.beneath(name, stored.head.log_id, number)])
+        return head_changes.measured(stored.head, sizes, store.token()), ()
+
+    return await store.change(name, decide)
+
+
+async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force: bool) -> None:
+    """Delete a log with all its ledgers. Interrupted, it can be run again.
+
+    Raises:
+        LogOwned: a writer is alive and `force` is False. NoSuchLog: there is none.
+    """
+    stored = await store.read_deleted(name)
+    if not force and not stored.head.deleted:
+        await await_no_owner(store, name)
+    if not stored.head.deleted:
+
+        async def decide(current: StoredHead) -> HeadDecision | None:
+            return None if current.head.deleted else (head_changes.mark_deleted(current.head, store.token()), ())
+
+        try:
+            await store.change(name, decide)
+        except NoSuchLog:
+            client.host.trace("log.already_deleted", log=name)
+        stored = await store.read_deleted(name)
+    if stored.head.open is not None:
+        await _fence(client, store, stored.head.open)
+    pages = await store.pages(name, stored.head)
+    await _delete_ledgers(client, all_segments(stored.head, pages))
+    await delete_snapshots(client, store, name)
+    await store.persist(lambda: _delete_nodes(store, name))
+
+
+async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) -> None:
+    """Stop a writer that is still alive. Where that is impossible, the deletion of its ledger stops it a little later."""
+    try:
+        view = await client.recover(segment.ledger_id, password=password_of(store.settings))
+    except TriplicateError as error:
+        client.host.trace("log.not_fenced", ledger=segment.ledger_id, error=repr(error))
+    else:
+        await view.aclose()
+
+
+async def _delete_nodes(store: HeadStore, name: str) -> None:
+    """Delete the head and all below it, also what other releases keep there; the head last, so that an interruption can be gone on from."""
+    await _delete_tree(store, store.path(name))
+
+
+async def _delete_tree(store: HeadStore, path: str) -> None:
+    backoff = store.backoff()
+    while True:
+        try:
+            children, _ = await store.tree.children(path)
+            for child in children:
+                await _delete_tree(store, f"{path}/{child}")
+            await store.tree.delete(path)
+        except NoNode:
+            return
+        except NotEmpty:
+            # A publisher or a writer that has not noticed yet has made a node meanwhile.
+            if backoff.attempts >= store.settings.change_attempts:
+                raise
+            await sleep(store.host.clock, backoff.next_s())
+        else:
+            return
+
+
+async def sweep_segments(client: LedgerClient, store: HeadStore, name: str, *, dry_run: bool = False) -> int:
+    """Apply retention and delete every segment that is marked, wherever it is listed; returns how many left the list.
+
+    Args:
+        dry_run: change nothing, and count those that are marked.
+    """
+    if dry_run:
+        return sum(segment.state is SegmentState.DELETING for segment in await store.segments(name))
+    before = _listed_count((await store.read(name)).head)
+    await tidy(client, store, name)
+    after = _listed_count((await delete_marked(client, store, name, thorough=True)).head)
+    return max(0, before - after)
+
+
+def _listed_count(head: Head) -> int:
+    return sum(reference.count for reference in head.pages) + len(head.recent)
+
+
+async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
+    """Delete pages that nothing refers to and that are older than the sweep's age, by the store's clock; returns how many."""
+    backoff = store.backoff()
+    swept = 0
+    while True:
+        stored = await store.read(name)
+        try:
+            idle = await _idle_pages(store, name, stored)
+            if dry_run:
+                return len(idle)
+            for path in idle:
+                # The next change of the head may refer to a page however old, so it goes only while the head is the one that was
+                # looked at; that change in turn insists on the page's being there.
+                await store.tree.multi([CheckVersion(store.path(name), stored.version), DeleteNode(path)])
+                swept += 1
+        except (BadVersion, NoNode):
+            if backoff.attempts >= store.settings.change_attempts:
+                return swept  # The log changes all the time; what is left is swept another time.
+            await sleep(store.host.clock, backoff.next_s())
+        else:
+            return swept
+
+
+async def _idle_pages(store: HeadStore, name: str, stored: StoredHead) -> list[str]:
+    """Paths of old pages that a head does not refer to. Raises NoNode when the head is out of date."""
+    referred = await store.page_numbers(name, stored.head)
+    folder = own.pages_path(store.own_root, name)
+    oldest_ms = await store.now_ms() - int(store.settings.page_sweep_age_s * 1000)
+    children, _ = await store.persist(lambda: store.tree.children(folder))
+    idle: list[str] = []
+    for child in children:
+        stat = await store.tree.exists(f"{folder}/{child}")
+        if int(child) not in referred and stat is not None and stat.mtime_ms <= oldest_ms:
+            idle.append(f"{folder}/{child}")
+    return idle

@@ -1,0 +1,85 @@
+"""Records that wait to become one entry, and entries on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from triplicate.log.core.compression import Compressor
+from triplicate.log.core.payload import Buffer
+from triplicate.log.core.payload_encoder import EncodedEntry, add_headers, columns_of, encode_columns
+
+
+class EntryBuilder:
+    """Gathers single records in the order they came. All of them share the future of their entry."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        """The room that its records have taken in the window."""
+        self.future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
+        self._values: list[Buffer | None] = []
+        self._keys: list[Buffer | None] = []
+        self._timestamps_us: list[int | None] = []
+        self._headers: list[bytes | None] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: Buffer | None, key: Buffer | None, timestamp_us: int | None, headers: bytes | None, cost: int) -> int:
+        """Add a record and return its slot. Its headers are encoded."""
+        self._values.append(value)
+        self._keys.append(key)
+        self._timestamps_us.append(timestamp_us)
+        self._headers.append(headers)
+        self.size_bytes += cost
+        return len(self._values) - 1
+
+    def encode(self, compressor: Compressor, wall_time_us: int) -> EncodedEntry:
+        """Make the entry; records without a timestamp of their own get the wall time if others have one."""
+        keys = self._keys if any(key is not None for key in self._keys) else None
+        times = None
+        if any(time is not None for time in self._timestamps_us):
+            times = [wall_time_us if time is None else time for time in self._timestamps_us]
+        columns = columns_of(self._values, keys=keys, timestamps_us=times)
+        if any(headers is not None for headers in self._headers):
+            add_headers(columns, self._headers)
+        return encode_columns(columns, compressor)
+
+
+@dataclass(slots=True, eq=False)
+class PendingEntry:
+    """One entry on its way. `entry_id` is -1 until it is sent; `matters` says whether somebody waits to read it."""
+
+    encoded: EncodedEntry
+    first_offset: int
+    future: asyncio.Future[range] | None
+    room_bytes: int
+    matters: bool = True
+    entry_id: int = -1
+
+    def settle(self) -> None:
+        if self.future is not None and not self.future.done():
+            self.future.set_result(range(self.first_offset, self.first_offset + self.encoded.count))
+
+    def fail(self, error: BaseException) -> None:
+        if self.future is not None and not self.future.done():
+            self.future.set_exception(error)
+            # Whoever stopped waiting has been told otherwise; the loop need not report it.
+            self.future.exception()
+
+
+def renumber(items: Iterable[PendingEntry], first_offset: int) -> int:
+    """Give entries that were not sent yet the offsets from `first_offset` on; returns the offset after the last."""
+    for item in items:
+        item.first_offset = first_offset
+        first_offset += item.encoded.count
+    return first_offset
+
+
+def joined(ranges: Sequence[range]) -> Sequence[int]:
+    """The offsets of several entries, in order: one range where each continues the one before."""
+    if ranges and all(left.stop == right.start for left, right in pairwise(ranges)):
+        return range(ranges[0].start, ranges[-1].stop)
+    return [offset for offsets in ranges for offset in offsets]

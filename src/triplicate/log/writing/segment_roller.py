@@ -1,0 +1,144 @@
+"""The rolls of one writer: asks the plan, has the next ledger prepared while the present segment goes on, and begins the roll."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import LogFenced, NoSuchLog, TriplicateError
+from triplicate.log.core.head import Head
+from triplicate.log.core.rolling_policy import RollingPolicy, RollStep
+from triplicate.log.store.log_metrics import LogMetrics
+from triplicate.log.writing.ledger_allocator import spare_age_s
+from triplicate.log.writing.segment_transitions import SegmentTransitions
+from triplicate.runtime import Backoff, TaskScope, Timer
+
+PREPARE_PAUSE_S = 0.25
+PREPARE_PAUSE_MAXIMUM_S = 30.0
+"""Between trials to create the next ledger, while the present segment goes on."""
+
+
+class RollingWriter(Protocol):
+    """What rolls need of their writer."""
+
+    @property
+    def can_roll(self) -> bool:
+        """Whether it has a segment that takes entries, and is not about to end."""
+
+    @property
+    def segment_bytes(self) -> int: ...
+
+    @property
+    def has_records(self) -> bool:
+        """Whether its segment holds records, or is about to."""
+
+    def begin_roll(self) -> None: ...
+
+    def go_on(self) -> None:
+        """Send what waits."""
+
+    def lost(self, error: TriplicateError) -> None:
+        """Somebody else has the log."""
+
+
+class SegmentRoller:
+    """Belongs to one writer. One timer, and a task while a preparation runs.
+
+    Args:
+        scope: the writer's.
+    """
+
+    def __init__(
+        self,
+        succession: SegmentTransitions,
+        settings: LogClientSettings,
+        metrics: LogMetrics,
+        head: Head,
+        scope: TaskScope,
+        writer: RollingWriter,
+    ) -> None:
+        self._succession = succession
+        self._metrics = metrics
+        self._epoch = head.epoch
+        self._scope = scope
+        self._writer = writer
+        self._host = succession.client.host
+        self._plan = RollingPolicy(head.settings, settings.reduced_retry_s, spare_age_s(settings))
+        self._pauses = Backoff(PREPARE_PAUSE_S, PREPARE_PAUSE_MAXIMUM_S, self._host.entropy.stream("log.roll"))
+        self._timer: Timer | None = None
+        self._begun = asyncio.Event()
+        self.look_bytes = 0
+        """The segment's size from which on `consider` is to be called."""
+
+    def begin(self, *, reduced: bool) -> None:
+        """A segment has begun."""
+        now = self._host.clock.monotonic()
+        self._metrics.reduced.set(reduced)
+        self._plan.begin(now, reduced=reduced)
+        self._begun.set()
+        self._look_again(now)
+
+    async def roll(self) -> None:
+        """Go on in the next segment as soon as there is a ledger for it; returns when the next segment has begun."""
+        self._begun.clear()
+        self._plan.ask()
+        self._look()
+        await self._begun.wait()
+
+    def consider(self) -> bool:
+        """Do what the plan says now; true if nothing may be sent. The plan is asked at a size, at a time, and after each preparation."""
+        if not self._writer.can_roll:
+            return False
+        now = self._host.clock.monotonic()
+        step = self._step(now)
+        if step is RollStep.ROLL:
+            self._writer.begin_roll()
+            return True
+        if step in (RollStep.PREPARE, RollStep.PREPARE_FULL):
+            self._plan.preparing()
+            self._scope.spawn(self._prepare(full=step is RollStep.PREPARE_FULL), name="prepare")
+            step = self._step(now)
+        self._look_again(now)
+        return step is RollStep.HOLD
+
+    def end(self) -> None:
+        """The writer ends: look no more. Idempotent."""
+        self._stop()
+        self._metrics.reduced.set(False)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _step(self, now: float) -> RollStep:
+        return self._plan.step(now, self._writer.segment_bytes, has_records=self._writer.has_records)
+
+    def _look_again(self, now: float) -> None:
+        self.look_bytes = self._plan.mark_bytes(now)
+        self._stop()
+        self._timer = self._host.clock.call_at(self._plan.look_at(now), self._look)
+
+    def _look(self) -> None:
+        if not self.consider():
+            self._writer.go_on()
+
+    async def _prepare(self, *, full: bool) -> None:
+        """Have the next ledger ready. While that fails, the present segment goes on."""
+        clock, name = self._host.clock, self._succession.name
+        try:
+            await self._succession.prepare(self._epoch, full=full)
+        except (LogFenced, NoSuchLog) as error:
+            self._writer.lost(error)
+        except TriplicateError as error:
+            if not full:  # That a reduced segment stays one for now is said by its gauge.
+                self._host.trace("log.roll_postponed", log=name, error=repr(error))
+                self._metrics.postponed.inc()
+            self._plan.failed(clock.monotonic(), self._pauses.next_s(), full=full)
+        else:
+            self._pauses.reset()
+            spare = self._succession.spare
+            made_at, is_full = (spare.made_at, spare.reduced is None) if spare is not None else (None, False)
+            self._plan.prepared(clock.monotonic(), made_at, full=is_full)
+        self._look()

@@ -1,0 +1,1 @@
+"""The tree protocol, paths and encodings. Pure."""

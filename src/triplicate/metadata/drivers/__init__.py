@@ -1,0 +1,1 @@
+"""The tree in memory, in SQLite and in ZooKeeper."""

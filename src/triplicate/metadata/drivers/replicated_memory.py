@@ -1,0 +1,408 @@
+"""The tree in memory behind several servers, some of which lag: what ZooKeeper promises of its reads, and no more.
+
+Changes are made in one order, at the leader, and each reaches every server after a while. A session is attached to one server and reads
+what that server has applied. So reads may be of the past, but those of one session never go back; an answer to a change, be it a result
+or a refusal, comes when the session's server has applied everything up to it, so a session sees its own changes; `sync` waits for the
+same. Watches fire when the session's server applies the change. Ephemeral nodes vanish at the leader when their session ends, and at the
+other servers later. A session that loses its connection may move, to a server that is not behind the one it leaves; a new session knows
+nothing of an earlier one and may see less than that saw.
+
+All servers may also be silent for a while: nothing is answered, and no session ends, until they speak again. A change that was sent
+meanwhile and given up may be made then, before anything else.
+
+With no lag and no silence every session sees each change at once, as with `MemoryStore` itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from triplicate.errors import ArgumentError, ConnectionLost, MetadataError, NoNode, SessionExpired
+from triplicate.metadata.core.paths import check_path, parent_of
+from triplicate.metadata.core.tree import Stat
+from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree, _Change
+from triplicate.metadata.drivers.watches import WatchTable
+from triplicate.runtime import Clock, Timer
+
+Result = TypeVar("Result")
+
+SERVERS = 3
+ANSWER_LIMIT_S = 10.0
+"""A session gives an operation up that is not answered for so long."""
+READS = ("get", "exists", "children")
+PROMPT_SHARE, SOON_SHARE, SOON_S = 0.5, 0.3, 0.02
+"""While a server lags, this share of the changes reaches it at once, this share soon, and the others within its bound."""
+TICK_S = 1e-9
+"""What is due within this time is due now: times are sums of floats."""
+LATE_SHARE = 0.5
+"""This share of the changes that were given up while the servers were silent is made when they speak again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A node as it was at some moment."""
+
+    data: bytes
+    stat: Stat
+    children: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Server:
+    """One server: what it has applied, and what is on its way to it."""
+
+    applied: int = 0
+    """The number of the last change that it has applied."""
+    lag_high_s: float = 0.0
+    """A change reaches it after this time at most; what was on its way before comes first."""
+    held: bool = False
+    """It applies nothing for the time being."""
+    coming: deque[tuple[float, int]] = field(default_factory=deque)
+    """When it will apply which change, in order."""
+    waiting: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list)
+    """Sessions' answers, each held until a change is applied."""
+    timer: Timer | None = None
+
+
+class ReplicatedMemoryStore(MemoryStore):
+    """See the module's text.
+
+    Args:
+        clock: the store's own.
+        call_later: runs a callback after so many seconds, in a context of the store's own.
+        chance: decides which server a session comes to, and how long changes take.
+    """
+
+    def __init__(
+        self, clock: Clock, call_later: Callable[[float, Callable[[], None]], Timer], chance: random.Random, servers: int = SERVERS
+    ) -> None:
+        super().__init__(clock)
+        self._call_later = call_later
+        self._chance = chance
+        self._servers = [_Server() for _ in range(servers)]
+        self._attached: dict[int, int] = {}
+        self._number = 0
+        """How many changes the leader has made."""
+        self._changes: deque[tuple[int, dict[str, _State | None]]] = deque()
+        """Changes that some server lacks, with what the nodes that they touched were before."""
+        self._before: dict[str, deque[tuple[int, _State | None]]] = {}
+        """The same by path."""
+        self._open_change: _Change | None = None
+        self._remembered: dict[str, _State | None] = {}
+        self._silent = False
+        self._unheard: list[asyncio.Future[None]] = []
+        self._late: list[Callable[[], None]] = []
+        self._expiring: list[int] = []
+        self.newcomers: int | None = None
+        """The server that new sessions come to, and those that move; None: any."""
+        self.stale_reads = 0
+        """How often a session was told something that the leader knew better."""
+        self.unanswered = 0
+        """How many operations were given up while the servers were silent."""
+
+    # Lag.
+
+    @property
+    def servers(self) -> int:
+        """How many servers there are."""
+        return len(self._servers)
+
+    def lag(self, server: int, high_s: float) -> None:
+        """Let changes reach a server up to so many seconds later than they are made; 0: at once, behind what is on its way."""
+        self._servers[server].lag_high_s = high_s
+
+    def hold(self, server: int) -> None:
+        """Let a server apply nothing until `release`."""
+        self._servers[server].held = True
+
+    def release(self, server: int) -> None:
+        """Let a server go on; what is due reaches it now."""
+        self._servers[server].held = False
+        self._arm(self._servers[server])
+
+    def server_of(self, session_id: int) -> int:
+        """The server that a living session is attached to."""
+        self.require_session(session_id)
+        return self._attached[session_id]
+
+    def attach(self, session_id: int, server: int) -> None:
+        """Move a living session to another server, whatever that has applied; its watches wake, as nobody knows what happened between."""
+        self.require_session(session_id)
+        self._attached[session_id] = server
+        self._sessions[session_id].wake_all()
+
+    def move(self, session_id: int) -> None:
+        """A session has lost its connection: it finds a server that has applied as much as it may have seen, perhaps the same."""
+        present = self._attached.get(session_id)
+        if present is None:
+            return
+        seen = self._servers[present].applied
+        candidates = [number for number, server in enumerate(self._servers) if server.applied >= seen]
+        self.attach(session_id, self.newcomers if self.newcomers in candidates else self._chance.choice(candidates))
+
+    def open_session(self) -> tuple[int, WatchTable]:
+        session_id, table = super().open_session()
+        self._attached[session_id] = self._chance.randrange(len(self._servers)) if self.newcomers is None else self.newcomers
+        return session_id, table
+
+    def seen(self, session_id: int, path: str) -> _State | None:
+        """A node as the session's server has it."""
+        applied = self._servers[self._attached[session_id]].applied
+        for number, state in self._before.get(path, ()):
+            if number > applied:
+                self.stale_reads += 1
+                return state
+        return self._state(path)
+
+    async def caught_up(self, session_id: int) -> None:
+        """Return when the session's server has applied everything that the leader has done by now.
+
+        Raises:
+            SessionExpired: the session has ended meanwhile.
+        """
+        target = self._number
+        while session_id in self._attached:
+            server = self._servers[self._attached[session_id]]
+            if server.applied >= target:
+                break
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            server.waiting.append((target, future))
+            await future
+        self.require_session(session_id)
+
+    # What the leader does.
+
+    def set(self, path: str, data: bytes, version: int, change: _Change) -> Stat:
+        self._remember(change, path)
+        return super().set(path, data, version, change)
+
+    def delete(self, path: str, version: int, change: _Change) -> None:
+        self._remember(change, path)
+        if path != "/":
+            self._remember(change, parent_of(path))
+        super().delete(path, version, change)
+
+    def _insert(self, path: str, data: bytes, owner: int, change: _Change) -> None:
+        self._remember(change, path)
+        self._remember(change, parent_of(path))
+        super()._insert(path, data, owner, change)
+
+    def commit(self, change: _Change) -> None:
+        if not change.touched:
+            return
+        if self.observer is not None:
+            self.observer(list(change.touched))
+        self._number += 1
+        if self._lags:
+            before = {path: self._remembered[path] for path in change.touched}
+            self._changes.append((self._number, before))
+            for path, state in before.items():
+                self._before.setdefault(path, deque()).append((self._number, state))
+        self._open_change = None
+        now = self.clock.monotonic()
+        for server in self._servers:
+            if server.coming or server.lag_high_s or server.held:
+                due = max(server.coming[-1][0] if server.coming else 0.0, now + self._delay_s(server))
+                server.coming.append((due, self._number))
+                self._arm(server)
+            else:
+                server.applied = self._number
+        for session_id, table in list(self._sessions.items()):
+            if self._servers[self._attached[session_id]].applied == self._number:
+                table.wake(change.touched)
+        self._prune()
+
+    def expire(self, session_id: int) -> None:
+        if self._silent:
+            self._expiring.append(session_id)
+            return
+        super().expire(session_id)
+        self._attached.pop(session_id, None)
+
+    @property
+    def _lags(self) -> bool:
+        return any(server.coming or server.lag_high_s or server.held for server in self._servers)
+
+    def _delay_s(self, server: _Server) -> float:
+        if not server.lag_high_s:
+            return 0.0
+        way = self._chance.random()
+        if way < PROMPT_SHARE:
+            return 0.0
+        return self._chance.uniform(0.0, min(SOON_S, server.lag_high_s) if way < PROMPT_SHARE + SOON_SHARE else server.lag_high_s)
+
+    def _remember(self, change: _Change, path: str) -> None:
+        """What a node was before the change that is being made."""
+        if not self._lags:
+            return
+        if self._open_change is not change:
+            self._open_change, self._remembered = change, {}
+        if path not in self._remembered:
+            self._remembered[path] = self._state(path)
+
+    def _state(self, path: str) -> _State | None:
+        node = self._nodes.get(path)
+        return None if node is None else _State(node.data, node.stat(), tuple(sorted(node.children)))
+
+    # What the servers do.
+
+    def _arm(self, server: _Server) -> None:
+        if server.timer is None and server.coming and not server.held:
+            server.timer = self._call_later(max(0.0, server.coming[0][0] - self.clock.monotonic()), lambda: self._apply(server))
+
+    def _apply(self, server: _Server) -> None:
+        """A server applies what has reached it by now."""
+        server.timer = None
+        if server.held:
+            return
+        now = self.clock.monotonic()
+        tables = [table for session_id, table in self._sessions.items() if self._servers[self._attached[session_id]] is server]
+        touched = dict(self._changes)
+        while server.coming and server.coming[0][0] <= now + TICK_S:
+            _, server.applied = server.coming.popleft()
+            for table in tables:
+                table.wake(touched[server.applied])
+        self._arm(server)
+        self._release_answers()
+        self._prune()
+
+    def _release_answers(self) -> None:
+        """Let those go on whose server has caught up."""
+        for server in self._servers:
+            waiting, server.waiting = server.waiting, []
+            for target, future in waiting:
+                if server.applied < target:
+                    server.waiting.append((target, future))
+                elif not future.done():
+                    future.set_result(None)
+
+    def _prune(self) -> None:
+        """Forget what every server has applied."""
+        least = min(server.applied for server in self._servers)
+        while self._changes and self._changes[0][0] <= least:
+            _, before = self._changes.popleft()
+            for path in before:
+                states = self._before[path]
+                states.popleft()
+                if not states:
+                    del self._before[path]
+
+    # Silence.
+
+    @property
+    def silent(self) -> bool:
+        """Whether no server answers."""
+        return self._silent
+
+    def fall_silent(self) -> None:
+        """No server answers from now on."""
+        self._silent = True
+
+    def speak(self) -> None:
+        """The servers answer again: what was given up and arrives late is made, sessions that were to end do so, then the others go on."""
+        self._silent = False
+        late, self._late = self._late, []
+        for make in late:
+            make()
+        expiring, self._expiring = self._expiring, []
+        for session_id in expiring:
+            self.expire(session_id)
+        unheard, self._unheard = self._unheard, []
+        for future in unheard:
+            if not future.done():
+                future.set_result(None)
+
+    def suspect(self, session_id: int) -> None:
+        """A session notices that it is not answered: its watches wake, as nobody knows what happens."""
+        table = self._sessions.get(session_id)
+        if table is not None:
+            table.wake_all()
+
+    async def answering(self, make_late: Callable[[], None] | None = None) -> None:
+        """Return when the servers answer.
+
+        Args:
+            make_late: makes the change that was asked for, should it arrive after it was given up.
+
+        Raises:
+            ConnectionLost: they have not answered within `ANSWER_LIMIT_S`.
+        """
+        if not self._silent:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unheard.append(future)
+        timer = self._call_later(ANSWER_LIMIT_S, lambda: None if future.done() else future.set_result(None))
+        try:
+            await future
+        finally:
+            timer.cancel()
+            if future in self._unheard:
+                self._unheard.remove(future)
+        if self._silent:
+            self.unanswered += 1
+            if make_late is not None and self._chance.random() < LATE_SHARE:
+                self._late.append(make_late)
+            raise ConnectionLost(f"the metadata store does not answer within {ANSWER_LIMIT_S:g} s (simulated)")
+
+
+class ReplicatedMemoryTree(MemoryTree):
+    """One session with a `ReplicatedMemoryStore`."""
+
+    def __init__(self, store: ReplicatedMemoryStore) -> None:
+        super().__init__(store)
+        self._served = store
+        self._closed = False
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        check_path(path)
+        state = await self._run("get", path, lambda change: self._there(path))
+        return state.data, state.stat
+
+    async def exists(self, path: str) -> Stat | None:
+        check_path(path)
+        state = await self._run("exists", path, lambda change: self._served.seen(self.session_id, path))
+        return None if state is None else state.stat
+
+    async def children(self, path: str) -> tuple[list[str], Stat]:
+        check_path(path)
+        state = await self._run("children", path, lambda change: self._there(path))
+        return list(state.children), state.stat
+
+    async def close(self) -> None:
+        # Its own side ends at once, also while nobody answers.
+        self._closed = True
+        self._watches.fail(SessionExpired(f"session {self.session_id} was closed"))
+        await super().close()
+
+    def _there(self, path: str) -> _State:
+        state = self._served.seen(self.session_id, path)
+        if state is None:
+            raise NoNode(f"{path}: no such node")
+        return state
+
+    async def _run(self, name: str, path: str, apply: Callable[[_Change], Result]) -> Result:
+        def make_late() -> None:
+            if self.session_id in self._served.sessions:
+                try:
+                    self._applied(apply)
+                except (MetadataError, ArgumentError):
+                    return  # The refusal reaches nobody any more.
+
+        if self._closed:
+            raise SessionExpired(f"session {self.session_id} was closed")
+        try:
+            await self._served.answering(None if name in (*READS, "sync") else make_late)
+            return await super()._run(name, path, apply)
+        except ConnectionLost:
+            self._served.move(self.session_id)
+            self._watches.wake_all()
+            raise
+
+    async def _answered(self, name: str) -> None:
+        if name not in READS:
+            await self._served.caught_up(self.session_id)

@@ -1,0 +1,416 @@
+"""The metadata tree in one SQLite file: what runs on the driver's worker thread.
+
+Every change is one transaction, durable when it returns (WAL, synchronous FULL: a ledger that was created survives a power cut), but for
+the data of ephemeral nodes, which end with their sessions.
+The file must be opened by this module only: POSIX locks are lost when another SQLite library, or a plain open and close of the
+file, touches it in the same process.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from triplicate.errors import (
+    ArgumentError,
+    BadVersion,
+    ConfigError,
+    ConnectionLost,
+    CorruptionError,
+    FormatError,
+    MetadataError,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+)
+from triplicate.metadata.core.paths import ancestors_of, name_of, parent_of, sequence_suffix
+from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.sqlite_sessions import boot_seconds, is_dead, pause, remove_lock, remove_orphans
+
+Result = TypeVar("Result")
+
+FORMAT_VERSION = 1
+"""`PRAGMA user_version`. Files of this format must stay readable for ever; a new format comes with a migration."""
+
+APPLICATION_ID = 0x54726970
+"""`PRAGMA application_id`: the letters ``Trip``."""
+
+BUSY_LIMIT_S = 5.0
+"""How long to wait for another process that is writing."""
+
+LOOK_INTERVAL_MAX_S = 3.0
+"""A session that has not looked after the others for longer was itself asleep, and does not judge their heartbeats yet."""
+
+SCHEMA = """
+CREATE TABLE nodes (
+    path TEXT PRIMARY KEY NOT NULL,
+    parent TEXT NOT NULL,
+    data BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    cversion INTEGER NOT NULL,
+    created_children INTEGER NOT NULL,
+    ctime_ms INTEGER NOT NULL,
+    mtime_ms INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
+    birth INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX nodes_by_parent ON nodes (parent, path);
+CREATE INDEX nodes_by_owner ON nodes (owner) WHERE owner <> 0;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    lock TEXT NOT NULL UNIQUE,
+    process INTEGER NOT NULL,
+    opened_ms INTEGER NOT NULL
+);
+CREATE TABLE births (number INTEGER NOT NULL);
+INSERT INTO births VALUES (0);
+INSERT INTO nodes VALUES ('/', '', x'', 0, 0, 0, 0, 0, 0, 0);
+"""
+"""`birth` numbers the creations of nodes, so that a node deleted and made again is not taken for the old one. The root's parent is
+empty text, which is no path."""
+
+Touched = dict[str, None]
+Fingerprint = tuple[int, int, int] | None
+
+
+class _MadeAgain(Exception):
+    """The node that was ephemeral is not any more."""
+
+
+def _raise_made_again() -> NoReturn:
+    raise _MadeAgain
+
+
+class SqliteStore:
+    """One connection, used by one thread. Methods named after those of `Tree` do what these promise."""
+
+    def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
+        self._path = path
+        self._wall_us = wall_us
+        self.lock_directory = f"{path}-sessions"
+        self._session_id = 0
+        self._touched: Touched = {}
+        self._fingerprints: dict[str, Fingerprint] = {}
+        self._seen_version = -1
+        self._looked_at = boot_seconds()
+        self._database = self._connect()
+
+    # Opening and closing.
+
+    def open_session(self, lock_name: str) -> int:
+        """Store a session whose lock is held already; returns its id, which is never used again."""
+
+        def insert() -> int:
+            cursor = self._execute(
+                "INSERT INTO sessions (lock, process, opened_ms) VALUES (?, ?, ?)", lock_name, os.getpid(), self._wall_us() // 1000
+            )
+            assert cursor.lastrowid is not None
+            return cursor.lastrowid
+
+        self._session_id = self._transaction("BEGIN IMMEDIATE", insert)
+        remove_orphans(self.lock_directory, self._transaction("BEGIN", self._lock_names))
+        return self._session_id
+
+    def close_session(self) -> Touched:
+        """Remove the session and its ephemeral nodes."""
+        self._touched = {}
+        self._transaction("BEGIN IMMEDIATE", lambda: self._remove_session(self._session_id))
+        return self._touched
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    # The operations: each returns its result and the paths whose watches must wake.
+
+    def read(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
+        """Run a function that reads, on one snapshot.
+
+        Raises:
+            SessionExpired: this session was declared dead. ConnectionLost: the file cannot be read now.
+        """
+
+        def checked() -> Result:
+            self._require_session()
+            return function(self)
+
+        return self._transaction("BEGIN", checked), {}
+
+    def write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> tuple[Result, Touched]:
+        """Run a function that changes nodes, all or nothing; errors as for `read`.
+
+        Args:
+            data_of: the path whose data are all that the function changes, or empty. Those of an ephemeral node, which no power cut
+                leaves, are not synced: a sync takes milliseconds. So long the file is locked, and longer where the process is stopped.
+        """
+        if data_of and self._is_ephemeral(data_of):
+            self._guarded(lambda: self._execute("PRAGMA synchronous = NORMAL"))
+            try:
+                return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_made_again())
+            except _MadeAgain:
+                pass  # Nothing was changed; the change is made below, and synced.
+            finally:
+                self._guarded(lambda: self._execute("PRAGMA synchronous = FULL"))
+        return self._write(function)
+
+    def _is_ephemeral(self, path: str) -> bool:
+        stat = self._guarded(lambda: self.exists(path))
+        return stat is not None and stat.ephemeral_owner != 0
+
+    def _write(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
+        self._touched = {}
+
+        def checked() -> Result:
+            self._require_session()
+            result = function(self)
+            # Our own watches on these paths are woken by the caller; what the poll compares with moves on in the same transaction.
+            for path in self._touched:
+                if path in self._fingerprints:
+                    self._fingerprints[path] = self._fingerprint(path)
+            return result
+
+        return self._transaction("BEGIN IMMEDIATE", checked), self._touched
+
+    def get(self, path: str) -> tuple[bytes, Stat]:
+        row = self._execute("SELECT data, version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path).fetchone()
+        if row is None:
+            self._raise_no_node(path)
+        return row[0], Stat(*row[1:])
+
+    def exists(self, path: str) -> Stat | None:
+        row = self._execute("SELECT version, cversion, ctime_ms, mtime_ms, owner FROM nodes WHERE path = ?", path).fetchone()
+        return None if row is None else Stat(*row)
+
+    def children(self, path: str) -> tuple[list[str], Stat]:
+        stat = self.exists(path)
+        if stat is None:
+            self._raise_no_node(path)
+        rows = self._execute("SELECT path FROM nodes WHERE parent = ? ORDER BY path", path)
+        return [name_of(child) for (child,) in rows], stat
+
+    def create(self, path: str, data: bytes, *, ephemeral: bool, sequential: bool, parents: bool) -> str:
+        if parents:
+            for ancestor in ancestors_of(path):
+                if self.exists(ancestor) is None:
+                    self._insert(ancestor, b"", ephemeral=False)
+        if sequential:
+            parent = parent_of(path)
+            row = self._execute("SELECT created_children FROM nodes WHERE path = ?", parent).fetchone()
+            if row is None:
+                self._raise_no_node(parent)
+            path += sequence_suffix(row[0])
+        self._insert(path, data, ephemeral=ephemeral)
+        return path
+
+    def set(self, path: str, data: bytes, version: int) -> Stat:
+        self.check(path, version)
+        self._execute("UPDATE nodes SET data = ?, version = version + 1, mtime_ms = ? WHERE path = ?", data, self._now_ms(), path)
+        self._touched[path] = None
+        stat = self.exists(path)
+        assert stat is not None
+        return stat
+
+    def delete(self, path: str, version: int) -> None:
+        if path == "/":
+            raise ArgumentError("/: the root cannot be deleted")
+        self.check(path, version)
+        (count,) = self._execute("SELECT count(*) FROM nodes WHERE parent = ?", path).fetchone()
+        if count:
+            raise NotEmpty(f"{path}: has {count} children")
+        self._remove(path)
+
+    def check(self, path: str, version: int) -> None:
+        stat = self.exists(path)
+        if stat is None:
+            self._raise_no_node(path)
+        if version not in (ANY_VERSION, stat.version):
+            raise BadVersion(f"{path}: version {stat.version}, expected {version}")
+
+    def multi(self, operations: Sequence[TreeOperation]) -> None:
+        for operation in operations:
+            match operation:
+                case CreateNode():
+                    self.create(operation.path, operation.data, ephemeral=operation.ephemeral, sequential=False, parents=False)
+                case SetData():
+                    self.set(operation.path, operation.data, operation.version)
+                case DeleteNode():
+                    self.delete(operation.path, operation.version)
+                case CheckVersion():
+                    self.check(operation.path, operation.version)
+
+    # Watches and the death of others.
+
+    def arm(self, path: str) -> None:
+        """Remember a path as it is now, for `changed_paths`."""
+        if path not in self._fingerprints:
+            self._fingerprints[path] = self._transaction("BEGIN", lambda: self._fingerprint(path))
+
+    def changed_paths(self, watched: Sequence[str]) -> list[str]:
+        """Those of the watched paths that another connection has changed since the last call or since they were armed.
+
+        When nobody has written since, this costs one look into shared memory.
+
+        Raises:
+            SessionExpired: this session was declared dead.
+        """
+        (version,) = self._guarded(lambda: self._execute("PRAGMA data_version").fetchone())
+        if version == self._seen_version:
+            return []
+
+        def compare() -> dict[str, Fingerprint]:
+            self._require_session()
+            return {path: self._fingerprint(path) for path in watched}
+
+        now = self._transaction("BEGIN", compare)
+        before, self._fingerprints = self._fingerprints, now
+        self._seen_version = version
+        return [path for path in watched if path not in before or before[path] != now[path]]
+
+    def remove_dead(self) -> Touched:
+        """Remove the sessions that are over, with their ephemeral nodes; returns the paths touched.
+
+        Raises:
+            SessionExpired: this session itself was declared dead.
+        """
+        now = boot_seconds()
+        judge_heartbeat = now - self._looked_at < LOOK_INTERVAL_MAX_S
+        self._looked_at = now
+        rows = self.read(lambda _: self._execute("SELECT id, lock FROM sessions ORDER BY id").fetchall())[0]
+        touched: Touched = {}
+        for session_id, lock_name in rows:
+            if session_id != self._session_id and is_dead(self.lock_directory, lock_name, judge_heartbeat=judge_heartbeat):
+                _, removed = self.write(lambda store, dead=session_id: store._remove_session(dead))  # type: ignore[misc]
+                remove_lock(self.lock_directory, lock_name)
+                touched.update(removed)
+        return touched
+
+    # Inside a transaction.
+
+    def _insert(self, path: str, data: bytes, *, ephemeral: bool) -> None:
+        if self.exists(path) is not None:
+            raise NodeExists(f"{path}: exists already")
+        parent = parent_of(path)
+        parent_stat = self.exists(parent)
+        if parent_stat is None:
+            self._raise_no_node(parent)
+        if parent_stat.ephemeral_owner:
+            raise MetadataError(f"{path}: {parent} is ephemeral and can have no children")
+        self._execute("UPDATE births SET number = number + 1")
+        now_ms = self._now_ms()
+        owner = self._session_id if ephemeral else 0
+        self._execute("INSERT INTO nodes SELECT ?, ?, ?, 0, 0, 0, ?, ?, ?, number FROM births", path, parent, data, now_ms, now_ms, owner)
+        self._execute("UPDATE nodes SET cversion = cversion + 1, created_children = created_children + 1 WHERE path = ?", parent)
+        self._touched[path] = None
+        self._touched[parent] = None
+
+    def _remove(self, path: str) -> None:
+        parent = parent_of(path)
+        self._execute("DELETE FROM nodes WHERE path = ?", path)
+        self._execute("UPDATE nodes SET cversion = cversion + 1 WHERE path = ?", parent)
+        self._touched[path] = None
+        self._touched[parent] = None
+
+    def _remove_session(self, session_id: int) -> None:
+        for (path,) in self._execute("SELECT path FROM nodes WHERE owner = ? ORDER BY path", session_id).fetchall():
+            self._remove(path)
+        self._execute("DELETE FROM sessions WHERE id = ?", session_id)
+
+    def _require_session(self) -> None:
+        if self._execute("SELECT 1 FROM sessions WHERE id = ?", self._session_id).fetchone() is None:
+            raise SessionExpired(f"session {self._session_id} is over: {self._path} was told that this process is dead")
+
+    def _lock_names(self) -> list[str]:
+        return [name for (name,) in self._execute("SELECT lock FROM sessions")]
+
+    def _fingerprint(self, path: str) -> Fingerprint:
+        row: Fingerprint = self._execute("SELECT birth, version, cversion FROM nodes WHERE path = ?", path).fetchone()
+        return row
+
+    def _raise_no_node(self, path: str) -> NoReturn:
+        raise NoNode(f"{path}: no such node")
+
+    def _now_ms(self) -> int:
+        return self._wall_us() // 1000
+
+    # SQLite itself.
+
+    def _connect(self) -> sqlite3.Connection:
+        if not os.path.isdir(os.path.dirname(self._path)):
+            raise ConfigError(f"metadata file {self._path}: its directory does not exist; create it, or correct the address")
+        try:
+            database = sqlite3.connect(self._path, timeout=BUSY_LIMIT_S, isolation_level=None, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise ConfigError(f"metadata file {self._path} cannot be opened: {error}; check that it is writable") from error
+        self._database = database
+        try:
+            self._guarded(self._initialise)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _initialise(self) -> None:
+        (application,) = self._execute("PRAGMA application_id").fetchone()
+        (tables,) = self._execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION_ID and tables:
+            raise ConfigError(f"{self._path} is a database of another program; choose another metadata file")
+        self._execute("PRAGMA synchronous = FULL")
+        self._switch_to_wal()
+        self._transaction("BEGIN IMMEDIATE", self._create_schema)
+
+    def _switch_to_wal(self) -> None:
+        deadline = boot_seconds() + BUSY_LIMIT_S
+        while True:
+            try:
+                (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here by itself when another process makes the same switch at this moment.
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or boot_seconds() > deadline:
+                    raise
+                pause(0.01)
+                continue
+            if mode != "wal":
+                raise ConfigError(f"metadata file {self._path}: its file system cannot hold a database shared by processes (no WAL)")
+            return
+
+    def _create_schema(self) -> None:
+        (version,) = self._execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            for statement in SCHEMA.split(";"):
+                if statement.strip():
+                    self._execute(statement)
+            self._execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+        elif version != FORMAT_VERSION:
+            raise FormatError(f"metadata file {self._path} has format {version}; this release knows format {FORMAT_VERSION}: upgrade it")
+
+    def _execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+        return self._database.execute(statement, parameters)
+
+    def _transaction(self, begin: str, function: Callable[[], Result]) -> Result:
+        def whole() -> Result:
+            self._execute(begin)
+            try:
+                result = function()
+                self._execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._execute("ROLLBACK")
+                raise
+            return result
+
+        return self._guarded(whole)
+
+    def _guarded(self, function: Callable[[], Result]) -> Result:
+        """Translate SQLite's errors."""
+        try:
+            return function()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise ConnectionLost(f"metadata file {self._path} stayed locked by another process for {BUSY_LIMIT_S:g} s") from error
+            raise ConnectionLost(f"metadata file {self._path}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise CorruptionError(f"metadata file {self._path}: {error}") from error

@@ -1,0 +1,299 @@
+"""The metadata tree in one SQLite file, for several processes on one machine.
+
+All of SQLite runs on one worker thread per session. A session is a row and a lock file (`sqlite_sessions`); the ephemeral nodes of a
+dead one are removed by whichever session notices first, and each looks about once a second. Watches are served by polling SQLite's
+data version, every 20 ms and only while there are watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from triplicate.errors import ConfigError, ConnectionLost, MetadataError, SessionExpired
+from triplicate.metadata.core.paths import check_data, check_path
+from triplicate.metadata.core.tree import ANY_VERSION, CreateNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.sqlite_sessions import HEARTBEAT_INTERVAL_S, SessionLock
+from triplicate.metadata.drivers.sqlite_store import SqliteStore, Touched
+from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
+from triplicate.runtime import Host, TaskScope, Worker, shielded, sleep
+
+Result = TypeVar("Result")
+
+POLL_INTERVAL_S = 0.02
+LOOK_INTERVAL_S = 1.0
+
+
+class _Abandoned(Exception):
+    """Nobody waits for this change any more, and it was not made."""
+
+
+class SqliteTree:
+    """One session with a SQLite file. Make it with `open`, after any fork."""
+
+    def __init__(self, host: Host, store: SqliteStore, session_id: int, lock: SessionLock, workers: tuple[Worker, Worker]) -> None:
+        self._host = host
+        self._store = store
+        self._session_id = session_id
+        self._lock = lock
+        self._worker, self._beat_worker = workers
+        self._process_id = os.getpid()
+        self._watches = WatchTable()
+        self._watched = asyncio.Event()
+        self._arming: list[Awaitable[None]] = []
+        self._over: SessionExpired | None = None
+        self._closed = False
+        self._scope = TaskScope(f"sqlite-tree-{session_id}", on_failure=self._broken)
+        self._scope.spawn(self._beat(), name="beat")
+        self._scope.spawn(self._look_after_others(), name="look")
+        self._scope.spawn(self._poll(), name="poll")
+
+    @classmethod
+    async def open(cls, path: str, host: Host) -> SqliteTree:
+        """Open the file, making it where it is missing, and begin a session.
+
+        Args:
+            path: absolute.
+
+        Raises:
+            ConfigError: not absolute, no such directory, not writable, or another program's database.
+            FormatError: made by a later release. CorruptionError: damaged.
+        """
+        if not os.path.isabs(path):
+            raise ConfigError(f"the metadata file's path must be absolute, not {path!r}")
+        worker = host.new_worker("metadata")
+        opening = _Opening(path, host.clock.wall_us)
+        try:
+            store, lock, session_id = await worker.run(opening.begin)
+        except BaseException:
+            # Also when we are cancelled while the thread goes on: it takes its work in order, so this comes after.
+            await shielded(_after(worker.run(opening.abandon), worker.close))
+            raise
+        return cls(host, store, session_id, lock, (worker, host.new_worker("metadata-beat")))
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
+    ) -> str:
+        check_path(path + "0" if sequential else path)
+        check_data(path, data)
+        return await self._write(lambda store: store.create(path, data, ephemeral=ephemeral, sequential=sequential, parents=parents))
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        check_path(path)
+        return await self._read(lambda store: store.get(path))
+
+    async def exists(self, path: str) -> Stat | None:
+        check_path(path)
+        return await self._read(lambda store: store.exists(path))
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        check_path(path)
+        check_data(path, data)
+        return await self._write(lambda store: store.set(path, data, version), data_of=path)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        check_path(path)
+        await self._write(lambda store: store.delete(path, version))
+
+    async def children(self, path: str) -> tuple[list[str], Stat]:
+        check_path(path)
+        return await self._read(lambda store: store.children(path))
+
+    async def multi(self, operations: Sequence[TreeOperation]) -> None:
+        for operation in operations:
+            check_path(operation.path)
+            if isinstance(operation, CreateNode | SetData):
+                check_data(operation.path, operation.data)
+        await self._write(lambda store: store.multi(operations))
+
+    async def sync(self, path: str) -> None:
+        """Nothing to wait for: every read sees what was committed before it. Asked all the same whether the session lives."""
+        await self.exists(path)
+
+    def watch(self, path: str) -> LocalWatch:
+        watch = self._watches.add(check_path(path))
+        if self._over is None and not self._closed:
+            # The worker takes its work in order: the path is remembered as it is before anything that our caller reads from now on.
+            self._arming.append(self._worker.run(self._store.arm, path))
+            self._watched.set()
+        return watch
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await shielded(self._close())
+
+    async def _close(self) -> None:
+        await self._scope.aclose()
+        self._watches.fail(SessionExpired(f"session {self._session_id} was closed"))
+        try:
+            await self._settle_arming()
+            await self._worker.run(self._store.close_session)
+        except MetadataError as error:
+            # The lock falls in any case, so the others find the session dead and clean up.
+            self._host.trace("metadata.session_left_behind", session_id=self._session_id, error=str(error))
+        finally:
+            # A heartbeat may still be on its way: the file must not be closed under it.
+            await self._beat_worker.close()
+            self._lock.release()
+            await self._worker.run(self._store.close)
+            await self._worker.close()
+
+    async def _read(self, function: Callable[[SqliteStore], Result]) -> Result:
+        return await self._run(self._store.read, function)
+
+    async def _write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> Result:
+        """
+        Args:
+            data_of: the path whose data are all that is changed, where that is so.
+        """
+        is_abandoned = False
+
+        def unless_abandoned(store: SqliteStore) -> Result:
+            # It may have waited for seconds for another process that was writing, and would hit what has come since.
+            if is_abandoned:
+                raise _Abandoned
+            return function(store)
+
+        try:
+            return await self._run(lambda work: self._store.write(work, data_of), unless_abandoned)
+        except asyncio.CancelledError:
+            is_abandoned = True
+            raise
+
+    async def _run(
+        self,
+        method: Callable[[Callable[[SqliteStore], Result]], tuple[Result, Touched]],
+        function: Callable[[SqliteStore], Result],
+    ) -> Result:
+        self._require_usable()
+        running = self._worker.run(method, function)
+        assert isinstance(running, asyncio.Future), "a worker answers with a future"
+        try:
+            ended: tuple[Result, Touched] = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # The thread goes on, and our watches on what it changes must wake.
+            running.add_done_callback(self._ended_late)
+            raise
+        except SessionExpired as error:
+            self._expire(error)
+            raise
+        except ConnectionLost:
+            self._watches.wake_all()
+            raise
+        result, touched = ended
+        self._watches.wake(touched)
+        return result
+
+    def _ended_late(self, running: asyncio.Future[tuple[Result, Touched]]) -> None:
+        """An operation whose caller was cancelled has ended. Only the watches that it concerns wake: there may be thousands of others."""
+        if running.cancelled():
+            return
+        error = running.exception()
+        if error is None:
+            self._watches.wake(running.result()[1])
+        elif isinstance(error, SessionExpired):
+            self._expire(error)
+        elif isinstance(error, ConnectionLost):
+            self._watches.wake_all()
+        # Any other error says that nothing was changed.
+
+    def _require_usable(self) -> None:
+        if os.getpid() != self._process_id:
+            raise MetadataError("this metadata session was opened before a fork; open one in the child process")
+        if self._closed:
+            raise SessionExpired(f"session {self._session_id} was closed")
+        if self._over is not None:
+            raise SessionExpired(*self._over.args)
+
+    def _expire(self, error: SessionExpired) -> None:
+        if self._over is None:
+            self._over = error
+            self._watches.fail(error)
+            self._host.trace("metadata.session_expired", session_id=self._session_id)
+
+    def _broken(self, error: BaseException) -> None:
+        """One of our own tasks failed: without heartbeat and polling the session is of no use."""
+        self._expire(SessionExpired(f"session {self._session_id} broke: {error!r}"))
+
+    async def _beat(self) -> None:
+        """Has a thread of its own, so that a long wait for another writer does not look like our death."""
+        while True:
+            await sleep(self._host.clock, HEARTBEAT_INTERVAL_S)
+            try:
+                await self._beat_worker.run(self._lock.beat)
+            except OSError as error:
+                self._host.trace("metadata.heartbeat_failed", session_id=self._session_id, error=str(error))
+
+    async def _look_after_others(self) -> None:
+        while self._over is None:
+            await sleep(self._host.clock, LOOK_INTERVAL_S)
+            try:
+                self._watches.wake(await self._worker.run(self._store.remove_dead))
+            except SessionExpired as error:
+                self._expire(error)
+            except (ConnectionLost, OSError) as error:
+                self._watches.wake_all()
+                self._host.trace("metadata.connection_lost", session_id=self._session_id, error=str(error))
+
+    async def _poll(self) -> None:
+        while self._over is None:
+            if not len(self._watches):
+                self._watched.clear()
+                await self._watched.wait()
+            await sleep(self._host.clock, POLL_INTERVAL_S)
+            try:
+                await self._settle_arming()
+                changed = await self._worker.run(self._store.changed_paths, self._watches.paths())
+            except SessionExpired as error:
+                self._expire(error)
+            except ConnectionLost:
+                self._watches.wake_all()
+            else:
+                self._watches.wake(changed)
+
+    async def _settle_arming(self) -> None:
+        """Wait until the watched paths are remembered; each awaitable is awaited, so that no failure is dropped unseen."""
+        failure: MetadataError | None = None
+        while self._arming:
+            try:
+                await self._arming.pop(0)
+            except MetadataError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
+
+class _Opening:
+    """The steps of opening, on the worker's thread, and how to take them back."""
+
+    def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
+        self._path = path
+        self._wall_us = wall_us
+        self._store: SqliteStore | None = None
+        self._lock: SessionLock | None = None
+
+    def begin(self) -> tuple[SqliteStore, SessionLock, int]:
+        store = self._store = SqliteStore(self._path, self._wall_us)
+        try:
+            lock = self._lock = SessionLock.take(store.lock_directory)
+        except OSError as error:
+            raise ConfigError(f"session locks cannot be made in {store.lock_directory}: {error}; check that it is writable") from error
+        return store, lock, store.open_session(lock.name)
+
+    def abandon(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        if self._store is not None:
+            self._store.close()
+
+
+async def _after(first: Awaitable[None], then: Callable[[], Awaitable[None]]) -> None:
+    await first
+    await then()

@@ -1,0 +1,353 @@
+"""The metadata tree in ZooKeeper, for clusters that span machines, and for those that Apache's tools work on as well.
+
+A connection that breaks leaves the session alive: requests on their way raise ConnectionLost, later ones wait for the connection, and
+when it is back every watch is armed again and wakes. A session that expired finishes the tree (`RenewingTree` opens another).
+Reads are answered by the server one is connected to, which may be a moment behind the others, until a `sync`; changes are decided by
+versions.
+
+Source: ZooKeeper Programmer's Guide (sessions, watches, ordering).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.protocol.states import ZnodeStat
+
+from triplicate.errors import ArgumentError, ConfigError, ConnectionLost, MetadataError, NodeExists, NoNode, SessionExpired
+from triplicate.metadata.bookie_registry import SESSION_TIMEOUT_S
+from triplicate.metadata.core.paths import ancestors_of, check_data, check_path
+from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
+from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
+from triplicate.runtime import Host, deadline_after, shielded, timeout_at
+
+"""As BookKeeper's `zkTimeout`; the server may grant another."""
+
+ANSWER_LIMIT_S = 10.0
+"""How long one operation waits for the connection and the answer together."""
+
+OUTSTANDING_MAX = 1000
+"""Requests on their way at once; more wait their turn."""
+
+PACKET_BYTES_MAX = 0xFFFFF
+"""A server drops the connection of who sends more (`jute.maxbuffer`)."""
+
+PACKET_OVERHEAD_BYTES = 128
+"""More than what a packet, or one operation of a transaction that carries data, takes beside path and data."""
+
+CHECK_OVERHEAD_BYTES = 32
+"""More than what a check or a deletion takes in a transaction beside its path: 17 bytes in the request, 16 in the server's log."""
+
+PARENT_ATTEMPTS = 10
+
+Request = Callable[[KazooClient], Any]
+
+
+class ZooKeeperTree:
+    """One session with ZooKeeper. Make it with `open`, after any fork."""
+
+    def __init__(self, servers: str, host: Host, session_timeout_s: float) -> None:
+        self._servers = servers
+        self._host = host
+        self._session_id = 0
+        self._process_id = os.getpid()
+        self._watches = WatchTable()
+        self._over: SessionExpired | None = None
+        self._closed = False
+        self._ready = asyncio.Event()
+        """Set while connected, and for good once the session is over, so that nobody waits for it in vain."""
+        self._turn = asyncio.Lock()
+        self._slots = asyncio.Semaphore(OUTSTANDING_MAX)
+        try:
+            self._session = ZooKeeperSession(servers, session_timeout_s, self._state_changed, self._fired)
+        except ValueError as error:
+            raise ConfigError(f"{servers!r} does not name ZooKeeper servers as host:port,host:port ({error})") from error
+
+    @classmethod
+    async def open(
+        cls, servers: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S, limit_s: float = ANSWER_LIMIT_S
+    ) -> ZooKeeperTree:
+        """Connect and begin a session.
+
+        Args:
+            servers: ``host:port,host:port``; any one will do.
+            limit_s: how long to try.
+
+        Raises:
+            ConnectionLost: no server answered. ConfigError: not a list of servers.
+        """
+        tree = cls(servers, host, session_timeout_s)
+        tree._session.start()
+        try:
+            async with timeout_at(deadline_after(host.clock, limit_s)):
+                await tree._ready.wait()
+            tree._require_usable()
+        except TimeoutError:
+            await tree.close()
+            raise ConnectionLost(
+                f"ZooKeeper at {servers} does not answer within {limit_s:g} s: check that it runs and that the address is right"
+            ) from None
+        except BaseException:
+            await tree.close()
+            raise
+        return tree
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    async def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
+    ) -> str:
+        _check(path + "0" if sequential else path, data)
+
+        def request(client: KazooClient) -> Any:
+            return client.create_async(path, data, ephemeral=ephemeral, sequence=sequential)
+
+        for _ in range(PARENT_ATTEMPTS if parents else 0):
+            try:
+                return str(await self._run(path, request))
+            except NoNode:
+                await self._create_parents(path)
+        return str(await self._run(path, request))
+
+    async def _create_parents(self, path: str) -> None:
+        for ancestor in ancestors_of(path):
+            try:
+                await self._run(ancestor, lambda client, ancestor=ancestor: client.create_async(ancestor, b""))  # type: ignore[misc]
+            except NodeExists:
+                continue
+            except NoNode:
+                return  # Somebody prunes empty parents at this moment; the caller begins again.
+
+    async def get(self, path: str) -> tuple[bytes, Stat]:
+        _check(path)
+        data, stat = await self._run(path, lambda client: client.get_async(path))
+        return data or b"", _stat(stat)
+
+    async def exists(self, path: str) -> Stat | None:
+        _check(path)
+        stat = await self._run(path, lambda client: client.exists_async(path))
+        return None if stat is None else _stat(stat)
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        _check(path, data)
+        return _stat(await self._run(path, lambda client: client.set_async(path, data, version)))
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        _check_deletion(path)
+        await self._run(path, lambda client: client.delete_async(path, version))
+
+    async def children(self, path: str) -> tuple[list[str], Stat]:
+        _check(path)
+        names, stat = await self._run(path, lambda client: client.get_children_async(path, include_data=True))
+        return sorted(names), _stat(stat)
+
+    async def multi(self, operations: Sequence[TreeOperation]) -> None:
+        size = _check_operations(operations)
+        if not operations:
+            self._require_usable()
+            return
+        if size > PACKET_BYTES_MAX:
+            first, others = operations[0].path, len(operations) - 1
+            raise ArgumentError(f"{first} and {others} more: {size} bytes are more than ZooKeeper takes at once ({PACKET_BYTES_MAX})")
+
+        def request(client: KazooClient) -> Any:
+            transaction = client.transaction()
+            for operation in operations:
+                _add(transaction, operation)
+            return transaction.commit_async()
+
+        failed = failed_operation(await self._run(operations[0].path, request))
+        if failed is not None:
+            index, error = failed
+            raise self._ours(error, operations[index].path) from error
+
+    async def sync(self, path: str) -> None:
+        _check(path)
+        await self._run(path, lambda client: client.sync_async(path))
+
+    def watch(self, path: str) -> LocalWatch:
+        watch = self._watches.add(_check(path))
+        if self._usable() and self._ready.is_set():
+            self._arm(path, self._session.last_zxid)
+        return watch
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await shielded(self._close())
+
+    async def _close(self) -> None:
+        self._watches.fail(SessionExpired(f"session {self._session_id:#x} was closed"))
+        self._ready.set()
+        worker = self._host.new_worker("zookeeper-stop")
+        try:
+            await worker.run(self._session.stop)
+        except STOP_ERRORS as error:
+            self._host.trace("metadata.session_left_behind", session_id=self._session_id, error=str(error))
+        finally:
+            await worker.close()
+
+    # Operations.
+
+    async def _run(self, path: str, request: Request) -> Any:
+        """Send a request in its turn and wait for the answer, each for as long as `ANSWER_LIMIT_S` has room for both."""
+        self._require_usable()
+        try:
+            async with timeout_at(deadline_after(self._host.clock, ANSWER_LIMIT_S)), self._slots:
+                async with self._turn:
+                    await self._ready.wait()
+                    self._require_usable()
+                    answer = self._session.submit(request)
+                return await answer
+        except KazooException as error:
+            raise self._ours(error, path) from error
+        except TimeoutError:
+            self._watches.wake_all()
+            raise ConnectionLost(f"{path}: ZooKeeper at {self._servers} does not answer within {ANSWER_LIMIT_S:g} s") from None
+
+    def _ours(self, error: Exception, path: str) -> Exception:
+        ours = translated(error, path) or error
+        if isinstance(ours, SessionExpired):
+            self._expire()
+        elif isinstance(ours, ConnectionLost):
+            self._watches.wake_all()
+        return ours
+
+    def _usable(self) -> bool:
+        return not self._closed and self._over is None
+
+    def _require_usable(self) -> None:
+        if os.getpid() != self._process_id:
+            raise MetadataError("this metadata session was opened before a fork; open one in the child process")
+        if self._closed:
+            raise SessionExpired(f"session {self._session_id:#x} was closed")
+        if self._over is not None:
+            raise SessionExpired(*self._over.args)
+
+    # The connection.
+
+    def _state_changed(self, state: str, session_id: int) -> None:
+        if not self._usable():
+            return
+        if state == LOST:
+            self._expire()
+            return
+        if state == CONNECTED:
+            self._session_id = session_id
+            self._ready.set()
+            # The server forgot them with the connection. This wakes them, too.
+            for path in self._watches.paths():
+                self._arm(path)
+        else:
+            self._ready.clear()
+            self._watches.wake_all()
+        self._host.trace("metadata.connection", state=state, servers=self._servers, session_id=self._session_id)
+
+    def _expire(self) -> None:
+        if self._usable():
+            self._over = SessionExpired(f"session {self._session_id:#x} with ZooKeeper at {self._servers} is over")
+            self._ready.set()
+            self._watches.fail(self._over)
+            self._host.trace("metadata.session_expired", session_id=self._session_id)
+
+    # Watches.
+
+    def _arm(self, path: str, since: int = -1) -> None:
+        """Ask the server for the next event of a node and of its children, and wake the watches on it when that is done.
+
+        ZooKeeper's watches fire once, so between an event and this request changes go unseen; that is why the wake-up comes after it.
+        The node is asked first: if it appears before its children are asked for, an event tells.
+
+        Args:
+            since: wake only if the node has changed after this one of the store's changes; that is what a new watch wants.
+        """
+        node = self._session.submit(lambda client: client.exists_async(path, self._session.node_fired))
+        children = self._session.submit(lambda client: client.get_children_async(path, self._session.children_fired, include_data=True))
+
+        def answered(_: asyncio.Future[Any]) -> None:
+            # Called for each of the two, and once while both are done.
+            if node.done() and children.done() and not told:
+                told.append(True)
+                self._armed(path, node, children, since)
+
+        told: list[bool] = []
+        node.add_done_callback(answered)
+        children.add_done_callback(answered)
+
+    def _armed(self, path: str, node: asyncio.Future[Any], children: asyncio.Future[Any], since: int) -> None:
+        errors = [node.exception(), children.exception()]
+        if not self._usable() or path not in self._watches:
+            return
+        stat = None if errors[0] is not None else node.result()
+        if isinstance(errors[1], NoNodeError) and errors[0] is None:
+            if stat is not None:
+                self._arm(path, since)  # It was deleted in between.
+            elif since < 0:
+                self._watches.wake([path])
+            return
+        failures = [self._ours(error, path) for error in errors if isinstance(error, Exception)]
+        if not failures:
+            # A node that appeared after it was asked for has sent an event.
+            if since < 0 or (stat is not None and max(stat.mzxid, children.result()[1].pzxid) > since):
+                self._watches.wake([path])
+        elif not isinstance(failures[0], SessionExpired | ConnectionLost):
+            # A broken connection arms all watches when it is back; whoever watches learns of any other error by reading.
+            self._host.trace("metadata.watch_not_armed", path=path, error=str(failures[0]))
+            self._watches.wake([path])
+
+    def _fired(self, path: str) -> None:
+        if self._usable() and self._ready.is_set() and path in self._watches:
+            self._arm(path)
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(stat.version, stat.cversion, stat.ctime, stat.mtime, stat.ephemeralOwner)
+
+
+def _check(path: str, data: bytes = b"") -> str:
+    """Refuse here what would break kazoo's thread or make the server drop the connection."""
+    try:
+        size = len(check_path(path).encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{path!r} is not a path of the metadata tree: it is no Unicode text") from error
+    if size + len(check_data(path, data)) + PACKET_OVERHEAD_BYTES > PACKET_BYTES_MAX:
+        raise ArgumentError(f"{path}: path and {len(data)} bytes are more than ZooKeeper takes at once ({PACKET_BYTES_MAX})")
+    return path
+
+
+def _check_deletion(path: str) -> None:
+    if _check(path) == "/":
+        raise ArgumentError("/: the root cannot be deleted")
+
+
+def _check_operations(operations: Sequence[TreeOperation]) -> int:
+    """The bytes that the operations take together, about."""
+    size = PACKET_OVERHEAD_BYTES
+    for operation in operations:
+        data = operation.data if isinstance(operation, CreateNode | SetData) else b""
+        if isinstance(operation, DeleteNode):
+            _check_deletion(operation.path)
+        _check(operation.path, data)
+        overhead = CHECK_OVERHEAD_BYTES if isinstance(operation, CheckVersion | DeleteNode) else PACKET_OVERHEAD_BYTES
+        size += len(operation.path.encode("utf-8")) + len(data) + overhead
+    return size
+
+
+def _add(transaction: TransactionRequest, operation: TreeOperation) -> None:
+    match operation:
+        case CreateNode():
+            transaction.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+        case SetData():
+            transaction.set_data(operation.path, operation.data, operation.version)
+        case DeleteNode():
+            transaction.delete(operation.path, operation.version)
+        case CheckVersion():
+            transaction.check(operation.path, operation.version)

@@ -1,0 +1,142 @@
+"""From an address to a metadata store, and to the cluster in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from triplicate.errors import ArgumentError, ConfigError
+from triplicate.metadata.bookie_registry import SESSION_NOTICED_S, SESSION_TIMEOUT_S
+from triplicate.metadata.core.paths import check_path
+from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree
+from triplicate.metadata.drivers.renewing_tree import RenewingTree
+from triplicate.metadata.drivers.sqlite_tree import SqliteTree
+from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata
+from triplicate.runtime import Host
+
+KNOWN = "memory: (private to this process), sqlite:///absolute/path/of/a/file, zk://host:port;host:port/ledgers"
+
+_MANAGERS = {"": None, "null": None, "flat": "flat", "hierarchical": "hierarchical", "longhierarchical": "longhierarchical"}
+_ZOOKEEPER = re.compile(r"zk(?:\+([a-z]*))?://([^/]*)(/.*)?", re.DOTALL)
+_DEFAULT_PORT = 2181
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperUri:
+    """A service URI as BookKeeper writes it, taken apart."""
+
+    servers: str
+    """``host:port,host:port``, as ZooKeeper's clients take it."""
+    root: str
+    """Where the cluster is: the ledgers' root itself, not a node above it."""
+    manager: str | None
+    """The layout that the address insists on; None follows the cluster's."""
+
+
+def parse_zookeeper(uri: str) -> ZooKeeperUri:
+    """Take ``zk[+type]://host:port;host:port/root`` apart; commas between servers will do as well.
+
+    Source: BookKeeper `ZKMetadataDriverBase`, `AbstractZkLedgerManagerFactory`.
+
+    Raises:
+        ConfigError: not of this form, or a type that is unknown here.
+    """
+    match = _ZOOKEEPER.fullmatch(uri)
+    if match is None:
+        raise ConfigError(f"{uri!r} is not the address of a cluster in ZooKeeper: zk://host:port;host:port/ledgers")
+    kind, servers, root = match[1] or "", re.split("[;,]", match[2]), match[3] or ""
+    if kind not in _MANAGERS:
+        known = ", ".join(f"zk+{name}" for name in _MANAGERS if name)
+        raise ConfigError(f"{uri!r}: zk+{kind} is unknown; known are zk, {known}")
+    for server in servers:
+        name, _, port = server.rpartition(":") if ":" in server.rpartition("]")[2] else (server, "", str(_DEFAULT_PORT))
+        if not re.fullmatch(r"[\w.\-]+|\[[0-9a-fA-F:.]+\]", name) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 2**16:
+            raise ConfigError(f"{uri!r}: {server!r} is not host:port")
+    try:
+        root = check_path(root)
+    except ArgumentError:
+        root = "/"
+    if root == "/":
+        raise ConfigError(f"{uri!r} names no root: put the path of the ledgers behind the servers, by default {DEFAULT_ROOT}")
+    return ZooKeeperUri(",".join(servers), root, _MANAGERS[kind])
+
+
+async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S) -> Tree:
+    """Open the store at `uri`. A session that is lost is followed by another one (`RenewingTree`).
+
+    Args:
+        uri: ``memory:`` makes a store of its own; ``sqlite:///absolute/path`` opens or makes a file;
+            ``zk://host:port;host:port/ledgers`` connects to ZooKeeper.
+        session_timeout_s: how long ZooKeeper holds this process for alive while it says nothing; the server keeps it within its bounds.
+
+    Raises:
+        ConfigError: an address of no known form, a file that cannot be used, or kazoo is missing.
+        ConnectionLost: ZooKeeper does not answer.
+    """
+    if uri == "memory:":
+        return MemoryTree(MemoryStore(host.clock))
+    if uri.startswith("sqlite:///"):
+        path = uri.removeprefix("sqlite://")
+
+        async def open_session() -> Tree:
+            return await SqliteTree.open(path, host)
+
+        return RenewingTree(await open_session(), open_session, host)
+    if re.match(r"zk(\+[^:/]*)?://", uri):
+        return await _open_zookeeper(parse_zookeeper(uri).servers, host, session_timeout_s)
+    raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")
+
+
+async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) -> Tree:
+    try:
+        # Here and nowhere above: kazoo is an extra, and costs its import only those who use it.
+        from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
+    except ImportError as error:
+        raise ConfigError(f"ZooKeeper needs kazoo ({error}): pip install 'triplicate[zookeeper]'") from error
+
+    async def open_session() -> Tree:
+        return await ZooKeeperTree.open(servers, host, session_timeout_s=session_timeout_s)
+
+    first = await open_session()
+    try:
+        # The server may be behind what this process has seen in an earlier life.
+        await first.sync("/")
+    except BaseException:
+        await first.close()
+        raise
+    return RenewingTree(first, open_session, host)
+
+
+async def open_cluster(uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S) -> ClusterMetadata:
+    """Open the cluster at `uri`: under the address's own root in ZooKeeper, under the default root elsewhere.
+
+    Args:
+        create: make it where there is none.
+        session_timeout_s: as `open_tree` has it.
+
+    Raises:
+        ConfigError: see `open_tree` and `ClusterMetadata.open`; also when the address insists on another layout than the cluster's.
+        FormatError: the cluster's layout is unknown here. ConnectionLost: ZooKeeper does not answer.
+    """
+    root, manager = cluster_root(uri)
+    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s)
+    # The former life of a process may have asked for the usual time.
+    stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
+    try:
+        cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager, stale_wait_s=stale_wait_s)
+    except BaseException:
+        await tree.close()
+        raise
+    if isinstance(tree, RenewingTree):
+        # Above all a bookie must not: garbage collection deletes what its metadata does not list.
+        tree.require(cluster.check_same)
+    return cluster
+
+
+def cluster_root(uri: str) -> tuple[str, str | None]:
+    """The root that an address names, and the layout that it insists on."""
+    if uri.startswith("zk"):
+        address = parse_zookeeper(uri)
+        return address.root, address.manager
+    return DEFAULT_ROOT, None

@@ -1,0 +1,374 @@
+"""A replica's life: follow the log, stand for election, take the log over, lead until fenced, follow again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triplicate.errors import (
+    ArgumentError,
+    Diverged,
+    LogFenced,
+    MetadataError,
+    OffsetGap,
+    OffsetTruncated,
+    ReplicaError,
+    SessionExpired,
+    TriplicateError,
+)
+from triplicate.log import LogEntry, LogReader, Logs, LogWriter
+from triplicate.replica.election import Election
+from triplicate.replica.snapshot_keeper import SnapshotKeeper
+from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
+from triplicate.runtime import Backoff, Host, TaskScope, deadline_after, fault_point, shielded, sleep, timeout_at
+
+_TAKE_OVER_READ_S = 30.0
+VERIFY_READ_S = 30.0
+"""How long a copy under suspicion waits for the log to show the entry before its position."""
+LEAVE_LIMIT_S = 3.0
+"""A replica that ends does not wait longer for a metadata store that is away; the end of the session takes its nodes."""
+GIVE_UP_LIMIT_S = 10.0
+"""How long a leader that steps down tries to close the log in order; the next take-over recovers it otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    """Times and bounds of one replica."""
+
+    apply_entries: int = 64
+    apply_size_bytes: int = 4 * 1024 * 1024
+    report_interval_s: float = 1.0
+    retry_first_s: float = 0.05
+    retry_longest_s: float = 2.0
+    handicap_first_s: float = 1.0
+    """How long a leader whose own copy failed leaves the next election to others; doubles with each such failure."""
+    handicap_longest_s: float = 30.0
+
+
+class Replica:
+    """Runs one state machine over one log. `run` until it is cancelled, or ends because the copy has diverged. It is run once: the
+    machine is closed at the end.
+
+    Args:
+        logs: where the log is.
+        log: its name.
+        owner: this node's name, for the log's ownership.
+        on_role: called on the loop with each new role.
+        snapshots: makes and loads the machine's snapshots; None for a machine without any.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: Logs,
+        log: str,
+        machine: StateMachine,
+        election: Election,
+        owner: str,
+        settings: ReplicaSettings | None = None,
+        on_role: Callable[[Role], None] = lambda role: None,
+        snapshots: SnapshotKeeper | None = None,
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._log = log
+        self._machine = machine
+        self._election = election
+        self._owner = owner
+        self._settings = settings or ReplicaSettings()
+        self._on_role = on_role
+        self._snapshots = snapshots
+        chance = self._chance = host.entropy.stream(f"replica.retry.{log}")
+        self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
+        self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
+        self._handicap_s = 0.0
+        """How much longer than others this node waits at the next election: its copy could not be written when it led."""
+        self.role = Role.STARTING
+        self.start_position = 0
+        """Where the local copy stood when this node started."""
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the local state is open, or cannot be."""
+        self.reason: str | None = None
+        """Why the copy has diverged."""
+
+    @property
+    def position(self) -> int:
+        """Offset after the last record applied."""
+        return self._machine.position
+
+    async def run(self) -> None:
+        """Live until cancelled. Returns when the copy has diverged.
+
+        Raises:
+            SessionExpired: the metadata tree was closed.
+        """
+        try:
+            self.start_position = await self._machine.open()
+            self._opened()
+            if self._machine.suspicion is not None:
+                await self._verify(self._machine.suspicion)
+            while True:
+                await self._follow()
+                await self._lead()
+        except Diverged as error:
+            await self._diverge(str(error))
+        finally:
+            self._opened()
+            if self.role is not Role.DIVERGED:
+                self._become(Role.STOPPED)
+            await shielded(self._leave())
+
+    def _opened(self) -> None:
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    async def _leave(self) -> None:
+        try:
+            async with timeout_at(deadline_after(self._host.clock, LEAVE_LIMIT_S)):
+                await self._election.withdraw()
+        except (TriplicateError, TimeoutError) as error:
+            self._host.trace("replica.withdraw", log=self._log, error=repr(error))
+        await self._machine.close()
+
+    def _become(self, role: Role) -> None:
+        if role is not self.role:
+            self.role = role
+            self._host.trace("replica.role", log=self._log, role=role.value, position=self.position)
+            self._on_role(role)
+
+    async def _diverge(self, reason: str) -> None:
+        self.reason = reason
+        self._become(Role.DIVERGED)
+        self._host.trace("replica.diverged", log=self._log, reason=reason, position=self.position)
+        await self._machine.diverge(reason)
+
+    # A copy under suspicion.
+
+    async def _verify(self, suspicion: str) -> None:
+        """Find the entry before the position in the log and have the machine compare it; returns when the copy may go on.
+
+        Raises:
+            Diverged: the log does not show the position, or shows something else before it.
+        """
+        while True:
+            try:
+                await self._machine.verify(await self._entry_before(self.position))
+            except (Diverged, SessionExpired):
+                raise
+            except (OffsetTruncated, OffsetGap, ArgumentError) as error:
+                if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
+                    raise self._misplaced(error) from error
+                return
+            except TriplicateError as error:
+                await self._pause("verify", error)
+            else:
+                self._host.trace("replica.verified", log=self._log, position=self.position, suspicion=suspicion)
+                return
+
+    async def _entry_before(self, position: int) -> LogEntry | None:
+        """The entry that ends at a position at which reading can begin; None where the position is 0."""
+        async with await self._logs.reader(self._log, position):
+            if position == 0:
+                return None
+        async with await self._logs.reader(self._log, position - 1) as reader:
+            entry = await reader.next_entry(VERIFY_READ_S)
+        if entry is None:
+            raise Diverged(f"{STANDS_AT} {position}, and the log shows nothing before that offset within {VERIFY_READ_S:.0f} s")
+        return entry
+
+    def _misplaced(self, error: TriplicateError) -> Diverged:
+        return Diverged(f"{STANDS_AT} {self.position}, where the log cannot be read: {error}")
+
+    # Following.
+
+    async def _follow(self) -> None:
+        """Tail the log until this node is elected."""
+        ready = False
+        while True:
+            try:
+                if not ready:
+                    await self._load_snapshot()
+                    await self._machine.follow()
+                    ready = True
+                    self._become(Role.FOLLOWER)
+                async with TaskScope(f"follow {self._log}") as scope:
+                    scope.spawn(self._tail(), name="tail")
+                    scope.spawn(self._report(), name="report")
+                    if self._snapshots is not None:
+                        scope.spawn(self._snapshots.keep(), name="snapshots")
+                    await self._elected()
+                    scope.cancel()
+                return
+            except (Diverged, SessionExpired):
+                raise
+            except (OffsetTruncated, OffsetGap, ArgumentError) as error:
+                # The reader has looked again after a sync, so no server that is behind says this.
+                if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
+                    raise self._misplaced(error) from error
+                ready = False
+            except TriplicateError as error:
+                await self._pause("follow", error)
+
+    async def _load_snapshot(self) -> bool:
+        """Load a snapshot where the log does not reach back to this copy, or is longer to read. Returns whether the copy was replaced."""
+        while self._snapshots is not None:
+            try:
+                return await self._snapshots.load()
+            except SessionExpired:
+                raise
+            except TriplicateError as error:
+                await self._pause("load a snapshot", error)
+        return False
+
+    async def _elected(self) -> None:
+        """Return when this node is elected. What keeps it from standing does not keep it from following."""
+        backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, self._chance)
+        while True:
+            try:
+                return await self._election.elected(lambda: self.position, self._handicap_s)
+            except SessionExpired:
+                raise
+            except TriplicateError as error:
+                self._host.trace("replica.retry", log=self._log, during="election", error=repr(error))
+                await sleep(self._host.clock, backoff.next_s())
+
+    async def _report(self) -> None:
+        while True:
+            try:
+                await self._election.report(self.position, self.role.value)
+            except SessionExpired:
+                raise
+            except TriplicateError as error:
+                self._host.trace("replica.retry", log=self._log, during="report", error=repr(error))
+            await sleep(self._host.clock, self._settings.report_interval_s)
+
+    async def _tail(self) -> None:
+        async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
+            while True:
+                await self._apply_next(reader, None)
+                self._backoff.reset()
+
+    async def _apply_next(self, reader: LogReader, timeout_s: float | None) -> bool:
+        """Apply the next entry and those that are there already; False when there was none in time."""
+        entry = await reader.next_entry(timeout_s)
+        if entry is None:
+            return False
+        entries = [entry]
+        size = _size(entry)
+        while len(entries) < self._settings.apply_entries and size < self._settings.apply_size_bytes:
+            entry = await reader.next_entry(0.0)
+            if entry is None:
+                break
+            entries.append(entry)
+            size += _size(entry)
+        # An apply that has begun is waited for: the local copy must not change behind whoever opens it next.
+        await shielded(self._machine.apply(entries))
+        if size:
+            self._handicap.reset()
+            self._handicap_s = 0.0
+        return True
+
+    async def _pause(self, what: str, error: BaseException) -> None:
+        self._host.trace("replica.retry", log=self._log, during=what, error=repr(error))
+        await sleep(self._host.clock, self._backoff.next_s())
+
+    # Leading.
+
+    @fault_point("replica.take_over")
+    async def _lead(self) -> None:
+        """Take the log over, replay what it holds, serve until the leadership is lost."""
+        self._become(Role.CANDIDATE)
+        try:
+            writer = await self._logs.writer(self._log, owner=self._owner)
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            await self._resign()
+            await self._pause("take-over", error)
+            return
+        failure: TriplicateError | None = None
+        try:
+            await self._replay(writer)
+            self._become(Role.LEADER)
+            self._backoff.reset()
+            async with TaskScope(f"lead {self._log}") as scope:
+                scope.spawn(self._report(), name="report")
+                scope.spawn(self._watch_sign(writer), name="watch sign")
+                if self._snapshots is not None:
+                    scope.spawn(self._snapshots.keep(), name="snapshots")
+                    scope.spawn(self._snapshots.keep_log_short(), name="truncation")
+                await self._machine.lead(writer)
+        except (Diverged, SessionExpired):
+            raise
+        except LogFenced as error:
+            self._host.trace("replica.fenced", log=self._log, epoch=writer.epoch, error=str(error))
+        except TriplicateError as error:
+            failure = error
+        finally:
+            self._become(Role.FOLLOWER)
+            await shielded(self._give_up(writer))
+        if failure is not None:
+            if writer.failure is None:
+                # The log took everything, so it is this node's own copy that failed: a full disk, perhaps. A peer may have room.
+                self._handicap_s = self._handicap.next_s()
+            await self._pause("lead", failure)
+
+    async def _watch_sign(self, writer: LogWriter) -> None:
+        """A leader without its sign (its session was lost) puts it up again, unless it was replaced: the log tells.
+
+        Nothing else would tell a leader whom nobody asks for anything, and clients that look for the leader would go on finding it.
+
+        Raises:
+            LogFenced: another leads.
+        """
+        while True:
+            try:
+                await self._election.lost()
+                await writer.noop()
+                if await self._election.put_up_sign_again(self.position):
+                    await writer.noop()
+            except (LogFenced, SessionExpired):
+                raise
+            except MetadataError as error:
+                self._host.trace("replica.retry", log=self._log, during="watch sign", error=repr(error))
+            await sleep(self._host.clock, self._settings.report_interval_s)
+
+    async def _give_up(self, writer: LogWriter) -> None:
+        """Leave the log to the next: closed where nothing is open, abandoned where an outcome is."""
+        try:
+            # The second limit is for what closing does after the first has interrupted it.
+            clock = self._host.clock
+            async with (
+                timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S + LEAVE_LIMIT_S)),
+                timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S)),
+            ):
+                if writer.failure is None and writer.acknowledged_offset == writer.next_offset:
+                    await writer.close()
+                else:
+                    await writer.abandon()
+        except (TriplicateError, TimeoutError) as error:
+            self._host.trace("replica.give_up", log=self._log, error=repr(error))
+        await self._resign()
+
+    async def _resign(self) -> None:
+        """Take the sign away, or leave it to the end of the session; a sign that stays is found by the next election."""
+        try:
+            async with timeout_at(deadline_after(self._host.clock, LEAVE_LIMIT_S)):
+                await self._election.resign()
+        except (TriplicateError, TimeoutError) as error:
+            self._host.trace("replica.resign", log=self._log, error=repr(error))
+
+    @fault_point("replica.replay")
+    async def _replay(self, writer: LogWriter) -> None:
+        """Apply everything before the writer's own first record: all of it was acknowledged, or recovered by the take-over."""
+        async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
+            while self.position < writer.start_offset:
+                if not await self._apply_next(reader, _TAKE_OVER_READ_S):
+                    raise ReplicaError(f"log {self._log}: offset {self.position} cannot be read within {_TAKE_OVER_READ_S:.0f} s")
+        if self.position > writer.start_offset:
+            raise Diverged(f"{STANDS_AT} {self.position}, beyond the end of its log at {writer.start_offset}")
+
+
+def _size(entry: LogEntry) -> int:
+    return 0 if entry.is_control else entry.view.header.raw_length

@@ -1,0 +1,515 @@
+"""Snapshots of one replica: making them while the log goes on, truncating the log behind them, and loading one instead of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from triplicate.errors import (
+    ConnectionLost,
+    CorruptionError,
+    FormatError,
+    NoSuchLedger,
+    NoSuchLog,
+    SessionExpired,
+    SnapshotDamaged,
+    TriplicateError,
+)
+from triplicate.log import (
+    CHUNK_BYTES,
+    Logs,
+    LogSnapshots,
+    SegmentState,
+    Snapshot,
+    SnapshotHeader,
+    SnapshotList,
+    SnapshotReader,
+    sources,
+    truncation_offset,
+)
+from triplicate.replica.core.snapshot_policy import (
+    SnapshotPeer,
+    SnapshotSettings,
+    SnapshotSituation,
+    cut_offset,
+    has_grown_due,
+    is_snapshot_faster,
+    is_turn,
+    may_grow_due,
+    pressing_reason,
+    snapshot_rank,
+)
+from triplicate.replica.election import candidates_of, leader_of
+from triplicate.runtime import Backoff, Host, Metrics, fault_point, first_of, shielded, sleep
+
+_LONGEST_PAUSE_S = 600.0
+
+
+class StateCopy(Protocol):
+    """A consistent copy of a machine's state, which the log changes no more."""
+
+    @property
+    def position(self) -> int:
+        """Offset after the last record that is part of it."""
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the last batch that is part of it."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """What `restore` wants to know beforehand; small."""
+
+    async def read(self, offset: int, size: int, /) -> bytes:
+        """Content from an offset on: `size` bytes, fewer only at its end."""
+
+    async def discard(self) -> None:
+        """Let go of the copy; idempotent."""
+
+
+class SnapshotMachine(Protocol):
+    """A state machine whose state can be copied and replaced."""
+
+    @property
+    def machine(self) -> str:
+        """The kind of machine, for example ``sql``."""
+
+    @property
+    def content(self) -> str:
+        """The format of its copies, for example ``sqlite``."""
+
+    @property
+    def identity(self) -> str:
+        """Which state it is, hexadecimal; a copy of another one is never loaded."""
+
+    @property
+    def position(self) -> int: ...
+
+    async def copy(self, rate_bytes_per_s: int, /) -> StateCopy:
+        """Copy the state as it is at one position, while it is changed and read.
+
+        Raises:
+            EnvironmentFault: there is no room, or it takes too long. Diverged, CorruptionError: the state is not sound.
+        """
+
+    async def restore(self, snapshot: Snapshot, header: SnapshotHeader, chunks: AsyncIterator[memoryview], /) -> int:
+        """Replace the state by a snapshot's content; returns its position. Nothing is replaced before `chunks` has come to its end.
+
+        Raises:
+            SnapshotDamaged: the content is no sound state of this machine. EnvironmentFault: not now. FormatError: not by this release.
+            What `chunks` raises.
+        """
+
+
+class SnapshotKeeper:
+    """Makes and loads the snapshots of one replica.
+
+    Args:
+        path: the replica's node, below which candidates report.
+        turn: shared by the replicas of one node, which make one snapshot at a time.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: Logs,
+        log: str,
+        machine: SnapshotMachine,
+        path: str,
+        node_id: str,
+        settings: SnapshotSettings,
+        turn: asyncio.Lock,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._log = log
+        self._machine = machine
+        self._path = path
+        self._node_id = node_id
+        self._settings = settings
+        self._turn = turn
+        self._door: LogSnapshots = logs.snapshots(log)
+        self._metrics = _SnapshotMetrics(metrics, log) if metrics is not None else None
+        pause_s = settings.check_s()
+        self._backoff = Backoff(pause_s, _LONGEST_PAUSE_S, host.entropy.stream(f"replica.snapshot.{log}"))
+        self._due_since: float | None = None
+        self._requested = False
+        self.loaded = 0
+        """Snapshots that have replaced the copy since this node started."""
+
+    # Making.
+
+    async def keep(self) -> None:
+        """Make snapshots whenever they are due and it is this node's turn. Runs beside following and leading, until cancelled.
+
+        Raises:
+            SessionExpired: as all that uses the metadata.
+        """
+        watch = self._door.watch()
+        try:
+            while True:
+                try:
+                    await self._look()
+                except SessionExpired:
+                    raise
+                except TriplicateError as error:
+                    self._failed("look", error)
+                    await sleep(self._host.clock, self._backoff.next_s())
+                await first_of(
+                    [watch.changed(), sleep(self._host.clock, self._settings.check_s(requested=self._requested))], name="snapshot due"
+                )
+        finally:
+            watch.close()
+
+    async def _look(self) -> None:
+        listed = await self._door.read()
+        self._requested = listed.wanted is not None
+        if self._metrics is not None:
+            self._metrics.listed(listed)
+        reason = await self._reason(listed)
+        if reason is None:
+            self._due_since = None
+            return
+        now = self._host.clock.monotonic()
+        self._due_since = now if self._due_since is None else self._due_since
+        if is_turn(await self._place(listed), now - self._due_since, self._settings.turn_s):
+            await self._make(reason)
+
+    async def _reason(self, listed: SnapshotList) -> str | None:
+        head = await self._logs.head(self._log)
+        newest = listed.good[-1] if listed.good else None
+        situation = SnapshotSituation(
+            self._machine.position,
+            head.first_offset,
+            self._host.clock.wall_us() // 1000,
+            listed.wanted,
+            None if newest is None else newest.position,
+            0 if newest is None else newest.time_ms,
+            len(listed.good) < len(listed.snapshots),
+        )
+        reason = pressing_reason(situation, self._settings)
+        if reason is not None or not may_grow_due(situation, self._settings):
+            return reason
+        if newest is None:
+            grown = await self._door.size_since(head.first_offset)
+        else:
+            # The length was read a moment before the copy, which may have lacked the last records then; no record is shorter than a byte.
+            grown = max(await self._door.grown_since(newest), self._machine.position - newest.position)
+        return f"the log has grown by {grown} bytes" if has_grown_due(grown, self._settings) else None
+
+    async def _place(self, listed: SnapshotList) -> int | None:
+        tree = self._logs.client.metadata.tree
+        # A copy that is not served makes no snapshot, so nobody waits for it.
+        members = [SnapshotPeer(one.node_id, one.position) for one in await candidates_of(tree, self._path) if one.serves]
+        leader = await leader_of(tree, self._path)
+        base = listed.good[-1].position if listed.good else 0
+        return snapshot_rank(self._node_id, self._machine.position, members, None if leader is None else leader.node_id, base)
+
+    async def _make(self, reason: str) -> None:
+        """Make one snapshot, unless another node is at it; never raises for a failure of the attempt."""
+        async with self._turn:
+            if not await self._door.claim():
+                return
+            try:
+                await self._attempt(reason)
+            except SessionExpired:
+                raise
+            except TriplicateError as error:
+                self._failed("make", error)
+            else:
+                self._backoff.reset()
+                self._due_since = None
+                return
+            finally:
+                await shielded(self._release())
+        # Neither the turn nor the claim is held meanwhile: other databases of this node, and other nodes, may succeed.
+        await sleep(self._host.clock, self._backoff.next_s())
+
+    async def _release(self) -> None:
+        try:
+            await self._door.release()
+        except TriplicateError as error:
+            self._host.trace("replica.snapshot_claim", log=self._log, error=repr(error))
+
+    @fault_point("replica.snapshot")
+    async def _attempt(self, reason: str) -> None:
+        started = self._host.clock.monotonic()
+        listed = await self._door.read(fresh=True)
+        self._host.trace("replica.snapshot_begun", log=self._log, reason=reason, position=self._machine.position)
+        mark = await self._door.mark()
+        copy = await self._machine.copy(self._settings.rate_bytes_per_s)
+        try:
+            snapshot = await self._write(copy, mark)
+        finally:
+            await shielded(copy.discard())
+        published = await self._publish(snapshot, listed.newest_id)
+        seconds = self._host.clock.monotonic() - started
+        self._host.trace(
+            "replica.snapshot" if published else "replica.snapshot_discarded",
+            log=self._log,
+            snapshot=snapshot.snapshot_id,
+            ledger=snapshot.ledger_id,
+            position=snapshot.position,
+            size_bytes=snapshot.size_bytes,
+            stored_bytes=snapshot.stored_bytes,
+            seconds=round(seconds, 3),
+        )
+        if self._metrics is not None:
+            self._metrics.made(snapshot, seconds, published=published)
+
+    async def _write(self, copy: StateCopy, mark: tuple[int, int]) -> Snapshot:
+        """Write a copy as a ledger, closed and not listed."""
+        log_id, compression = await self._door.header_fields()
+        machine = self._machine
+        header = SnapshotHeader(
+            self._door.new_id(),
+            log_id,
+            copy.position,
+            copy.epoch,
+            self._host.clock.wall_us() // 1000,
+            machine.machine,
+            machine.content,
+            machine.identity,
+            self._node_id,
+            compression,
+            copy.facts,
+        )
+        async with await self._door.writer(header, rate_bytes_per_s=self._settings.rate_bytes_per_s) as writer:
+            offset = 0
+            while offset < copy.size_bytes:
+                content = await copy.read(offset, CHUNK_BYTES)
+                await writer.append(content)
+                offset += len(content)
+            return await writer.finish(mark)
+
+    async def _publish(self, snapshot: Snapshot, after: str | None) -> bool:
+        """Read the snapshot back from the bookies, then list it; the log is truncated behind nothing that was not read once."""
+        listed = unknown = False
+        try:
+            await self._door.verify(snapshot, rate_bytes_per_s=self._settings.rate_bytes_per_s)
+            unknown = True
+            listed = await self._door.publish(snapshot, after)
+            unknown = False
+        except (NoSuchLog, NoSuchLedger):
+            unknown = False
+            raise
+        finally:
+            # With an unknown outcome it may be listed: the sweep of orphans decides about its ledger.
+            if not listed and not unknown:
+                await shielded(self._door.discard(snapshot.ledger_id))
+        return listed
+
+    def _failed(self, during: str, error: TriplicateError) -> None:
+        self._host.trace("replica.snapshot_failed", log=self._log, during=during, error=repr(error))
+        if self._metrics is not None and not isinstance(error, ConnectionLost):
+            self._metrics.failures.inc()
+
+    # Truncating.
+
+    async def keep_log_short(self) -> None:
+        """Truncate the log behind the older of the last two good snapshots, whenever the list changes. Runs beside leading.
+
+        Where snapshots are made on request only, the log stays whole, and this waits for ever.
+
+        Raises:
+            SessionExpired: as all that uses the metadata.
+        """
+        watch = self._door.watch()
+        try:
+            while True:
+                try:
+                    if self._settings.log_bytes > 0:
+                        await self._truncate()
+                except SessionExpired:
+                    raise
+                except TriplicateError as error:
+                    self._host.trace("replica.retry", log=self._log, during="truncate", error=repr(error))
+                    await sleep(self._host.clock, self._backoff.next_s())
+                    continue
+                # What is old enough changes with time alone.
+                pause_s = self._settings.check_s() if self._settings.keep_log_s > 0 else _LONGEST_PAUSE_S
+                await first_of([watch.changed(), sleep(self._host.clock, pause_s)], name="truncation due")
+        finally:
+            watch.close()
+
+    @fault_point("replica.truncate")
+    async def _truncate(self) -> None:
+        # A list that is behind may still call good what has been found damaged since.
+        offset = truncation_offset(await self._door.read(fresh=True))
+        if offset is None or (await self._logs.head(self._log)).first_offset >= offset:
+            return
+        if self._settings.keep_log_s > 0:
+            times = [
+                (segment.first_offset, None if segment.state is SegmentState.OPEN else segment.max_time_us)
+                for segment in await self._logs.segments(self._log)
+            ]
+            offset = cut_offset(offset, times, self._settings.keep_log_s, self._host.clock.wall_us())
+            if (await self._logs.head(self._log)).first_offset >= offset:
+                return
+        first = await self._logs.truncate(self._log, offset)
+        self._host.trace("replica.log_truncated", log=self._log, first_offset=first)
+
+    # Loading.
+
+    async def load(self) -> bool:
+        """Load the newest good snapshot if the log does not reach back to this copy's position, or is longer to read.
+
+        Returns:
+            Whether the copy was replaced.
+
+        Raises:
+            TriplicateError: the log begins beyond this copy, and no snapshot could be read now; later one may.
+        """
+        while True:
+            position, head = self._machine.position, await self._logs.head(self._log)
+            found = await self._sources(position, position < head.first_offset)
+            if not found:
+                return False
+            replay_bytes = await self._door.size_since(position) - await self._door.grown_since(found[0])
+            if not is_snapshot_faster(position, head.first_offset, replay_bytes, found[0].stored_bytes):
+                return False
+            loaded = await self._load_one_of(found, position < head.first_offset)
+            if loaded is not None:
+                return loaded
+
+    async def _sources(self, position: int, needed: bool) -> Sequence[Snapshot]:
+        """The snapshots that would take a copy at `position` further, the best first; none where the list cannot be read and the log is
+        all that is needed.
+
+        Raises:
+            FormatError, CorruptionError: the list cannot be read, and the log does not reach back to this copy.
+        """
+        try:
+            return sources(await self._door.read(), position)
+        except (FormatError, CorruptionError) as error:
+            if needed:
+                raise
+            # A later release may have written the list.
+            self._host.trace("replica.snapshots_unreadable", log=self._log, error=repr(error))
+            return ()
+
+    async def _load_one_of(self, found: Sequence[Snapshot], needed: bool) -> bool | None:
+        """Load the first that can be; whether one was. None: some have left the list since it was read, so others may be on it now.
+
+        Args:
+            needed: the log does not reach back to this copy.
+        """
+        failure: TriplicateError | None = None
+        replaced = False
+        for snapshot in found:
+            if not self._fits(snapshot):
+                continue
+            try:
+                await self._load(snapshot)
+            except SessionExpired:
+                raise
+            except SnapshotDamaged as error:
+                await self._report_damaged(snapshot, error)
+            except NoSuchLedger as error:
+                if (await self._door.read(fresh=True)).find(snapshot.snapshot_id) is not None:
+                    await self._report_damaged(snapshot, error)
+                else:
+                    replaced = True
+            except TriplicateError as error:
+                failure = error
+                self._not_loaded(snapshot, error)
+            else:
+                return True
+        if failure is not None and needed:
+            raise failure
+        return None if replaced else False
+
+    def _fits(self, snapshot: Snapshot) -> bool:
+        """Whether this machine can load it: another's is never touched."""
+        machine = self._machine
+        if (snapshot.machine, snapshot.content, snapshot.identity) == (machine.machine, machine.content, machine.identity):
+            return True
+        self._not_loaded(snapshot, FormatError(f"it is {snapshot.content} of {snapshot.machine} {snapshot.identity}"))
+        return False
+
+    @fault_point("replica.snapshot_load")
+    async def _load(self, snapshot: Snapshot) -> None:
+        started = self._host.clock.monotonic()
+        before = self._machine.position
+        reader: SnapshotReader
+        async with self._door.open(snapshot) as reader:
+            header = await reader.header()
+            position = await self._machine.restore(snapshot, header, reader.chunks())
+        self.loaded += 1
+        seconds = self._host.clock.monotonic() - started
+        self._host.trace(
+            "replica.snapshot_loaded",
+            log=self._log,
+            snapshot=snapshot.snapshot_id,
+            position=position,
+            before=before,
+            seconds=round(seconds, 3),
+        )
+        if self._metrics is not None:
+            self._metrics.loads.inc()
+
+    async def _report_damaged(self, snapshot: Snapshot, error: TriplicateError) -> None:
+        self._host.trace(
+            "replica.snapshot_damaged",
+            level="error",
+            log=self._log,
+            snapshot=snapshot.snapshot_id,
+            ledger=snapshot.ledger_id,
+            position=snapshot.position,
+            error=str(error),
+        )
+        if self._metrics is not None:
+            self._metrics.damaged.inc()
+        try:
+            await self._door.mark_damaged(snapshot.snapshot_id, f"{self._node_id}: {error}")
+        except SessionExpired:
+            raise
+        except TriplicateError as failure:
+            self._host.trace("replica.retry", log=self._log, during="mark a snapshot as damaged", error=repr(failure))
+
+    def _not_loaded(self, snapshot: Snapshot, error: TriplicateError) -> None:
+        self._host.trace(
+            "replica.snapshot_not_loaded",
+            level="error",
+            log=self._log,
+            snapshot=snapshot.snapshot_id,
+            error=f"{type(error).__name__}: {error}",
+        )
+
+
+class _SnapshotMetrics:
+    def __init__(self, metrics: Metrics, log: str) -> None:
+        made = metrics.counter("triplicate_snapshots", "Snapshots made by this node, by outcome.", ("log", "outcome"))
+        self._published = made.labels(log, "published")
+        self._discarded = made.labels(log, "discarded")
+        self.failures = made.labels(log, "failed")
+        self.loads = metrics.counter("triplicate_snapshot_loads", "Snapshots that replaced this node's copy.", ("log",)).labels(log)
+        self.damaged = metrics.counter("triplicate_snapshots_damaged", "Snapshots that this node found damaged.", ("log",)).labels(log)
+        self._good = metrics.gauge("triplicate_snapshots_listed", "Good snapshots that are listed.", ("log",)).labels(log)
+        self._position = metrics.gauge("triplicate_snapshot_position", "Position of the newest good snapshot.", ("log",)).labels(log)
+        self._time = metrics.gauge(
+            "triplicate_snapshot_time_seconds", "When the newest good snapshot was made, seconds since the epoch.", ("log",)
+        ).labels(log)
+        self._size = metrics.gauge("triplicate_snapshot_size_bytes", "Content of the newest good snapshot.", ("log",)).labels(log)
+        self._stored = metrics.gauge("triplicate_snapshot_stored_bytes", "The same as it is stored, one copy.", ("log",)).labels(log)
+        self._seconds = metrics.gauge(
+            "triplicate_snapshot_duration_seconds", "How long the last one made by this node took.", ("log",)
+        ).labels(log)
+
+    def listed(self, listed: SnapshotList) -> None:
+        good = listed.good
+        self._good.set(len(good))
+        if good:
+            self._position.set(good[-1].position)
+            self._time.set(good[-1].time_ms / 1000)
+            self._size.set(good[-1].size_bytes)
+            self._stored.set(good[-1].stored_bytes)
+
+    def made(self, snapshot: Snapshot, seconds: float, *, published: bool) -> None:
+        (self._published if published else self._discarded).inc()
+        self._seconds.set(seconds)

@@ -1,0 +1,297 @@
+"""Fault points under simulation: count who comes by, hold a node at a named moment, or strike it there.
+
+The code names its moments with `runtime.fault_point`, which leaves nothing behind. While a world exists, `FaultPoints` replaces the named
+functions on their owners by wrappers that look at whose life is running; afterwards everything is as it was. One world at a time has
+them: worlds do not overlap in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+from triplicate.errors import ArgumentError
+from triplicate.runtime import FaultPoint, fault_points
+from triplicate.sim.loop import LIFE, Life, context_of
+from triplicate.sim.recorder import Recorder
+
+WORLD = "world"
+"""The node name of what runs outside every node."""
+
+_MARK = "__fault_point__"
+"""Set on a wrapper, to itself, so that none is ever wrapped again; `functools.wraps` copies it to what is none."""
+
+
+def points_known() -> tuple[str, ...]:
+    """Names of all fault points of the modules imported so far, sorted."""
+    return tuple(sorted(fault_points()))
+
+
+class _Watch:
+    """Somebody waits for a node to come by."""
+
+    def __init__(self, name: str, node: str | None, skip: int) -> None:
+        self.name = name
+        self._node = node
+        self._skip = skip
+
+    def wants(self, node: str) -> bool:
+        """Whether this visit is meant; counts down those to be let by."""
+        if self._node is not None and node != self._node:
+            return False
+        if self._skip > 0:
+            self._skip -= 1
+            return False
+        return True
+
+
+class Arrival:
+    """What `Barrier.reached` is: await it as often as you like, by whomever and with any time limit."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> None:
+        await self._event.wait()
+
+    def is_now(self) -> bool:
+        """Whether it has come."""
+        return self._event.is_set()
+
+    def come(self) -> None:
+        """Wake all who wait."""
+        self._event.set()
+
+
+class Barrier(_Watch):
+    """A barrier across a fault point: whoever comes waits there, before the function's body, until `release`."""
+
+    def __init__(self, points: FaultPoints, name: str, node: str | None, skip: int) -> None:
+        super().__init__(name, node, skip)
+        self.reached = Arrival()
+        """Await it: somebody stands at the barrier. (Whoever it is may have been killed or cancelled meanwhile: `waiting` tells.)"""
+        self.waiting: list[str] = []
+        """The nodes that stand there now, in the order of their coming; a node stands twice if two of its tasks do."""
+        self._points = points
+        self._open = asyncio.Event()
+
+    def release(self) -> None:
+        """Let all go on, in the order in which they came, and take the barrier away. Harmless when done already."""
+        if not self._open.is_set():
+            self._open.set()
+            self._points.forget(self)
+            self._points.tell(WORLD, "point.released", self.name)
+
+    async def stand(self, node: str, life: Life | None) -> None:
+        """Wait, as the node that came."""
+        self._points.tell(node, "point.held", self.name)
+        self.waiting.append(node)
+        self.reached.come()
+        try:
+            await self._open.wait()
+        finally:
+            self.waiting.remove(node)
+        if life is not None:
+            life.check()
+
+
+class Trap(_Watch):
+    """A call to be made when somebody comes to a fault point: once."""
+
+    def __init__(self, points: FaultPoints, name: str, callback: Callable[[str], object], node: str | None, skip: int) -> None:
+        super().__init__(name, node, skip)
+        self.struck = False
+        self._points = points
+        self._callback = callback
+
+    def cancel(self) -> None:
+        """Take the trap away; harmless when it has struck."""
+        self._points.forget(self)
+
+    def spring(self, node: str, life: Life | None) -> None:
+        """Make the call, in the world's own context: what it starts must outlive the node.
+
+        Raises:
+            HostCrashed: the node that came did not survive it.
+        """
+        self.struck = True
+        self._points.forget(self)
+        self._points.tell(node, "point.struck", self.name)
+        context_of(None).run(self._callback, node)
+        if life is not None:
+            life.check()
+
+
+class FaultPoints:
+    """A world's hand on the fault points: `world.points`."""
+
+    _installed: FaultPoints | None = None
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.reached: dict[str, int] = {}
+        """How often each point was reached, by name; zero for those that never were."""
+        self._recorder = recorder
+        self._watches: dict[str, list[Barrier | Trap]] = {}
+        self._replaced: dict[str, list[tuple[Any, str, Any, Any]]] = {}
+        """By name: owner, attribute, what was there, and what is there now."""
+
+    def hold(self, name: str, *, node: str | None = None, skip: int = 0) -> Barrier:
+        """Put a barrier across a point of an async function.
+
+        Args:
+            node: only this one is held; any when None.
+            skip: so many (of that node) pass first.
+
+        Raises:
+            ArgumentError: there is no such point, or a function that is not async cannot wait.
+        """
+        point = self._point(name)
+        if not point.is_async:
+            raise ArgumentError(f"fault point {name} is a plain function ({point.qualified_name}), which cannot wait: strike it instead")
+        barrier = Barrier(self, name, node, skip)
+        self._watches[name].append(barrier)
+        return barrier
+
+    def strike(self, name: str, callback: Callable[[str], object], *, node: str | None = None, skip: int = 0) -> Trap:
+        """Have `callback(node name)` called once, right before the function's body runs. It may crash or pause the node.
+
+        A node paused there goes no further if the function is async; if it is not, what runs already goes on to its next wait.
+
+        Raises:
+            ArgumentError: there is no such point.
+        """
+        self._point(name)
+        trap = Trap(self, name, callback, node, skip)
+        self._watches[name].append(trap)
+        return trap
+
+    def install(self) -> None:
+        """Wrap what is named and not wrapped yet. Another world that never gave its wrappers back loses them."""
+        before = FaultPoints._installed
+        if before is not None and before is not self:
+            before.uninstall()
+        FaultPoints._installed = self
+        for name, point in fault_points().items():
+            if name not in self._replaced:
+                self._watches.setdefault(name, [])
+                self.reached.setdefault(name, 0)
+                self._replaced[name] = self._replace(point)
+
+    def uninstall(self) -> None:
+        """Put everything back. What somebody else has replaced meanwhile is left alone."""
+        for replaced in self._replaced.values():
+            for owner, attribute, original, wrapper in replaced:
+                if vars(owner).get(attribute) is wrapper:
+                    setattr(owner, attribute, original)
+        self._replaced.clear()
+        if FaultPoints._installed is self:
+            FaultPoints._installed = None
+
+    def forget(self, watch: Barrier | Trap) -> None:
+        """Take a barrier or trap away."""
+        watches = self._watches[watch.name]
+        if watch in watches:
+            watches.remove(watch)
+
+    def tell(self, node: str, kind: str, point: str) -> None:
+        """Enter what happens at a point into the record."""
+        self._recorder.fact(node, kind, {"point": point})
+
+    def _point(self, name: str) -> FaultPoint:
+        point = fault_points().get(name)
+        if point is None:
+            raise ArgumentError(f"there is no fault point {name!r}; known are: {', '.join(points_known()) or 'none'}")
+        if FaultPoints._installed is not self or name not in self._replaced:
+            self.install()
+        return point
+
+    def _replace(self, point: FaultPoint) -> list[tuple[Any, str, Any, Any]]:
+        *path, attribute = point.qualified_name.split(".")
+        owner: Any = sys.modules[point.module]
+        for part in path:
+            owner = vars(owner)[part]
+        found = original = vars(owner)[attribute]
+        kind = type(original) if isinstance(original, staticmethod | classmethod) else None
+        function = original if kind is None else original.__func__
+        if not callable(function):
+            raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
+        if _is_wrapper(function):
+            # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
+            function = _unwrapped(function)
+            original = function if kind is None else kind(function)
+        wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
+        setattr(wrapper, _MARK, wrapper)
+        wrapper = wrapper if kind is None else kind(wrapper)
+        replaced = [(owner, attribute, original, wrapper)]
+        if not path:
+            # Modules that have imported the function by its name call it under that.
+            package = point.module.partition(".")[0]
+            for name, module in sorted(sys.modules.items()):
+                if name.partition(".")[0] == package and module is not owner:
+                    replaced += [
+                        (module, held, original, wrapper) for held, value in vars(module).items() if value is found or value is original
+                    ]
+        for holder, held, _, _ in replaced:
+            setattr(holder, held, wrapper)
+        return replaced
+
+    def _wrap(self, name: str, function: Any) -> Any:
+        counts, watches = self.reached, self._watches[name]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            counts[name] += 1
+            if watches:
+                self._strike_here(watches)
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    def _wrap_async(self, name: str, function: Any) -> Any:
+        counts, watches = self.reached, self._watches[name]
+
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            counts[name] += 1
+            if watches:
+                await self._pass(watches)
+            return await function(*args, **kwargs)
+
+        return wrapper
+
+    def _strike_here(self, watches: list[Barrier | Trap]) -> None:
+        life = LIFE.get()
+        node = WORLD if life is None else life.name
+        for watch in list(watches):
+            if isinstance(watch, Trap) and watch.wants(node):
+                watch.spring(node, life)
+
+    async def _pass(self, watches: list[Barrier | Trap]) -> None:
+        life = LIFE.get()
+        node = WORLD if life is None else life.name
+        for watch in list(watches):
+            if watch not in watches or not watch.wants(node):
+                continue
+            if isinstance(watch, Barrier):
+                await watch.stand(node, life)
+            else:
+                watch.spring(node, life)
+                if life is not None and life.paused:
+                    await asyncio.sleep(0)
+
+
+def _unwrapped(function: Any) -> Any:
+    """The function inside any wrappers of ours."""
+    while _is_wrapper(function):
+        function = function.__wrapped__
+    return function
+
+
+def _is_wrapper(function: Any) -> bool:
+    return getattr(function, _MARK, None) is function

@@ -1,0 +1,1 @@
+"""The source `triplicate-changes`: rows and schema changes of a table."""

@@ -1,0 +1,275 @@
+"""From a database's log entries to rows of a table's change feed, column by column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from triplicate.errors import ConfigError, SchemaChanged
+from triplicate.spark.change_feed.lineage import ColumnDifference, ColumnEra, Lineage
+from triplicate.spark.change_feed.schema_history import batch_header, transactions
+from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange
+from triplicate.sql import RowKind, RowRun, SchemaChange, TableDropped, TableShape, fold, table_change
+
+INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_postimage", "delete"
+DROP_TABLE = "drop_table"
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_seq")
+OTHER_COLUMNS = ("_rowid", "_schema_change")
+"""Columns of the feed that are there only where they are needed, or asked for."""
+
+_Image = Sequence[Sequence[Any]]
+_Plan = tuple[tuple[str, str, int, Any], ...]
+"""For each column of the feed: its name, that of a column of the change or '', its place in a row or -1, its value without a place."""
+_NO_ROWS: _Image = ()
+
+
+class ChangeBatches:
+    """Gathers a table's changes and hands them out in record batches.
+
+    Args:
+        lineage: the table through its schema changes; its columns are the names of `row_columns(schema)`.
+        schema: the columns wanted, those of the change among them.
+        deliver: a drop of the table is a row of the feed, and no error.
+    """
+
+    def __init__(self, lineage: Lineage, schema: pa.Schema, *, deliver: bool = False) -> None:
+        self._lineage = lineage
+        self._deliver = deliver
+        self._schema = schema
+        self._columns: dict[str, list[Any]] = {field.name: [] for field in schema}
+        self._rows = 0
+        self._size_bytes = 0
+        self._plans: dict[tuple[int, int], _Plan] = {}
+
+    def add(self, part: EntryRange) -> Iterator[pa.RecordBatch]:
+        """Take the transactions `low` to `high` of one entry.
+
+        Raises:
+            ConfigError: no database wrote it, a value does not fit its column's type, or there is no such column.
+            SchemaChanged: the table was changed so that this query cannot go on. FormatError: of a format not known here.
+        """
+        header = batch_header(part)
+        self._plans.clear()
+        version = header.schema_version_before
+        changes_schema = header.schema_version_after != version
+        table = self._lineage.at(version).table
+        if not changes_schema and not any(fold(shape.name) == table for shape in header.tables):
+            return
+        # Schema versions are counted from the entry's first transaction, whichever is the first that is wanted.
+        for slot, size, transaction in transactions(part, header, 0 if changes_schema else part.low, part.high):
+            wanted = slot >= part.low
+            rows_before, sequence = self._rows, 0
+            place = part.first_offset + slot, part.view.header.wall_time_us
+            for operation in transaction.operations:
+                if isinstance(operation, SchemaChange):
+                    version += 1
+                    if wanted:
+                        sequence += self._schema_change(operation.sql, version, place, sequence)
+                elif wanted and isinstance(operation, RowRun):
+                    sequence = self._run(operation, version, place, sequence)
+            if self._rows > rows_before:
+                self._size_bytes += size
+            if self._rows >= BATCH_ROWS or self._size_bytes >= BATCH_BYTES:
+                yield from self.finish()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What is left."""
+        if not self._rows:
+            return
+        arrays = [_array(field, self._columns[field.name]) for field in self._schema]
+        self._columns = {field.name: [] for field in self._schema}
+        self._rows = self._size_bytes = 0
+        yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def carry(self, carried: Sequence[ColumnDifference], version: int, schema_versions: tuple[int, int]) -> None:
+        """Add a row for each thing that a consumer with older columns must do to its rows, before those of the batch at `version`.
+
+        Args:
+            schema_versions: that of the older columns, and that of the columns which they lead to.
+        """
+        for place, one in enumerate(carried, start=-len(carried)):
+            new_name = {} if one.new_name is None else {"new_name": one.new_name}
+            facts = {"change": one.kind, "column": one.column, **new_name, "schema_versions": schema_versions}
+            values = {fold(one.column): (one.value,)} if one.value is not None else {}
+            self._event({**values, **_own(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
+
+    def _schema_change(self, sql: str, version: int, place: tuple[int, int], sequence: int) -> int:
+        """Look at a schema change that leads to a version; the number of rows added."""
+        change = table_change(sql)
+        before = self._lineage.at(version - 1).table
+        if isinstance(change, TableDropped) and fold(change.table) == before:
+            if not self._deliver:
+                raise SchemaChanged(
+                    f"triplicate-changes: table {change.table!r} was dropped at version {place[0]}, and with it all its rows, without a "
+                    f"change of each. Set option schemaEvents=deliver for a row of type {DROP_TABLE}, or read up to the version before"
+                )
+            facts = json.dumps({"change": DROP_TABLE, "table": change.table})
+            self._event({**_own(DROP_TABLE, *place, (sequence,), 1), "_schema_change": (facts,)})
+            return 1
+        if change is not None and version > self._lineage.anchor:
+            self._lineage.check_newer(change, place[0])
+        return 0
+
+    def _run(self, run: RowRun, version: int, place: tuple[int, int], sequence: int) -> int:
+        """Add a run's rows if they are the table's; returns the place in the transaction of the row that follows."""
+        era = self._lineage.at(version)
+        # Both live as long as the entry is read, so their identities are a cheap key.
+        key = id(run.table), id(era)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(run.table, era) if fold(run.table.name) == era.table else ()
+        if not plan:
+            return sequence
+        for low, high, moved in _stretches(_moves(run), run.count):
+            count = high - low
+            # A row's two images share its place in the order. A row that moves is deleted where it was and inserted where it is.
+            for step, (kind, image, rowids, whole) in enumerate(_images(run, moved)):
+                first = sequence + step if moved else sequence
+                own = _own(kind, *place, range(first, first + count), count)
+                if rowids is not None:
+                    own["_rowid"] = rowids if count == run.count else rowids[low:high]
+                self._append(plan, image if count == run.count else [part[low:high] for part in image], own, count, whole)
+            sequence += 2 if moved else count
+        return sequence
+
+    def _plan(self, table: TableShape, era: ColumnEra) -> _Plan:
+        """Where each column of the feed is in the rows of one shape."""
+        index = {fold(name): place for place, name in enumerate(table.columns)}
+        sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
+        plan: list[tuple[str, str, int, Any]] = []
+        for name in self._columns:
+            source = sources.get(fold(name))
+            if source is None:
+                plan.append((name, fold(name), -1, None))
+            elif source.column is None:
+                plan.append((name, "", -1, source.default))
+            elif fold(source.column) in index:
+                plan.append((name, "", index[fold(source.column)], None))
+            else:
+                raise ConfigError(
+                    f"triplicate-changes: table {table.name!r} has no column {name!r}; it has {', '.join(map(repr, table.columns))}"
+                )
+        return tuple(plan)
+
+    def _append(self, plan: _Plan, image: _Image, own: dict[str, Sequence[Any]], count: int, whole: bool) -> None:
+        columns = self._columns
+        for name, of_change, place, default in plan:
+            if place >= 0:
+                columns[name].extend(image[place])
+            elif of_change in own:
+                columns[name].extend(own[of_change])
+            else:
+                # In an image of the key alone a column that is not logged is null, whatever its default.
+                columns[name].extend((default if whole else None,) * count)
+        self._rows += count
+
+    def _event(self, values: dict[str, Sequence[Any]]) -> None:
+        for name, column in self._columns.items():
+            column.extend(values.get(fold(name), (None,)))
+        self._rows += 1
+
+
+def row_columns(names: Sequence[str]) -> list[str]:
+    """The table's own columns among those of a feed."""
+    return [name for name in names if fold(name) not in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
+
+
+def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], count: int) -> dict[str, Sequence[Any]]:
+    return {
+        "_change_type": (kind,) * count,
+        "_commit_version": (version,) * count,
+        "_commit_timestamp": (time_us,) * count,
+        "_seq": places,
+    }
+
+
+def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] | None, bool]]:
+    """What a run's rows are in the feed: kind, columns, rowids, and whether the columns are all there."""
+    if run.kind is RowKind.INSERT:
+        return [(INSERT, run.new or _NO_ROWS, run.rowids, True)]
+    whole = run.old is not None
+    if run.kind is RowKind.DELETE or moved:
+        gone = DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole
+        return [gone, (INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [gone]
+    after = POSTIMAGE, run.new or _NO_ROWS, run.new_rowids or run.rowids, True
+    return [after] if run.old is None else [(PREIMAGE, run.old, run.rowids, True), after]
+
+
+def _moves(run: RowRun) -> list[bool]:
+    """For each row of a run whether it gets another rowid or key; empty where none does."""
+    pairs: list[tuple[Sequence[Any], Sequence[Any]]] = []
+    if run.kind is RowKind.UPDATE and run.rowids is not None and run.new_rowids is not None:
+        pairs.append((run.rowids, run.new_rowids))
+    if run.kind is RowKind.UPDATE and run.keys is not None and run.new is not None:
+        pairs += [(column, run.new[index]) for index, column in zip(run.table.key, run.keys, strict=True)]
+    moves: list[bool] = []
+    for before, after in pairs:
+        differ = [type(one) is not type(other) or one != other for one, other in zip(before, after, strict=True)]
+        moves = [one or other for one, other in zip(moves, differ, strict=True)] if moves else differ
+    return moves if any(moves) else []
+
+
+def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bool]]:
+    """Beginning and end of consecutive rows that stay where they are, together; a row that moves, alone; and whether it does."""
+    if not moves:
+        return iter(((0, count, False),))
+    cuts = [0, *(place for place in range(1, len(moves)) if moves[place] or moves[place - 1]), count]
+    return ((low, high, moves[low]) for low, high in pairwise(cuts))
+
+
+def _key_image(run: RowRun) -> _Image:
+    """Of a deleted row only its key is logged: the other columns are null."""
+    image: list[Sequence[Any]] = [(None,) * run.count for _ in run.table.columns]
+    if run.keys is not None:
+        for index, column in zip(run.table.key, run.keys, strict=True):
+            image[index] = column
+    if run.table.rowid_column >= 0 and run.rowids is not None:
+        image[run.table.rowid_column] = run.rowids
+    return image
+
+
+def _array(field: pa.Field, values: list[Any]) -> pa.Array:
+    if pa.types.is_timestamp(field.type) and field.name.lower() in CHANGE_COLUMNS:
+        return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC")).cast(field.type)
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([_converted(field, value) for value in values], field.type)
+
+
+def _converted(field: pa.Field, value: Any) -> Any:
+    """SQLite lets a column hold any value: what the declared type can hold is converted, the rest is refused by name."""
+    kind = field.type
+    if value is None:
+        return None
+    if pa.types.is_string(kind):
+        if isinstance(value, bytes):
+            return _text(field, value)
+        return str(value)
+    if pa.types.is_boolean(kind) and value in (0, 1):
+        return bool(value)
+    if pa.types.is_floating(kind) and isinstance(value, int | float):
+        return float(value)
+    if pa.types.is_integer(kind) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
+        return int(value)
+    if pa.types.is_binary(kind) and isinstance(value, str | bytes):
+        return value.encode() if isinstance(value, str) else value
+    raise _misfit(field, value)
+
+
+def _text(field: pa.Field, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise _misfit(field, value) from None
+
+
+def _misfit(field: pa.Field, value: Any) -> ConfigError:
+    return ConfigError(
+        f"triplicate-changes: column {field.name!r} holds {value!r:.60}, which is no {field.type}; "
+        "give a schema of your own in which the column is binary or a string"
+    )

@@ -1,0 +1,421 @@
+"""The data source ``triplicate-changes``: a table's change feed, straight from its database's log.
+
+Every row of the feed is one row change in the order in which it happened: the table's columns, then `_change_type` (insert,
+update_preimage where the table logs it, update_postimage, delete), `_commit_version` (the offset of the transaction's record, so
+versions grow but are not consecutive for one table), `_commit_timestamp` and `_seq` (order within the transaction). A delete carries
+the row's key, and all of the row where the table's `change_images` is full. One record is one transaction, so a batch never cuts one.
+
+The table is the one that has the name when the query begins, whatever it and its columns were called before (`lineage`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
+from triplicate.log import OffsetRange
+from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
+from triplicate.spark.change_feed.feed import CarriedOver, Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
+from triplicate.spark.change_feed.lineage import Lineage
+from triplicate.spark.change_feed.schema_history import SchemaHistory
+from triplicate.spark.cluster import access, database_tables
+from triplicate.spark.cluster.versions import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    arrow_schema,
+    check_limits,
+)
+from triplicate.spark.core import source_options, source_schema
+from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
+from triplicate.spark.core.source_options import EARLIEST, LATEST, ChangesOptions
+from triplicate.spark.logs.streaming import LOOK_INTERVAL_S
+from triplicate.sql import fold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RECORDS_PER_PARTITION = 2_000
+"""Transactions, not rows: one may hold thousands."""
+DROPPED_INTERVAL_S = 10.0
+"""How often a stream asks whether its database was dropped."""
+BEHIND_S = 10.0
+"""A node may know a schema change before a reader of the log may read it; it is waited for so long."""
+_BEHIND_PAUSE_S = 0.1
+
+
+class ChangesDataSource(DataSource):
+    """``spark.read.format("triplicate-changes")``; see `docs/spark.md`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "triplicate-changes"
+
+    def schema(self) -> str:
+        read = source_options.changes_options(dict(self.options))
+        table = database_tables.table_columns(read.metadata_uri, read.database, read.table)
+        reserved = [name for name, _ in table.columns if name.lower() in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
+        if reserved:
+            raise ConfigError(f"triplicate-changes: table {read.table!r} has a column {reserved[0]!r}, which the feed needs for itself")
+        return source_schema.changes_schema(
+            table.columns, version=table.schema_version, rowid=table.known_by_rowid, events=read.deliver_events
+        )
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ChangesReader(_Feed(source_options.changes_options(dict(self.options)), schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return ChangesStreamReader(_Feed(source_options.changes_options(dict(self.options), streaming=True), schema))
+
+
+class ChangesPart(InputPartition):
+    """Transactions of one segment of the log, and the table's history."""
+
+    def __init__(self, part: OffsetRange, lineage: Lineage) -> None:
+        super().__init__((part.first_offset, part.end_offset))
+        self.range = part
+        self.lineage = lineage
+
+
+class CarriedPart(InputPartition):
+    """What a consumer must do to the rows that it holds, before the transactions from a version on."""
+
+    def __init__(self, carried: CarriedOver, version: int, lineage: Lineage) -> None:
+        super().__init__((version, len(carried.carried)))
+        self.carried = carried
+        self.version = version
+        self.lineage = lineage
+
+
+class _Feed:
+    """What batch and stream share. Plain values only: it travels."""
+
+    def __init__(self, read: ChangesOptions, asked: StructType) -> None:
+        self.options = read
+        self.log = database_tables.database_log(read.metadata_uri, read.database)
+        self._asked = asked
+        named = source_schema.schema_version(field.metadata.get("comment") for field in asked.fields if field.name == "_commit_version")
+        self._whole = named is not None
+        self._anchor = named
+        self._followed: Followed | None = None
+
+    def logs(self) -> AbstractContextManager[access.LogAccess]:
+        return access.logs(self.options.metadata_uri, self.options.ledger_password)
+
+    def seen(self) -> access.LogStatePoller:
+        return access.LogStatePoller(self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S)
+
+    @property
+    def named_anchor(self) -> int | None:
+        """The anchor, as far as it is known by now."""
+        return self._anchor
+
+    def anchor(self, logs: access.LogAccess) -> int | None:
+        """The schema version of the query's columns: that of the node that named them, otherwise the log's when it is first asked for.
+
+        None where the log is empty.
+        """
+        if self._anchor is None:
+            first, end = logs.bounds(self.log)
+            if first < end:
+                with logs.parts(self.log, end - 1, end) as parts:
+                    self._anchor = SchemaHistory(parts.entries, end - 1, end).version_after
+        return self._anchor
+
+    def start(self, first: int, end: int) -> int:
+        """The version to begin with.
+
+        Raises:
+            OffsetTruncated: it is no longer there. ArgumentError: it is not there yet.
+        """
+        version = self.options.starting_version
+        if version is None or isinstance(version, str):
+            return end if version == LATEST else first
+        self.check(version, first)
+        if version > end:
+            raise ArgumentError(f"the log of database {self.options.database!r} ends at version {end}; startingVersion says {version}")
+        return version
+
+    def check(self, version: int, first: int) -> None:
+        """Raises OffsetTruncated where a version to be read is gone."""
+        if version < first:
+            raise OffsetTruncated(
+                f"the log of database {self.options.database!r} begins at version {first}; {version} was truncated before it was read: "
+                "begin again from the table as it is"
+            )
+
+    @property
+    def from_the_beginning(self) -> bool:
+        """The consumer holds nothing when it begins."""
+        return self.options.starting_version in (None, EARLIEST)
+
+    def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> Followed:
+        """The table's history from a version on, which must be before the log's end. It is looked for once.
+
+        Args:
+            known, held: as in `Wanted`.
+        """
+        if self._followed is not None and self._followed.begin <= begin:
+            return self._followed
+        deadline = time.monotonic() + BEHIND_S
+        while True:
+            first, end = logs.bounds(self.log)
+            wanted = self._wanted(self.anchor(logs) or 0, known, held=held)
+            with logs.parts(self.log, min(first, begin), end) as parts:
+                found = follow(parts.entries, wanted, first, begin, end)
+            if found is not None:
+                break
+            if time.monotonic() >= deadline:
+                raise EnvironmentFault(
+                    f"the log of database {self.options.database!r} cannot be read up to schema version {wanted.anchor}, which a node has "
+                    f"named, within {BEHIND_S:g} s; try again"
+                )
+            time.sleep(_BEHIND_PAUSE_S)
+        self._followed = found
+        return found
+
+    def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
+        """Raises OffsetTruncated where all of the table's changes are wanted, and the log does not hold them any more."""
+        if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
+            raise truncated(self.options.database, self.options.table, first)
+
+    def check_held(self, logs: access.LogAccess, begin: int) -> None:
+        """Raises SchemaChanged where a consumer's rows of the version that it names were another table's."""
+        if not self.from_the_beginning:
+            self.follow(logs, begin, held=True)
+
+    def check_end(self, logs: access.LogAccess, version: int) -> int:
+        """The log's end, which is not before a version that a checkpoint names.
+
+        Raises:
+            LogReplaced: it is.
+        """
+        end = logs.bounds(self.log)[1]
+        if end < version:
+            end = logs.settled_state(self.log, version).end
+        if end < version:
+            raise LogReplaced(
+                f"the log of database {self.options.database!r} ends at version {end}, and the checkpoint stands at {version}: the "
+                "metadata was restored from an older copy, so transactions that were read are not in the database any more. Begin with "
+                "a new checkpoint"
+            )
+        return end
+
+    def _wanted(self, anchor: int, known: int | None, *, held: bool) -> Wanted:
+        columns = tuple(row_columns(self._asked.names))
+        return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
+
+    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> CarriedOver:
+        """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
+
+        Raises:
+            SchemaChanged: the table cannot be followed, or there is something to do and the query does not want to be told.
+        """
+        known = None if start.named is None else min(start.named, start.named if start.schema is None else start.schema)
+        carried = check_consumer(self.follow(logs, start.version, known=known, held=start.table is None), start)
+        if carried.carried and not self.options.deliver_events:
+            raise refuse_carried(carried.carried, self.options.table, start.version)
+        return carried
+
+    def check_name(self, logs: access.LogAccess, start: ChangesOffset) -> None:
+        """Where there is nothing to read: the stream's table is the one asked for, perhaps by another name.
+
+        Raises:
+            SchemaChanged: its rows are another table's.
+        """
+        if start.table is None or fold(start.table) == fold(self.options.table):
+            return
+        first, end = logs.bounds(self.log)
+        wanted = self._wanted(self.anchor(logs) or 0, None, held=False)
+        with logs.parts(self.log, first, end) as parts:
+            followed = follow(parts.entries, wanted, first, first, end)
+        if followed is None:
+            raise SchemaChanged(
+                f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {self.options.table!r}: "
+                "use a new checkpoint"
+            )
+        check_name(followed, start)
+
+    def plan(self, logs: access.LogAccess, start: ChangesOffset, end: int, *, carries: bool) -> list[InputPartition]:
+        """Partitions of whole transactions, and before them what the consumer must do to its rows.
+
+        Args:
+            carries: the consumer holds rows of before, which this query has not delivered.
+
+        Raises:
+            SchemaChanged: as `carried`.
+        """
+        if start.version >= end:
+            return []
+        carried = self.carried(logs, start) if carries else CarriedOver()
+        followed = self.follow(logs, start.version)
+        ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
+        parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried.carried else []
+        return parts + [ChangesPart(part, followed.lineage) for part in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, ChangesPart | CarriedPart):
+            return
+        columns = arrow_schema(self._asked)
+        batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
+        if isinstance(partition, CarriedPart):
+            held, anchor = partition.carried.held, partition.carried.anchor
+            batches.carry(partition.carried.carried, partition.version, (held, anchor))
+        else:
+            with self.logs() as logs:
+                for part in logs.entries(partition.range):
+                    yield from batches.add(part)
+        yield from batches.finish()
+
+
+class ChangesReader(DataSourceReader):
+    """The changes between two versions, both included; by default all that there ever were."""
+
+    def __init__(self, feed: _Feed) -> None:
+        self._feed = feed
+
+    def partitions(self) -> Sequence[InputPartition]:
+        feed = self._feed
+        with feed.logs() as logs:
+            first, end = logs.bounds(feed.log)
+            last = feed.options.ending_version
+            feed.check_begin(logs, first, end)
+            start = ChangesOffset(feed.start(first, end))
+            return feed.plan(logs, start, end if last is None else min(end, last + 1), carries=not feed.from_the_beginning)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._feed.read(partition)
+
+
+class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The change feed as a stream; its offset is the version after the last change delivered."""
+
+    def __init__(self, feed: _Feed) -> None:
+        """
+        Raises:
+            ConfigError: a limit is asked for, and this PySpark has none.
+        """
+        check_limits("triplicate-changes", maxVersionsPerTrigger=feed.options.max_versions_per_trigger)
+        self._feed = feed
+        self._initial: ChangesOffset | None = None
+        self._frozen: int | None = None
+        self._passed: int | None = None
+        """Where the batch ends that this query has planned last. Once it plans the next, that one was delivered in its columns."""
+        self._seen: access.LogStatePoller | None = None
+        self._kept_at = time.monotonic()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_seen": None}
+
+    def _latest(self) -> int:
+        if self._frozen is not None:
+            return self._frozen
+        if time.monotonic() - self._kept_at >= DROPPED_INTERVAL_S:
+            database_tables.check_kept(self._feed.options.metadata_uri, self._feed.options.database, self._feed.log)
+            self._kept_at = time.monotonic()
+        return self._look().states()[self._feed.log].end
+
+    def _look(self) -> access.LogStatePoller:
+        if self._seen is None:
+            self._seen = self._feed.seen()
+        return self._seen
+
+    def _offset(self, version: int) -> dict[str, Any]:
+        """An end: what is delivered up to it has the columns of this query."""
+        anchor = self._anchor()
+        return self._named(ChangesOffset(version, schema=anchor), anchor).encode(self._feed.log)
+
+    def _anchor(self) -> int | None:
+        anchor = self._feed.named_anchor
+        if anchor is None:
+            with self._feed.logs() as logs:
+                anchor = self._feed.anchor(logs)
+        return anchor
+
+    def _named(self, offset: ChangesOffset, anchor: int | None) -> ChangesOffset:
+        return offset if anchor is None else replace(offset, table=self._feed.options.table, named=anchor)
+
+    def _decoded(self, offset: Mapping[str, Any]) -> ChangesOffset:
+        return decode_offset(offset, self._feed.log, self._feed.options.table)
+
+    def initialOffset(self) -> dict[str, Any]:
+        feed = self._feed
+        if self._initial is None:
+            with feed.logs() as logs:
+                first, end = logs.bounds(feed.log)
+                feed.check_begin(logs, first, end)
+                begin, anchor = feed.start(first, end), feed.anchor(logs)
+                if begin < end:
+                    feed.check_held(logs, begin)
+                # Where it does not begin at the beginning, the consumer holds the table as it is before this version.
+                held = anchor if feed.from_the_beginning else None
+                self._initial = self._named(ChangesOffset(begin, schema=held), anchor)
+        return self._initial.encode(feed.log)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._feed.options.max_versions_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        if start is None:  # PySpark 4.1 does not say where the stream stands.
+            return self._offset(self._latest())
+        stored, end = self._decoded(start), self._latest()
+        begin = stored.version
+        if isinstance(limit, ReadMaxRows):
+            end = min(end, begin + limit.max_rows)
+        if begin != self._passed:
+            # Before the end is in the checkpoint: there it says which table it is, and in which columns.
+            with self._feed.logs() as logs:
+                if end > begin:
+                    self._feed.check(begin, logs.bounds(self._feed.log)[0])
+                    self._feed.carried(logs, stored)
+                else:
+                    self._feed.check_end(logs, begin)
+                    self._feed.check_name(logs, stored)
+        # Spark takes an offset of another text for something to read.
+        return self._offset(end) if end > begin else dict(start)
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        return self._offset(self._look().last_states()[self._feed.log].end if self._frozen is None else self._frozen)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._frozen = self._latest()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        feed, begin, stop = self._feed, self._decoded(start), self._decoded(end)
+        with feed.logs() as logs:
+            feed.check_end(logs, stop.version)
+            if not HAS_LIMITS:
+                if begin.version == stop.version:
+                    feed.check_name(logs, begin)
+                if begin.version > stop.version:
+                    raise LogReplaced(
+                        f"the feed of database {feed.options.database!r} stands at version {begin.version}, and its log was seen to end at "
+                        f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
+                        "`offsets`, and start the query again"
+                    )
+            if begin.version < stop.version:
+                feed.check(begin.version, logs.bounds(feed.log)[0])
+            planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
+        if begin.version < stop.version:
+            # PySpark 4.1 plans the last batch again when a query starts, from its end to its end: that one delivers nothing.
+            self._passed = stop.version
+        return planned
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._feed.read(partition)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Nothing: the database's log is kept by its own rule."""
+
+    def stop(self) -> None:
+        """Nothing: the client is the process's, and ends with it."""

@@ -1,0 +1,270 @@
+"""A table and its columns through the log's schema changes: which table a name stands for, and where a column's values were. Pure.
+
+A change feed follows the table that has a name at one schema version, the *anchor*: that of the query's columns. Schema changes before
+it are stepped back over, newest first. That needs none of the schema's texts from before: row runs say which columns they have.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from triplicate.errors import ConfigError, FormatError, SchemaChanged
+from triplicate.sql import (
+    ColumnAdded,
+    ColumnDropped,
+    ColumnRenamed,
+    TableChange,
+    TableCreated,
+    TableDropped,
+    TableRenamed,
+    Value,
+    fold,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedChange:
+    """A change of a table by the transaction at `offset`; `version` is the schema's after it."""
+
+    offset: int
+    version: int
+    change: TableChange
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSource:
+    """Where a column's values are in the rows of an era: in another column, or nowhere yet, and then they are `default`."""
+
+    column: str | None
+    default: Value = None
+    strict_default: tuple[Value] | None = None
+    """The value if the table is STRICT; it is not in a lineage, which knows whether it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEra:
+    """From a schema version on: the table's name then (None: it does not exist), and the sources of the feed's columns.
+
+    `gone` are columns that it has then and no longer has at the anchor.
+    """
+
+    version: int
+    table: str | None
+    sources: tuple[ColumnSource, ...]
+    gone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDifference:
+    """A difference between the columns of an older schema version and the anchor's, for a consumer that holds rows of the older.
+
+    `column` is the name then, of an added column the present one. A renamed column has its present name in `new_name`; an added one a
+    value, that of all rows there were.
+    """
+
+    kind: str
+    column: str
+    new_name: str | None = None
+    value: Value = None
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """One table's history as a reader of its rows needs it. Plain values only: it travels to the tasks.
+
+    Args:
+        table: the name asked for. columns: those of the feed, without the change's own.
+        anchor: the schema version whose names these are. whole: they are all of the table's columns.
+        eras: oldest first; the first one holds for all versions before, too.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    anchor: int
+    whole: bool
+    eras: tuple[ColumnEra, ...]
+
+    def at(self, version: int) -> ColumnEra:
+        """The era in which a schema version lies."""
+        return self.eras[max(0, bisect_right(self.eras, version, key=lambda era: era.version) - 1)]
+
+    def carried(self, version: int) -> list[ColumnDifference]:
+        """What a consumer of rows with the columns of a schema version must do to them; nothing for a version from the anchor on."""
+        era = self.at(version)
+        if version >= self.anchor or era.table is None:
+            return []
+        found = []
+        for name, source in zip(self.columns, era.sources, strict=True):
+            if source.column is None and source.default is not None:
+                found.append(ColumnDifference("add_column", name, value=source.default))
+            elif source.column is not None and fold(source.column) != fold(name):
+                found.append(ColumnDifference("rename_column", source.column, new_name=name))
+        asked = set(map(fold, self.columns))
+        return found + [ColumnDifference("drop_column", name) for name in era.gone if self.whole or fold(name) in asked]
+
+    def check_newer(self, change: TableChange, offset: int) -> None:
+        """Look at a schema change that is newer than the anchor; not at one that drops the table, which is a change of rows.
+
+        Raises:
+            SchemaChanged: the feed's columns are no longer the table's, or its name stands for another table.
+        """
+        era = self.eras[-1]
+        name, present = fold(change.table), era.table
+        what = None
+        if isinstance(change, TableRenamed) and name == present:
+            raise renamed(change, offset)
+        if isinstance(change, TableCreated) and name == fold(self.table):
+            what = "another table was created under this name"
+        elif isinstance(change, TableRenamed) and fold(change.new_name) == fold(self.table):
+            what = f"another table, {change.table!r}, was renamed to this name"
+        elif name == present:
+            what = self._newer_column(change, era)
+        if what is not None:
+            raise SchemaChanged(
+                f"triplicate-changes: table {self.table!r}: {what} at version {offset}. This query has the columns of before; start it "
+                "again, and it goes on with the new ones (a table of Spark's that stores them: create it again)"
+            )
+
+    def _newer_column(self, change: TableChange, era: ColumnEra) -> str | None:
+        if isinstance(change, ColumnAdded):
+            return f"column {change.column!r} was added" if self.whole else None
+        if not isinstance(change, ColumnRenamed | ColumnDropped) or not _has(era.sources, change.column):
+            return None
+        return f"column {change.column!r} was " + (f"renamed to {change.new_name!r}" if isinstance(change, ColumnRenamed) else "dropped")
+
+
+class Ancestry:
+    """Steps back from the anchor over schema changes, newest first.
+
+    Args:
+        table, columns, anchor, whole: as in `Lineage`. Where no table has the name at the anchor, it is the last that had it.
+    """
+
+    def __init__(self, table: str, columns: Sequence[str], anchor: int, *, whole: bool) -> None:
+        self._asked, self._columns, self._anchor, self._whole = table, tuple(columns), anchor, whole
+        self._name: str | None = fold(table)
+        self._name_was_taken = True
+        self._strict: bool | None = None
+        self._sources = [ColumnSource(name) for name in self._columns]
+        self._gone: list[str] = []
+        self._seen = False
+        self._eras: list[ColumnEra] = []
+
+    @property
+    def complete(self) -> bool:
+        """The table's creation was met: nothing before it matters."""
+        return self._name is None
+
+    @property
+    def anchor(self) -> int:
+        """The schema version from which is stepped back."""
+        return self._anchor
+
+    @property
+    def name_had_another(self) -> bool:
+        """At the version that was reached another table had the name that was asked for."""
+        return self._name_was_taken and self._name != fold(self._asked)
+
+    def step(self, located: LocatedChange) -> None:
+        """Go back over a change of a version up to the anchor.
+
+        Raises:
+            SchemaChanged: the name or a column asked for is not that of a table or column any more, or of a virtual table.
+            FormatError: the changes contradict each other.
+        """
+        change, name = located.change, fold(located.change.table)
+        asked = fold(self._asked)
+        if isinstance(change, TableRenamed) and fold(change.new_name) == asked:
+            self._name_was_taken = False
+        elif name == asked:
+            self._name_was_taken = not isinstance(change, TableCreated)
+        if self._name is None:
+            return
+        if isinstance(change, TableRenamed) and fold(change.new_name) == self._name:
+            self._record(located.version)
+            self._name = name
+        elif name == self._name:
+            self._step(located, change)
+
+    def _step(self, located: LocatedChange, change: TableChange) -> None:
+        if self._seen and isinstance(change, TableRenamed | TableDropped):
+            raise FormatError(f"the log's schema changes contradict each other at version {located.offset}: {change}")
+        match change:
+            case TableRenamed():
+                raise renamed(change, located.offset)
+            case TableCreated(virtual=True):
+                raise ConfigError(f"triplicate-changes: {self._asked!r} is a virtual table, which has no rows of its own and so no feed")
+            case TableDropped():
+                # The last table of this name: it is gone from here on.
+                self._eras.append(ColumnEra(located.version, None, tuple(self._sources)))
+                self._seen = True
+                return
+        self._record(located.version)
+        match change:
+            case TableCreated(strict=strict):
+                self._name, self._strict = None, strict
+            case ColumnAdded(column=column, default=default, strict_default=strict_default):
+                self._replace(column, ColumnSource(None, default, strict_default))
+                self._gone = [other for other in self._gone if fold(other) != fold(column)]
+            case ColumnDropped(column=column):
+                self._refuse(column, f"was dropped at version {located.offset}")
+                self._gone.append(column)
+            case ColumnRenamed(column=column, new_name=new_name):
+                if fold(column) != fold(new_name):
+                    self._refuse(column, f"was renamed to {new_name!r} at version {located.offset}")
+                self._replace(new_name, ColumnSource(column))
+                self._gone = [column if fold(other) == fold(new_name) else other for other in self._gone]
+
+    def lineage(self) -> Lineage:
+        """What was found; for all versions before the last step it takes the state that was reached.
+
+        Raises:
+            SchemaChanged: a column's default depends on how the table was created, which the log does not hold any more.
+        """
+        oldest = ColumnEra(-1, self._name, tuple(self._sources), tuple(self._gone))
+        return Lineage(self._asked, self._columns, self._anchor, self._whole, tuple(map(self._settled, (oldest, *reversed(self._eras)))))
+
+    def _settled(self, era: ColumnEra) -> ColumnEra:
+        if all(source.strict_default is None for source in era.sources):
+            return era
+        sources = []
+        for name, source in zip(self._columns, era.sources, strict=True):
+            if source.strict_default is None:
+                sources.append(source)
+                continue
+            if self._strict is None:
+                raise SchemaChanged(
+                    f"triplicate-changes: table {self._asked!r}: column {name!r} was added with type ANY and a default whose value depends "
+                    "on whether the table is STRICT, and the log does not hold the table's creation any more. Begin with a copy of the "
+                    "table, and its version as startingVersion"
+                )
+            sources.append(ColumnSource(None, source.strict_default[0] if self._strict else source.default))
+        return replace(era, sources=tuple(sources))
+
+    def _record(self, version: int) -> None:
+        self._seen = True
+        self._eras.append(ColumnEra(version, self._name, tuple(self._sources), tuple(self._gone)))
+
+    def _replace(self, column: str, source: ColumnSource) -> None:
+        self._sources = [source if one.column is not None and fold(one.column) == fold(column) else one for one in self._sources]
+
+    def _refuse(self, column: str, what: str) -> None:
+        if _has(self._sources, column):
+            raise SchemaChanged(
+                f"triplicate-changes: table {self._asked!r} has no column {column!r} any more: it {what}. Ask for the columns it has now, "
+                "or start the query again where it was started at that moment"
+            )
+
+
+def renamed(change: TableRenamed, offset: int) -> SchemaChanged:
+    """The complaint about a table that goes on under another name."""
+    return SchemaChanged(
+        f"triplicate-changes: table {change.table!r} was renamed to {change.new_name!r} at version {offset}: "
+        f"start the query again with option table={change.new_name}, and it goes on with the same rows"
+    )
+
+
+def _has(sources: Sequence[ColumnSource], column: str) -> bool:
+    return any(one.column is not None and fold(one.column) == fold(column) for one in sources)

@@ -1,0 +1,123 @@
+"""Where a database's log changes the schema: found by halving, since every batch says the schema's version before and after it. Pure.
+
+Between two batches of the same version there is no schema change, whatever lies between them; so a log of a million transactions with
+ten schema changes is asked for some two hundred entries and not read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from triplicate.errors import ConfigError, FormatError
+from triplicate.spark.change_feed.lineage import LocatedChange
+from triplicate.spark.cluster.arrow import EntryRange
+from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
+
+SCAN_RECORDS = 512
+"""A stretch of the log that has no more records than this for each schema change in it is read from end to end: one read instead of
+many small ones."""
+
+EntriesOf = Callable[[int, int], Iterable[EntryRange]]
+"""The entries that hold the transactions from one offset to another (exclusive), in order."""
+
+
+def batch_header(part: EntryRange) -> BatchHeader:
+    """Raises ConfigError: no database wrote the entry. FormatError: of a format not known here."""
+    if part.view.preamble is None:
+        raise ConfigError("triplicate-changes: the log holds an entry that no database wrote")
+    return decode_header(bytes(part.view.preamble))
+
+
+def transactions(part: EntryRange, header: BatchHeader, low: int, high: int) -> Iterator[tuple[int, int, Transaction]]:
+    """Slot, size in bytes and content of an entry's transactions `low` to `high` (exclusive)."""
+    for slot, record in enumerate(part.view.values(low, high), start=low):
+        if record is None:
+            raise ConfigError("triplicate-changes: the log holds a record that no database wrote")
+        yield slot, len(record), decode_transaction(record, header.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogEntryBatch:
+    first: int
+    end: int
+    before: int
+    after: int
+    changes: tuple[tuple[int, int, str], ...]
+    """Offset, schema version afterwards and text of each schema change."""
+
+
+class SchemaHistory:
+    """The schema changes of one database's log between two offsets.
+
+    Args:
+        entries: reads the log.
+        low, high: transactions to look at, end exclusive; at least one.
+    """
+
+    def __init__(self, entries: EntriesOf, low: int, high: int) -> None:
+        self._entries = entries
+        self._low, self._high = low, high
+        self._last = self._at(high - 1)
+        self._first = self._last if self._last.first <= low else self._at(low)
+
+    @property
+    def version_before(self) -> int:
+        """The schema's version before the first transaction."""
+        return max((version for offset, version, _ in self._first.changes if offset < self._low), default=self._first.before)
+
+    @property
+    def version_after(self) -> int:
+        """The schema's version after the last transaction."""
+        return max((version for offset, version, _ in self._last.changes if offset < self._high), default=self._last.before)
+
+    def backward(self) -> Iterator[LocatedChange]:
+        """The changes that create, drop or rename a table or a column, newest first.
+
+        Raises:
+            FormatError: what the batches say of the schema's version contradicts itself.
+        """
+        for offset, version, sql in self._texts():
+            change = table_change(sql) if self._low <= offset < self._high else None
+            if change is not None:
+                yield LocatedChange(offset, version, change)
+
+    def _texts(self) -> Iterator[tuple[int, int, str]]:
+        yield from reversed(self._last.changes)
+        if self._first is not self._last:
+            yield from self._between(self._first.end, self._first.after, self._last.first, self._last.before)
+            yield from reversed(self._first.changes)
+
+    def _between(self, low: int, before: int, high: int, after: int) -> Iterator[tuple[int, int, str]]:
+        if before > after:
+            raise FormatError(f"the schema's version falls from {before} to {after} between versions {low} and {high} of the log")
+        if before == after:
+            return
+        if high - low <= SCAN_RECORDS * (after - before):
+            changes = [change for part in self._entries(low, high) for change in _batch(part).changes]
+            yield from reversed(changes)
+            return
+        middle = self._at((low + high) // 2)
+        yield from self._between(middle.end, middle.after, high, after)
+        yield from reversed(middle.changes)
+        yield from self._between(low, before, middle.first, middle.before)
+
+    def _at(self, offset: int) -> _LogEntryBatch:
+        return next(_batch(part) for part in self._entries(offset, offset + 1))
+
+
+def _batch(part: EntryRange) -> _LogEntryBatch:
+    header = batch_header(part)
+    version, changes = header.schema_version_before, []
+    if header.schema_version_after != version:
+        for slot, _, transaction in transactions(part, header, 0, part.view.count):
+            for operation in transaction.operations:
+                if isinstance(operation, SchemaChange):
+                    version += 1
+                    changes.append((part.first_offset + slot, version, operation.sql))
+    if version != header.schema_version_after:
+        raise FormatError(
+            f"the batch at version {part.first_offset} holds {len(changes)} schema changes, and says that it leads from schema version "
+            f"{header.schema_version_before} to {header.schema_version_after}"
+        )
+    return _LogEntryBatch(part.first_offset, part.first_offset + part.view.count, header.schema_version_before, version, tuple(changes))

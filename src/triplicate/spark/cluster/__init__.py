@@ -1,0 +1,1 @@
+"""The connection of a Spark process to its cluster, and Arrow batches."""

@@ -1,0 +1,419 @@
+"""Logs and ledgers as the sources use them: blocking calls over the process's client (`connections`), in batches worth the hop."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import TypeVar
+
+from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
+from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired, TriplicateError
+from triplicate.ledger import Entry
+from triplicate.log import (
+    Columns,
+    JoinResult,
+    LogClientSettings,
+    LogEntry,
+    Logs,
+    OffsetRange,
+    PublisherState,
+    PublishResult,
+    RangeReader,
+    SegmentState,
+    StagedLedger,
+    StagingOrigin,
+    StagingWriter,
+    decode_entry,
+)
+from triplicate.runtime import sleep
+from triplicate.spark.cluster import connections
+from triplicate.spark.cluster.arrow import EntryRange
+from triplicate.spark.cluster.progress import DataLoss, LogState
+from triplicate.spark.core.offsets import Span, limited_by_bytes
+
+Decided = TypeVar("Decided")
+
+STATE_ATTEMPTS = 20
+BEHIND_PAUSE_S = 0.1
+OPEN_LEDGERS = 32
+TAKE_ENTRIES = 64
+TAKE_BYTES = 2 * 1024 * 1024
+"""Entries cross from the client's thread at most so many, or so many bytes, at a time."""
+
+
+@contextmanager
+def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[LogAccess]:
+    """The logs of a cluster, over the process's client."""
+    with _connected(metadata_uri) as client:
+        yield LogAccess(client.loop, Logs(client.client, LogClientSettings(ledger_password=ledger_password)))
+
+
+@contextmanager
+def ledgers(metadata_uri: str, ledger_password: str = "") -> Iterator[LedgerAccess]:
+    """The ledgers of a cluster, over the process's client."""
+    with _connected(metadata_uri) as client:
+        yield LedgerAccess(client, ledger_password.encode())
+
+
+@contextmanager
+def _connected(metadata_uri: str) -> Iterator[BlockingClient]:
+    try:
+        yield connections.client(metadata_uri)
+    except (SessionExpired, HandleClosed):
+        # The next attempt must not meet the same dead session.
+        connections.forget(metadata_uri)
+        raise
+
+
+class LogAccess:
+    """What the sources ask of logs.
+
+    Args:
+        loop: where `logs` lives.
+    """
+
+    def __init__(self, loop: BackgroundLoop, logs: Logs) -> None:
+        self._loop = loop
+        self._logs = logs
+
+    def bounds(self, log: str) -> tuple[int, int]:
+        """First offset that may be read, and the offset after the last.
+
+        Raises:
+            NoSuchLog.
+        """
+        state = self.state(log)
+        return state.first, state.end
+
+    def state(self, log: str, *, synced: bool = False) -> LogState:
+        """The log as it is now, perhaps as a metadata server sees it that is a moment behind.
+
+        Args:
+            synced: see every change of the metadata that was made before this call, also by other processes.
+
+        Raises:
+            NoSuchLog.
+        """
+        return self._loop.call(self._state(log, synced=synced))
+
+    async def _state(self, log: str, *, synced: bool = False) -> LogState:
+        if synced:
+            await self._logs.store.read(log, synced=True)
+        for _ in range(STATE_ATTEMPTS):
+            head = await self._logs.head(log)
+            if head.open is None:
+                return LogState(head.log_id, head.first_offset, head.closed_end)
+            end = await self._logs.end_offset(log)
+            again = await self._logs.head(log)
+            # The end belongs to the log whose id stands beside it.
+            if again.log_id == head.log_id:
+                return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
+        raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")
+
+    def settled_state(self, log: str, reached: int) -> LogState:
+        """The log after every change of the metadata made before this call. An end below `reached` is believed of a closed segment; of
+        an open one only after bookies have had the time of `log.behind_timeout_s` to learn what was confirmed.
+
+        Raises:
+            NoSuchLog.
+        """
+        return self._loop.call(self._settled_state(log, reached))
+
+    async def _settled_state(self, log: str, reached: int) -> LogState:
+        clock = self._logs.client.host.clock
+        deadline = clock.monotonic() + self._logs.settings.behind_timeout_s
+        while True:
+            head = (await self._logs.store.read(log, synced=True)).head
+            state = await self._state(log)
+            if state.end >= reached or head.open is None or clock.monotonic() >= deadline:
+                return state
+            await sleep(clock, BEHIND_PAUSE_S)
+
+    def states(self, names: Iterable[str]) -> dict[str, LogState]:
+        """State of each log that exists."""
+        states: dict[str, LogState] = {}
+        for name in names:
+            with suppress(NoSuchLog):
+                states[name] = self.state(name)
+        return states
+
+    def believed(
+        self,
+        states: dict[str, LogState],
+        decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[DataLoss]]],
+        *,
+        may_be_gone: bool = False,
+    ) -> tuple[Decided, list[DataLoss], dict[str, LogState]]:
+        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt.
+
+        Args:
+            may_be_gone: decide without the logs that are not there any more.
+
+        Raises:
+            NoSuchLog: a log is not there any more, and may not be gone.
+        """
+        decided, losses = decide(states)
+        doubtful = {loss.log: loss.reached for loss in losses if not loss.certain}
+        if not doubtful:
+            return decided, losses, states
+        states = {log: state for log, state in states.items() if log not in doubtful}
+        allowed = (NoSuchLog,) if may_be_gone else ()
+        for log, reached in doubtful.items():
+            with suppress(*allowed):
+                states[log] = self.settled_state(log, reached)
+        return *decide(states), states
+
+    def plan(self, log: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
+        """Ranges for parallel readers. See `Logs.plan`."""
+        return self._loop.call(self._logs.plan(log, start, end, max_records, skip_lost=skip_lost))
+
+    def behind_lost(self, log: str, start: int, end: int) -> int:
+        """The first offset from `start` on whose record is not lost with its ledger; at most `end`."""
+        try:
+            if start >= end or self.plan(log, start, start + 1, 1, skip_lost=True):
+                return start
+            planned = self.plan(log, start, end, end - start, skip_lost=True)
+        except (OffsetGap, OffsetTruncated, NoSuchLog):
+            return start  # The log is not as it was when it was looked at, which the plan of the batch finds and tells.
+        return planned[0].first_offset if planned else end
+
+    def entries(self, part: OffsetRange) -> Iterator[EntryRange]:
+        """The records of a planned range, entry by entry. Raises as `RangeReader`."""
+        reader = self._logs.read_range(part)
+        try:
+            yield from _entries_of(self._loop, reader)
+        finally:
+            self._loop.call(reader.aclose())
+
+    def parts(self, log: str, start: int, end: int) -> LogParts:
+        """The records between two offsets, to be read a piece here and a piece there. Close it."""
+        return LogParts(self._loop, self._logs, self.plan(log, start, end, end - start) if start < end else [])
+
+    def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
+        """An end about `max_bytes` after the beginning, in all logs together."""
+        spans = {log: self._loop.call(self._spans(log)) for log in ends}
+        return limited_by_bytes(begins, ends, spans, max_bytes)
+
+    async def _spans(self, log: str) -> list[Span]:
+        spans: list[Span] = []
+        for segment in await self._logs.segments(log):
+            if segment.state is not SegmentState.OPEN:
+                spans.append(Span(segment.first_offset, segment.end_offset, segment.size_bytes))
+                continue
+            try:
+                records, size_bytes = await self._confirmed(segment.ledger_id)
+            except NoSuchLedger:
+                continue
+            if records:
+                spans.append(Span(segment.first_offset, segment.first_offset + records, size_bytes))
+        return [span for span in spans if span.end > span.first]
+
+    async def _confirmed(self, ledger_id: int) -> tuple[int, int]:
+        """Records and payload bytes of an open segment, as far as they are confirmed."""
+        view = await self._logs.client.open(ledger_id, password=self._logs.settings.ledger_password.encode())
+        try:
+            last_entry = view.last_add_confirmed
+            if last_entry < 0:
+                return 0, 0
+            (entry,) = await view.read(last_entry, last_entry)
+            return decode_entry(entry.payload).header.end_index, entry.length
+        finally:
+            await view.aclose()
+
+    def stage(self, origin: StagingOrigin) -> BlockingStagingWriter:
+        """Begin a ledger of a task's own."""
+        return BlockingStagingWriter(self._loop, self._loop.call(self._logs.staging(origin)))
+
+    def join_staged(
+        self, log: str, ledgers: Sequence[StagedLedger], target_bytes: int, *, application: str | None, batch: int | None
+    ) -> JoinResult:
+        """Copy small ledgers of a batch into larger ones, unless the batch is in the log already. See `Logs.join_staged`."""
+        return self._loop.call(self._join_staged(StagingOrigin(log, application or "", batch=batch or 0), ledgers, target_bytes, batch))
+
+    async def _join_staged(
+        self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int, batch: int | None
+    ) -> JoinResult:
+        if batch is not None:
+            state = await self._logs.last_batch(origin.log, origin.application)
+            if state is not None and batch <= state.batch:
+                return JoinResult(tuple(ledgers))
+        return await self._logs.join_staged(origin, ledgers, target_bytes)
+
+    def check_publish(self, log: str, *, application: str | None, batch: int | None) -> PublisherState | None:
+        """Refuse now what a publish would refuse. Returns what the application published last, if this batch is there already. See
+        `Logs.check_publish`."""
+        return self._loop.call(self._logs.check_publish(log, application=application, batch=batch))
+
+    def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> PublishResult:
+        """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
+        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark"))
+
+    def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
+        """Delete staged ledgers, except those that the log lists: they are asked for first."""
+        self._loop.call(self._logs.discard(log, [ledger.ledger_id for ledger in ledgers]))
+
+
+class LogParts:
+    """Pieces of planned ranges. Ledgers stay open, the last `OPEN_LEDGERS` of them, since a search comes back to the same few.
+
+    Args:
+        planned: what may be read, in order.
+    """
+
+    def __init__(self, loop: BackgroundLoop, logs: Logs, planned: Sequence[OffsetRange]) -> None:
+        self._loop = loop
+        self._logs = logs
+        self._planned = planned
+        self._begins = [part.first_offset for part in planned]
+        self._readers: OrderedDict[int, RangeReader] = OrderedDict()
+
+    def entries(self, start: int, end: int) -> Iterator[EntryRange]:
+        """The records from one offset to another, entry by entry. The next call ends it. Raises as `RangeReader`."""
+        for place in range(max(0, bisect_right(self._begins, start) - 1), len(self._planned)):
+            part = self._planned[place]
+            begin, stop = max(start, part.first_offset), min(end, part.end_offset)
+            if part.first_offset >= end:
+                return
+            if begin < stop:
+                reader = self._reader(place)
+                self._loop.call(reader.seek(begin, stop))
+                yield from _entries_of(self._loop, reader)
+
+    def _reader(self, place: int) -> RangeReader:
+        reader = self._readers.pop(place, None) or self._logs.read_range(self._planned[place])
+        self._readers[place] = reader
+        if len(self._readers) > OPEN_LEDGERS:
+            _, oldest = self._readers.popitem(last=False)
+            self._loop.call(oldest.aclose())
+        return reader
+
+    def __enter__(self) -> LogParts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._readers:
+            self._loop.call(self._readers.popitem()[1].aclose())
+
+
+class BlockingStagingWriter:
+    """A staging ledger, written without `await`. Leaving ``with`` by an error gives it up; `seal` it to keep it."""
+
+    def __init__(self, loop: BackgroundLoop, writer: StagingWriter) -> None:
+        self._loop = loop
+        self._writer = writer
+
+    def append(self, columns: Columns) -> None:
+        """Send one entry; returns when it is on its way. Raises as `StagingWriter.append_columns`."""
+        self._loop.call(self._writer.append_columns(columns))
+
+    def seal(self) -> StagedLedger:
+        """Wait for every entry and close the ledger."""
+        return self._loop.call(self._writer.seal())
+
+    def __enter__(self) -> BlockingStagingWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._loop.call(self._writer.abandon())
+
+
+class LedgerAccess:
+    """What the sources ask of bare ledgers."""
+
+    def __init__(self, client: BlockingClient, password: bytes) -> None:
+        self._client = client
+        self._password = password
+
+    def last_add_confirmed(self, ledger_id: int) -> int:
+        """The last entry that may be read now, -1 if there is none.
+
+        Raises:
+            NoSuchLedger, Unauthorized.
+        """
+        with self._client.open(ledger_id, password=self._password) as reader:
+            return reader.last_add_confirmed
+
+    def entries(self, ledger_id: int, first_entry: int, last_entry: int) -> Iterator[Entry]:
+        """Entries, both ends included."""
+        with self._client.open(ledger_id, password=self._password) as reader:
+            yield from _entries(reader, first_entry, last_entry)
+
+
+def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Iterator[Entry]:
+    count = 1
+    while first_entry <= last_entry:
+        entries = reader.read(first_entry, min(last_entry, first_entry + count - 1))
+        yield from entries
+        first_entry += len(entries)
+        # As many as the last ones' size lets into the limit, but not suddenly many more.
+        average = sum(len(entry.payload) for entry in entries) // len(entries)
+        count = max(1, min(TAKE_BYTES // max(1, average), count * 8, 4096))
+
+
+class LogStatePoller:
+    """How far each of some logs may be read, looked up at most once in an interval.
+
+    Args:
+        interval_s: the least time from one look to the next.
+    """
+
+    def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float) -> None:
+        self._metadata_uri = metadata_uri
+        self._ledger_password = ledger_password
+        self._names = tuple(names)
+        self._interval_s = interval_s
+        self._looked_at = 0.0
+        self._states: dict[str, LogState] | None = None
+
+    def states(self) -> dict[str, LogState]:
+        """Each log as it is, with everything that was published before this call.
+
+        A call within an interval of the last look waits for the rest of it. The last answer would not do: a query that finds no further
+        records tells `processAllAvailable` that it has read all.
+        """
+        if self._states is not None:
+            time.sleep(max(0.0, self._looked_at + self._interval_s - time.monotonic()))
+        self._looked_at = time.monotonic()
+        with logs(self._metadata_uri, self._ledger_password) as access:
+            self._states = {name: access.state(name, synced=True) for name in self._names}
+        return dict(self._states)
+
+    def last_states(self) -> dict[str, LogState]:
+        """What the last look found, however old; a look, if there was none."""
+        return self.states() if self._states is None else dict(self._states)
+
+
+def _entries_of(loop: BackgroundLoop, reader: RangeReader) -> Iterator[EntryRange]:
+    error: TriplicateError | None = None
+    while error is None:
+        taken, error = loop.call(_take(reader))
+        if not taken and error is None:
+            return
+        yield from map(_entry_range, taken)
+    raise error
+
+
+async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | None]:
+    """The next entries, none at the end, and what went wrong after them."""
+    taken: list[LogEntry] = []
+    size = 0
+    try:
+        while len(taken) < TAKE_ENTRIES and size < TAKE_BYTES:
+            entry = await reader.next_entry()
+            if entry is None:
+                break
+            taken.append(entry)
+            size += entry.view.header.raw_length
+    except TriplicateError as error:
+        return taken, error
+    return taken, None
+
+
+def _entry_range(entry: LogEntry) -> EntryRange:
+    first_offset = entry.first_offset - entry.slot
+    return EntryRange(entry.view, first_offset, entry.slot, entry.slot + entry.count, entry.ledger_id, entry.entry_id)

@@ -1,0 +1,115 @@
+"""What the change feed asks about databases: where a database's log is, and which columns a table has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from triplicate.errors import ConfigError, EnvironmentFault, NoSuchLog
+from triplicate.spark.cluster import connections
+from triplicate.sql import DatabaseInfo, database_info, dropped_databases
+
+CONNECT_TIMEOUT_S = 5
+# One statement, so that the version is that of the columns. `hidden` leaves out generated columns, which the log leaves out too.
+_COLUMNS = """
+SELECT (SELECT schema_version FROM triplicate_state), t.type, t.wr, x.name, x.type, x.pk,
+       (SELECT count(*) FROM pragma_index_list(t.name) WHERE origin = 'pk')
+FROM pragma_table_list(%s) t, pragma_table_xinfo(t.name) x WHERE t.schema = 'main' AND x.hidden = 0 ORDER BY x.cid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """A table's columns, and the version of the schema of which they are.
+
+    Args:
+        columns: name and declared type in order, without generated columns.
+        known_by_rowid: its rows are known by the rowid alone, since it has no INTEGER PRIMARY KEY and is not WITHOUT ROWID: any other
+            key may be null, and is not always logged.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    schema_version: int
+    known_by_rowid: bool
+
+
+def database_log(metadata_uri: str, database: str) -> str:
+    """The log that holds a database's changes.
+
+    Raises:
+        UsageError: there is no database of this name.
+    """
+    return _info(metadata_uri, database).log
+
+
+def check_kept(metadata_uri: str, database: str, log: str) -> None:
+    """Whether the database of a log is still there, under whatever name: the log outlives it for a time, without another change.
+
+    Raises:
+        NoSuchLog: it was dropped.
+    """
+    client = connections.client(metadata_uri)
+    if any(dropped.info.log == log for dropped in client.loop.call(dropped_databases(client.client))):
+        raise NoSuchLog(
+            f"triplicate-changes: database {database!r} was dropped, and its tables with it: there are no more changes. Until its log is "
+            "deleted it can be brought back with triplicate database undelete; a new database of this name needs a new checkpoint"
+        )
+
+
+def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
+    """The columns of a table, asked of any node of the database over the PostgreSQL protocol: a copy that lags says of which version it is.
+
+    Raises:
+        ConfigError: no such table, or it has no feed. EnvironmentFault: no node answers.
+    """
+    failures: list[str] = []
+    missing = False
+    for node in _info(metadata_uri, database).nodes:
+        host, _, port = node.address.rpartition(":")
+        try:
+            with psycopg.connect(
+                host=host,
+                port=port,
+                dbname=database,
+                user="spark",
+                autocommit=True,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                application_name="triplicate-changes",
+            ) as connection:
+                rows = connection.execute(_COLUMNS, (table,)).fetchall()
+        except psycopg.Error as error:
+            failures.append(f"{node.address}: {str(error).strip()}")
+            continue
+        if rows:
+            return read_columns(table, rows)
+        missing = True
+    if missing:
+        raise ConfigError(
+            f"triplicate-changes: database {database!r} has no table {table!r}; where it was renamed, ask for the name that it has now"
+        )
+    reasons = "; ".join(failures) or "none runs"
+    raise EnvironmentFault(
+        f"triplicate-changes: no node of database {database!r} tells the columns of table {table!r} ({reasons}). "
+        "Start one, or give a schema of your own with .schema(…)"
+    )
+
+
+def read_columns(table: str, rows: Sequence[tuple[Any, ...]]) -> TableColumns:
+    """From the rows of the statement above. Raises ConfigError: it is a view or a virtual table."""
+    version, kind, without_rowid = rows[0][:3]
+    if kind == "shadow":
+        raise ConfigError(f"triplicate-changes: table {table!r} belongs to a virtual table and has no feed")
+    if kind != "table":
+        raise ConfigError(f"triplicate-changes: {table!r} is a {kind}{'' if kind == 'view' else ' table'}, which has no feed")
+    keys = [str(declared or "") for *_, declared, key, _ in rows if key]
+    integer_key = len(keys) == 1 and keys[0].upper() == "INTEGER" and not rows[0][6]
+    columns = tuple((str(row[3]), str(row[4] or "")) for row in rows)
+    return TableColumns(columns, int(version), not without_rowid and not integer_key)
+
+
+def _info(metadata_uri: str, database: str) -> DatabaseInfo:
+    client = connections.client(metadata_uri)
+    return client.loop.call(database_info(client.client, database))

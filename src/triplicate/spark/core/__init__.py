@@ -1,0 +1,1 @@
+"""Options, offsets and schemas. No input or output."""

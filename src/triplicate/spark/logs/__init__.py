@@ -1,0 +1,1 @@
+"""The source `triplicate`: logs and ledgers, read and written."""

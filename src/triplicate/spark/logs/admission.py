@@ -1,0 +1,65 @@
+"""What a write is refused for before its first task runs, and what is said of a batch that is in the log already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from triplicate.log import PublisherState, PublishResult
+from triplicate.spark.cluster import access
+from triplicate.spark.core.source_options import WriteOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_logger = logging.getLogger(__name__)
+
+
+def admit(write: WriteOptions) -> PublisherState | None:
+    """Ask the cluster whether a write can succeed.
+
+    Returns:
+        what the application published last, if the batch of this write is there already.
+
+    Raises:
+        NoSuchLog, LogReserved, LogOwned, PublisherForgotten, NotEnoughBookies; EnvironmentFault: the cluster does not answer.
+    """
+    with access.logs(write.metadata_uri, write.ledger_password) as logs:
+        return logs.check_publish(write.log, application=write.application, batch=write.version)
+
+
+def warn_of_discarded(
+    log: str, application: str | None, batch: int | None, last: PublishResult | PublisherState, *, records: int | None
+) -> None:
+    """Say that a batch adds nothing. Whether it held what is in the log cannot be known.
+
+    Args:
+        last: what the application published last.
+        records: of the batch that is discarded; None where they were not looked at.
+    """
+    _logger.warning(
+        "triplicate: batch %s of application %r adds nothing to log %r: its batch %s, which ends at offset %s, is there. %s. "
+        "A batch with other records needs a greater number, or an application's name of its own",
+        batch,
+        application,
+        log,
+        last.batch,
+        last.end_offset,
+        "Its records were not looked at" if records is None else f"{records} records were discarded",
+    )
+
+
+class DiscardedBatch(DataSourceArrowWriter):
+    """The write of a batch that is in the log already: reads nothing of its input and adds nothing."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return WriterCommitMessage()
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: the batch was committed before."""
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: no task has written anything."""

@@ -1,0 +1,60 @@
+"""Reading logs and ledgers in batches: from a start to an end that are fixed when the plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.progress import ending_positions, report, starting_positions
+from triplicate.spark.core import source_options
+from triplicate.spark.logs.reading import LedgerPart, plan_log_parts, read_ledger_part, read_log_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class LogBatchReader(DataSourceReader):
+    """Reads logs from a start to an end that are fixed when the plan is made."""
+
+    def __init__(self, read: source_options.LogReadOptions, schema: StructType) -> None:
+        self._read = read
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        read = self._read
+        with access.logs(read.metadata_uri, read.ledger_password) as logs:
+            point = read.starting or source_options.StartingPoint(source_options.EARLIEST, {})
+            # What another process has published before is read, though the metadata server of this one is a moment behind.
+            states = {log: logs.state(log, synced=True) for log in read.logs}
+            starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
+            ends, truncated = ending_positions(read, starts, states)
+            report([*losses, *truncated], read.fail_on_data_loss)
+            return plan_log_parts(logs, starts, ends, read.records_per_partition, fail_on_data_loss=read.fail_on_data_loss)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_log_part(self._read, partition, self._schema)
+
+
+class LedgerBatchReader(DataSourceReader):
+    """Reads closed and open ledgers up to their last add confirmed."""
+
+    def __init__(self, read: source_options.LedgerReadOptions, schema: StructType) -> None:
+        self._read = read
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        read = self._read
+        parts: list[InputPartition] = []
+        with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
+            for ledger_id in read.ledger_ids:
+                last = ledgers.last_add_confirmed(ledger_id)
+                step = read.entries_per_partition
+                parts += [LedgerPart(ledger_id, first, min(last, first + step - 1)) for first in range(0, last + 1, step)]
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_ledger_part(self._read, partition, self._schema)

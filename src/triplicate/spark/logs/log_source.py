@@ -1,0 +1,130 @@
+"""The data source ``triplicate``: logs and ledgers, read in parallel from the bookies and written exactly once.
+
+Executors talk to bookies and metadata directly. Reader and writer objects travel between processes, so they hold plain values only and
+open their clients where they work. Spark starts a process for each question that it asks (which sources are there, which columns has this
+one, how is it read), so what only one of them needs is loaded there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+from triplicate.errors import ConfigError
+from triplicate.spark.core import source_options, source_schema, table_options
+from triplicate.spark.core.column_checks import READABLE, READABLE_OF_LEDGERS, check_nullable, check_readable, check_writable, plain
+
+SOURCE = source_options.LOGS
+READ_OPTIONS = (*source_options.LOG_OPTIONS, *source_options.LEDGER_OPTIONS)
+
+
+class TriplicateDataSource(DataSource):
+    """``spark.read.format("triplicate")``; see `docs/spark.md` for its options and columns."""
+
+    _travelled = False
+    """Whether it came from another process, as it does for the commit or the abort of a stream's batch. Those must not be refused anything:
+    what the tasks have staged is published or deleted there. In the process that plans the tasks the source is made."""
+
+    @classmethod
+    def name(cls) -> str:
+        return SOURCE
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _travelled=True)
+
+    def _created(self) -> Mapping[str, str]:
+        """The options, also where Spark creates a table and hands over its properties with them."""
+        given = dict(self.options)
+        return table_options.options_of_created(SOURCE, given) if table_options.is_created(SOURCE, given) else given
+
+    def _given(self, wanted: StructType, known: Sequence[str]) -> Mapping[str, str]:
+        """The options of a query, with those of its table.
+
+        Args:
+            wanted: the columns that Spark asks for, or writes.
+        """
+        table = table_options.options_in([(field.name, field.metadata) for field in wanted.fields])
+        if table is not None and [field.name for field in wanted.fields] != [name for name, _, _ in _table_columns(table)]:
+            table = None
+        return table_options.effective(self.options, table, known)
+
+    def schema(self) -> str | StructType:
+        given = self._created()
+        columns = _table_columns(given)
+        if table_options.is_created(SOURCE, dict(self.options)):
+            return table_options.marked(source_schema.struct(columns), given)
+        return source_schema.ddl(columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from triplicate.spark.logs.batch_readers import LedgerBatchReader, LogBatchReader
+
+        wanted = plain(schema)
+        given = self._given(schema, READ_OPTIONS)
+        if source_options.reads_ledgers(given):
+            check_readable(_columns(wanted), READABLE_OF_LEDGERS)
+            return LedgerBatchReader(source_options.ledger_read_options(given), wanted)
+        check_nullable(wanted)
+        check_readable(_columns(wanted), READABLE)
+        return LogBatchReader(source_options.log_read_options(given), wanted)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from triplicate.spark.logs.streaming import LogStreamReader
+
+        wanted = plain(schema)
+        given = self._given(schema, READ_OPTIONS)
+        if source_options.reads_ledgers(given):
+            raise ConfigError("triplicate: ledgers are read in batches; a stream needs the option 'log'")
+        check_nullable(wanted)
+        check_readable(_columns(wanted), READABLE)
+        return LogStreamReader(source_options.log_read_options(given, streaming=True), wanted)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        write = source_options.write_options(self._given(schema, source_options.WRITE_OPTIONS))
+        self._refuse(schema, overwrite)
+        from triplicate.spark.logs.admission import DiscardedBatch, admit, warn_of_discarded
+        from triplicate.spark.logs.writing import BatchPublisher
+
+        already = admit(write)
+        if already is not None:
+            warn_of_discarded(write.log, write.application, write.version, already, records=None)
+            return DiscardedBatch()
+        return BatchPublisher(write)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
+        write = source_options.write_options(self._given(schema, source_options.WRITE_OPTIONS), streaming=True)
+        self._refuse(schema, overwrite)
+        from triplicate.spark.logs.admission import admit
+        from triplicate.spark.logs.writing import StreamPublisher
+
+        if not self._travelled:
+            admit(write)
+        return StreamPublisher(write)
+
+    def _refuse(self, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
+        # Options of the query's own say that it is no INSERT into a table of ours, whose columns the log fills.
+        into_table = "metadataserviceuri" not in {key.lower() for key in self.options}
+        check_writable(_columns(schema), into_table=into_table)
+
+
+def _table_columns(given: Mapping[str, str]) -> Sequence[source_schema.Column]:
+    """The columns that these options make."""
+    if source_options.reads_ledgers(given):
+        source_options.ledger_read_options(given)
+        return source_schema.LEDGER_COLUMNS
+    read = source_options.log_read_options(given, streaming=None)
+    return source_schema.log_columns(include_headers=read.include_headers, include_metadata=read.include_metadata)
+
+
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in schema.fields]

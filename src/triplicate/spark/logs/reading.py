@@ -1,0 +1,109 @@
+"""What batch and streaming reads share: partitions, and where reading begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from triplicate.errors import ConfigError
+from triplicate.ledger import Entry
+from triplicate.log import OffsetRange
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.access import LogAccess
+from triplicate.spark.cluster.arrow import BATCH_BYTES, BATCH_ROWS, EntryRange, record_batches
+from triplicate.spark.cluster.packing import pack
+from triplicate.spark.cluster.progress import gaps, report
+from triplicate.spark.cluster.versions import arrow_schema
+from triplicate.spark.core.source_options import LedgerReadOptions, LogReadOptions
+
+
+class LogPart(InputPartition):
+    """Pieces of neighbouring segments of a log, at least one."""
+
+    def __init__(self, log: str, ranges: tuple[OffsetRange, ...]) -> None:
+        super().__init__((log, ranges[0].first_offset, ranges[-1].end_offset))
+        self.log = log
+        self.ranges = ranges
+
+    def entries(self, logs: LogAccess) -> Iterator[EntryRange]:
+        """Their records, entry by entry, in the order of offsets."""
+        for part in self.ranges:
+            yield from logs.entries(part)
+
+
+class LedgerPart(InputPartition):
+    """Entries of one ledger, both ends included."""
+
+    def __init__(self, ledger_id: int, first_entry: int, last_entry: int) -> None:
+        super().__init__((ledger_id, first_entry, last_entry))
+        self.ledger_id = ledger_id
+        self.first_entry = first_entry
+        self.last_entry = last_entry
+
+
+def plan_log_parts(
+    logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int, *, fail_on_data_loss: bool = True
+) -> list[InputPartition]:
+    """Partitions between two points. The records depend on the points alone; how they are cut depends on the segments there are by then.
+
+    Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
+
+    Raises:
+        OffsetGap: records are lost with their ledger, and that is an error.
+    """
+    parts: list[InputPartition] = []
+    for log in sorted(ends):
+        start, end = starts[log], ends[log]
+        if start < end:
+            planned = logs.plan(log, start, end, records, skip_lost=True)
+            report(gaps(log, [(item.first_offset, item.end_offset) for item in planned], start, end), fail_on_data_loss)
+            parts += [LogPart(log, ranges) for ranges in pack(planned, records)]
+    return parts
+
+
+def read_log_part(read: LogReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The records of one partition. Spark hands over a bare `InputPartition` where there was nothing to plan."""
+    if not isinstance(partition, LogPart):
+        return
+    with access.logs(read.metadata_uri, read.ledger_password) as logs:
+        yield from record_batches(partition.log, partition.entries(logs), arrow_schema(schema))
+
+
+def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The entries of one partition; see `read_log_part`."""
+    if not isinstance(partition, LedgerPart):
+        return
+    with access.ledgers(read.metadata_uri, read.ledger_password) as ledgers:
+        entries = ledgers.entries(partition.ledger_id, partition.first_entry, partition.last_entry)
+        yield from ledger_batches(entries, arrow_schema(schema))
+
+
+def ledger_batches(entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of a ledger's entries in the columns that `schema` names."""
+    waiting: list[Entry] = []
+    size = 0
+    for entry in entries:
+        waiting.append(entry)
+        size += len(entry.payload)
+        if len(waiting) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield _ledger_batch(waiting, schema)
+            waiting, size = [], 0
+    if waiting:
+        yield _ledger_batch(waiting, schema)
+
+
+def _ledger_batch(entries: list[Entry], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, list[Any]] = {
+        "ledger_id": [entry.ledger_id for entry in entries],
+        "entry_id": [entry.entry_id for entry in entries],
+        "value": [entry.payload for entry in entries],
+        "length": [len(entry.payload) for entry in entries],
+    }
+    try:
+        return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"triplicate: an entry is not what the schema asks for: {error}; read it as binary") from error

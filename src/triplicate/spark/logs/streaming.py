@@ -1,0 +1,160 @@
+"""Reading logs as a stream: offsets, rate limits, and a plan that depends on the two ends of a batch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from triplicate.errors import LogReplaced
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.progress import (
+    LogState,
+    batch_begins,
+    decided_losses,
+    end_of_batch,
+    not_read,
+    report,
+    resume,
+    starting_positions,
+)
+from triplicate.spark.cluster.versions import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    check_limits,
+)
+from triplicate.spark.core.offsets import LogPosition, LogPositions, decode_positions, encode_positions, limited
+from triplicate.spark.core.source_options import LATEST, LOGS, LogReadOptions, StartingPoint
+from triplicate.spark.logs.reading import plan_log_parts, read_log_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOOK_INTERVAL_S = 0.1
+"""Spark asks for the latest offset about a hundred times a second when there is nothing to do. An answer takes at least this long then."""
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One stream over one or several logs.
+
+    The driver-side object lives as long as the query; the copies in tasks only read.
+    """
+
+    def __init__(self, read: LogReadOptions, schema: StructType) -> None:
+        """
+        Raises:
+            ConfigError: a limit is asked for, and this PySpark has none.
+        """
+        check_limits(LOGS, maxOffsetsPerTrigger=read.max_offsets_per_trigger, maxBytesPerTrigger=read.max_bytes_per_trigger)
+        self._read = read
+        self._schema = schema
+        self._initial: LogPositions | None = None
+        self._begins_empty = False
+        self._told = LogPositions({})
+        """The last end that was given to PySpark 4.1, which does not say where the stream stands."""
+        self._frozen: dict[str, LogState] | None = None
+        self._seen: access.LogStatePoller | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_seen": None}
+
+    def _logs(self) -> AbstractContextManager[access.LogAccess]:
+        return access.logs(self._read.metadata_uri, self._read.ledger_password)
+
+    def _look(self) -> access.LogStatePoller:
+        if self._seen is None:
+            self._seen = access.LogStatePoller(self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S)
+        return self._seen
+
+    def _latest(self) -> dict[str, LogState]:
+        return self._look().states() if self._frozen is None else dict(self._frozen)
+
+    def initialOffset(self) -> dict[str, Any]:
+        # Spark asks again after a restart before the first batch was committed, and the start of that batch is not logged.
+        if self._initial is None:
+            point = self._read.starting or StartingPoint(LATEST, {})
+            # A first batch that holds nothing brings this beginning into the checkpoint, which a later `latest` would not find again.
+            self._begins_empty = point.word == LATEST
+            self._initial = self._told if self._begins_empty and self._told.logs else self._find_beginning(point)
+        return encode_positions(self._initial)
+
+    def _find_beginning(self, point: StartingPoint) -> LogPositions:
+        with self._logs() as logs:
+            found = self._latest()
+            starts, losses, states = logs.believed(found, lambda states: starting_positions(self._read, point, states))
+        report(losses, self._read.fail_on_data_loss)
+        return LogPositions({log: LogPosition(starts[log], states[log].log_id) for log in starts})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._read.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._read.max_offsets_per_trigger)
+        if self._read.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._read.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        # PySpark 4.1 gives neither, and asks for the end before the beginning; what lies between the two ends of a batch is then found when
+        # the batch is planned.
+        stands = decode_positions(start) if start is not None else self._told
+        if self._begins_empty and stands == self._initial:
+            self._begins_empty = False
+            return encode_positions(stands)
+        with self._logs() as logs:
+            resumed, losses, states = logs.believed(self._latest(), lambda states: resume(stands, states))
+            report(losses, self._read.fail_on_data_loss)
+            if self._frozen is not None:
+                # Where the first look was not believed, the second one is where the run ends.
+                self._frozen = states
+            begins = {log: position.offset for log, position in resumed.logs.items()}
+            ends = {log: state.end for log, state in states.items()}
+            if isinstance(limit, ReadMaxRows):
+                ends = limited({log: logs.behind_lost(log, begins[log], ends[log]) for log in begins}, ends, limit.max_rows)
+            elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
+                ends = logs.limit_bytes(begins, ends, limit.max_bytes)
+        if start is not None:
+            return encode_positions(end_of_batch(stands, resumed, ends, first=stands == self._initial))
+        self._told = LogPositions({log: LogPosition(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
+        return encode_positions(self._told)
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        states = self._look().last_states() if self._frozen is None else self._frozen
+        return encode_positions(LogPositions({log: LogPosition(state.end, state.log_id) for log, state in states.items()}))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._frozen = self._latest()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        stands, stops = decode_positions(start), decode_positions(end)
+        # A stream from `latest` that is started again before its first commit finds a later beginning, and its first batch holds nothing.
+        begins_later = self._begins_empty and stands == self._initial
+        self._begins_empty = False
+        if not HAS_LIMITS and not begins_later:
+            report(decided_losses(stands, stops), self._read.fail_on_data_loss)
+        report(not_read(stops, self._read), self._read.fail_on_data_loss)
+        with self._logs() as logs:
+            found = logs.states(stops.logs)
+            begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
+            report(losses, self._read.fail_on_data_loss)
+            ends = {log: min(stops.logs[log].offset, states[log].end) for log in begins}
+            parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition, fail_on_data_loss=self._read.fail_on_data_loss)
+            # Two looks that see one log have seen the log of which the plan is.
+            for log in begins:
+                if logs.state(log).log_id != states[log].log_id:
+                    raise LogReplaced(f"log {log!r} was deleted and made again while a batch of it was planned: start the query again")
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_log_part(self._read, partition, self._schema)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Nothing: a log is kept by its own retention, and Spark may never report the last batch."""
+
+    def stop(self) -> None:
+        """Nothing: the client is the process's, and ends with it."""

@@ -1,0 +1,166 @@
+"""Writing into a log exactly once: tasks stage ledgers of their own, the commit publishes them in one compare-and-set.
+
+Three rules, each with its trap. Spark calls `abort` after a `commit` that raised, with the same messages: so abort asks what is
+published before it deletes anything. A message may be missing although its task had staged: so orphans are left to the sweep. Commit
+and abort of a stream run on another copy of the writer: so everything travels in the messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from triplicate.errors import ConfigError, LedgerError, TriplicateError
+from triplicate.log import JoinResult, StagedLedger, StagingOrigin
+from triplicate.spark.cluster import access
+from triplicate.spark.cluster.arrow import entries_of
+from triplicate.spark.core.source_options import WriteOptions
+from triplicate.spark.logs.admission import warn_of_discarded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUERY = "sql.streaming.queryId"
+_BATCH = "streaming.sql.batchId"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task wrote: nothing of it is in the log yet.
+
+    Args:
+        application: who writes, None where nobody asked for exactly once.
+        partition: the task's place in the job; records are published in its order.
+        ledgers: none where the task had no records.
+    """
+
+    application: str | None
+    partition: int
+    ledgers: tuple[StagedLedger, ...]
+    records: int
+
+
+def stage(write: WriteOptions, application: str | None, query: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
+    """What a task does: write its records into a ledger of its own and seal it. After an error nothing is left.
+
+    Args:
+        query, batch: for the ledger's metadata.
+    """
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    attempt = context.attemptNumber() if context is not None else 0
+    filled = (batch_of_rows for batch_of_rows in batches if batch_of_rows.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return Staged(application, partition, (), 0)
+    origin = StagingOrigin(write.log, application or "", query, batch, partition, attempt)
+    records = 0
+    with access.logs(write.metadata_uri, write.ledger_password) as logs, logs.stage(origin) as staging:
+        rows: pa.RecordBatch | None = first
+        while rows is not None:
+            for columns in entries_of(rows, time.time_ns() // 1000):
+                staging.append(columns)
+                records += columns.count
+            rows = next(filled, None)
+        ledger = staging.seal()
+    return Staged(application, partition, (ledger,), records)
+
+
+def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """What a commit does: make all that was staged part of the log, unless the application's batch is in it already.
+
+    Many small ledgers are joined into few before, by the driver: a task cannot know what other tasks write.
+    """
+    ledgers = _ledgers(messages)
+    if not ledgers and application is None:
+        return
+    with access.logs(write.metadata_uri, write.ledger_password) as logs:
+        try:
+            joined = logs.join_staged(write.log, ledgers, write.target_ledger_bytes, application=application, batch=batch)
+        except LedgerError as error:
+            _logger.warning("%d staged ledgers of log %r are published as they are: %s", len(ledgers), write.log, error)
+            joined = JoinResult(tuple(ledgers))
+        try:
+            published = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
+        except BaseException:
+            # Spark aborts with the tasks' messages, which do not name these. What the log lists after all stays.
+            _discard(write, joined.made)
+            raise
+    if published.already:
+        # An earlier run of the same batch is in the log: nothing that this run staged is needed.
+        warn_of_discarded(write.log, application, batch, published, records=sum(ledger.records for ledger in ledgers))
+        _discard(write, [*ledgers, *joined.made])
+    else:
+        _discard(write, joined.replaced)
+
+
+def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """What an abort does: delete what was staged, unless the log lists it. What cannot be deleted now is left to the sweep of orphans."""
+    _discard(write, _ledgers(messages))
+
+
+def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
+    if not ledgers:
+        return
+    try:
+        with access.logs(write.metadata_uri, write.ledger_password) as logs:
+            logs.discard(write.log, ledgers)
+    except TriplicateError as error:
+        # The job's own outcome matters more than leftovers.
+        _logger.warning("staged ledgers of log %r are left to the sweep of orphans: %s", write.log, error)
+
+
+def _ledgers(messages: Sequence[WriterCommitMessage | None]) -> list[StagedLedger]:
+    staged = sorted((message for message in messages if isinstance(message, Staged)), key=lambda message: message.partition)
+    return [ledger for message in staged for ledger in message.ledgers]
+
+
+class BatchPublisher(DataSourceArrowWriter):
+    """A batch job's write. With `txnAppId` and `txnVersion` a second run of the same version adds nothing."""
+
+    def __init__(self, write: WriteOptions) -> None:
+        self._options = write
+        self._job = uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        options = self._options
+        return stage(options, options.application, self._job, options.version or 0, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        publish(self._options, self._options.application, self._options.version, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        discard(self._options, messages)
+
+
+class StreamPublisher(DataSourceStreamArrowWriter):
+    """A streaming query's write: the application is `txnAppId`, or else the query's id, which its checkpoint keeps."""
+
+    def __init__(self, write: WriteOptions) -> None:
+        self._options = write
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        query = (context.getLocalProperty(_QUERY) if context is not None else None) or ""
+        batch = int((context.getLocalProperty(_BATCH) if context is not None else None) or 0)
+        application = self._options.application or query
+        if not application:
+            raise ConfigError("triplicate: the query's id is not known to the task; name the writer with option 'txnAppId'")
+        return stage(self._options, application, query, batch, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        application = next((message.application for message in messages if isinstance(message, Staged)), self._options.application)
+        if application is not None:
+            publish(self._options, application, batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        discard(self._options, messages)

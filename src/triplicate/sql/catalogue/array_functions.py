@@ -1,0 +1,219 @@
+"""Arrays as the catalogue has them: text in PostgreSQL's form, taken apart and put together by functions and one virtual table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Value
+
+WIDTH = 4
+"""How many arrays one ``pg_unnest`` takes apart side by side."""
+_COLUMNS = [*(f"value{place}" for place in range(1, WIDTH + 1)), "ordinality", "subscript"]
+
+
+def array_element(value: Value) -> str:
+    """One element as it stands in an array's text."""
+    if value is None:
+        return "NULL"
+    text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
+    if text and text.upper() != "NULL" and not any(mark in text for mark in '{}",\\ \t\n\r\f\v'):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def array_text(values: Sequence[Value]) -> str:
+    return "{" + ",".join(array_element(value) for value in values) + "}"
+
+
+def array_values(text: Value) -> list[Value]:
+    """The elements of an array's text, of an int2vector's, or of a JSON array. Digits become integers.
+
+    Raises:
+        SqlError: 22P02, it is none of these; 0A000 for more than one dimension.
+    """
+    if text is None:
+        return []
+    if not isinstance(text, str):
+        raise SqlError("22P02", f"{text!r:.60} is not an array")
+    stripped = text.strip()
+    if stripped.startswith("["):
+        found = json.loads(stripped)
+        return [item if item is None or isinstance(item, (int, float, str)) else json.dumps(item) for item in found]
+    if not stripped.startswith("{"):
+        try:
+            return [int(part) for part in stripped.split()]
+        except ValueError:
+            raise SqlError("22P02", f'malformed array literal: "{stripped:.60}"') from None
+    return _elements(stripped)
+
+
+def _elements(text: str) -> list[Value]:
+    found: list[Value] = []
+    at, size = 1, len(text)
+    while at < size and text[at] != "}":
+        if text[at] == "{":
+            raise SqlError("0A000", "arrays of more than one dimension are not available")
+        piece: list[str] = []
+        quoted = text[at] == '"'
+        at += quoted
+        while at < size and not (text[at] == '"' if quoted else text[at] in ",}"):
+            at += text[at] == "\\"
+            piece.append(text[at : at + 1])
+            at += 1
+        at += quoted
+        found.append("".join(piece) if quoted else _plain("".join(piece).strip()))
+        if at < size and text[at] == ",":
+            at += 1
+    if at >= size or text[at:] != "}":
+        raise SqlError("22P02", f'malformed array literal: "{text:.60}"')
+    return found
+
+
+def _plain(text: str) -> Value:
+    if text.upper() == "NULL":
+        return None
+    return int(text) if text.removeprefix("-").isdigit() and len(text) < 19 else text
+
+
+def array_has(array: Value, value: Value) -> Value:
+    """``value = ANY (array)``: NULL where nothing is equal and something is NULL."""
+    if array is None or value is None:
+        return None
+    values = array_values(array)
+    if any(one is not None and (one == value or str(one) == str(value)) for one in values):
+        return 1
+    return None if None in values else 0
+
+
+def array_item(array: Value, place: Value) -> Value:
+    """``array[place]``, from 1; NULL beyond the ends. A vector's first place is 0."""
+    if array is None or not isinstance(place, int):
+        return None
+    values = array_values(array)
+    index = place if isinstance(array, str) and array.strip()[:1] not in ("{", "[") else place - 1
+    return values[index] if 0 <= index < len(values) else None
+
+
+class _Gathered:
+    """An aggregate over the values that it is given; NULL, or an empty array, for no rows."""
+
+    def __init__(self, empty: Value) -> None:
+        self._empty = empty
+        self._values: list[Value] = []
+
+    def step(self, *values: Value) -> None:
+        self._values.append(values[0])
+
+    def final(self) -> Value:
+        return array_text(self._values) if self._values else self._empty
+
+
+class _All:
+    """The aggregate bool_and, or bool_or: NULL for no rows that are not NULL."""
+
+    def __init__(self, *, conjunction: bool) -> None:
+        self._conjunction = conjunction
+        self._found: bool | None = None
+
+    def step(self, *values: Value) -> None:
+        if values[0] is None:
+            return
+        value = bool(values[0])
+        if self._found is None:
+            self._found = value
+        else:
+            self._found = (self._found and value) if self._conjunction else (self._found or value)
+
+    def final(self) -> Value:
+        return None if self._found is None else int(self._found)
+
+
+class _Unnest:
+    """``pg_unnest(array, …)``: a row per place, the arrays' values side by side."""
+
+    def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Unnest]:
+        connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
+        hidden = ", ".join(f"a{place} hidden" for place in range(1, WIDTH + 1))
+        return f"create table t({', '.join(_COLUMNS)}, {hidden})", self
+
+    Create = Connect
+
+    def BestIndex(self, constraints: Sequence[tuple[int, int]], _orders: object) -> Any:
+        used: list[Any] = []
+        places: list[str] = []
+        for column, operator in constraints:
+            if operator == apsw.SQLITE_INDEX_CONSTRAINT_EQ and column >= len(_COLUMNS):
+                used.append((len(places), True))
+                places.append(str(column - len(_COLUMNS)))
+            else:
+                used.append(None)
+        return used, 0, ",".join(places), False, 10.0 if places else 1e9
+
+    def Open(self) -> _UnnestCursor:
+        return _UnnestCursor()
+
+    def Disconnect(self) -> None:
+        """Nothing is held."""
+
+    Destroy = Disconnect
+
+
+class _UnnestCursor:
+    def __init__(self) -> None:
+        self._arrays: list[list[Value]] = []
+        self._arguments: dict[int, Any] = {}
+        self._starts_at = 1
+        self._place = 0
+        self._count = 0
+
+    def Filter(self, _number: int, places: str | None, values: Sequence[Any] | None) -> None:
+        numbers = [int(place) for place in places.split(",")] if places else []
+        self._arguments = dict(zip(numbers, values or (), strict=True))
+        given = [self._arguments.get(place) for place in range(WIDTH)]
+        self._arrays = [array_values(array) for array in given]
+        first = given[0]
+        # PostgreSQL counts the places of an int2vector from 0, those of an array from 1.
+        self._starts_at = 0 if isinstance(first, str) and first.strip()[:1] not in ("{", "[") else 1
+        self._count = max(len(array) for array in self._arrays)
+        self._place = 0
+
+    def Eof(self) -> bool:
+        return self._place >= self._count
+
+    def Rowid(self) -> int:
+        return self._place
+
+    def Column(self, number: int) -> Any:
+        if 0 <= number < WIDTH:
+            array = self._arrays[number]
+            return array[self._place] if self._place < len(array) else None
+        if number == WIDTH:
+            return self._place + 1
+        if number == WIDTH + 1:
+            return self._place + self._starts_at
+        return self._arguments.get(number - len(_COLUMNS)) if number >= 0 else self._place
+
+    def Next(self) -> None:
+        self._place += 1
+
+    def Close(self) -> None:
+        self._arrays = []
+
+
+def register_arrays(connection: apsw.Connection) -> None:
+    """Give a connection the functions over arrays, and ``pg_unnest``."""
+    flags = apsw.SQLITE_DIRECTONLY
+    connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
+    connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)
+    connection.create_scalar_function("pg_array_item", lambda *values: array_item(values[0], values[1]), 2, flags=flags)
+    connection.create_aggregate_function("array_agg", lambda: _Gathered(None), 1, flags=flags)
+    connection.create_aggregate_function("pg_array_of", lambda: _Gathered("{}"), 1, flags=flags)
+    for name in ("bool_and", "every"):
+        connection.create_aggregate_function(name, lambda: _All(conjunction=True), 1, flags=flags)
+    connection.create_aggregate_function("bool_or", lambda: _All(conjunction=False), 1, flags=flags)
+    connection.create_module("pg_unnest", _Unnest(), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]

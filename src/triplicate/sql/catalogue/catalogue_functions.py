@@ -1,0 +1,211 @@
+"""Functions over the catalogue, for one connection: names of objects from their oids and back, and texts of their definitions.
+
+``pg_cast_regclass`` and its kin are what a cast to an object's type becomes; clients do not call them by these names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue.array_functions import register_arrays
+from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, OWNER, PUBLIC, relation_oid
+from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
+from triplicate.sql.catalogue.virtual_tables import CatalogueReader
+from triplicate.sql.interface import Value
+
+_SCHEMAS = {"pg_catalog": CATALOG, "public": PUBLIC, "information_schema": INFORMATION}
+_CONSTANT_SETTINGS = {
+    "server_version": "15.0",
+    "server_version_num": "150000",
+    "server_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "default_table_access_method": "heap",
+    "default_tablespace": "",
+    "max_identifier_length": "63",
+    "max_index_keys": "32",
+    "block_size": "8192",
+    "integer_datetimes": "on",
+}
+"""Those that are the same for every session, so that a function without a view of the session can tell them."""
+
+
+class _Functions:
+    """What the SQL functions of one connection do."""
+
+    def __init__(self, reader: CatalogueReader) -> None:
+        self._reader = reader
+
+    # Names and oids.
+
+    def to_regclass(self, name: Value) -> Value:
+        """NULL where no such relation is."""
+        return None if name is None else relation_oid(self._reader.read(), _text(name))
+
+    def cast_regclass(self, value: Value) -> Value:
+        """A relation's name becomes its oid; an oid stays. Raises SqlError 42P01 where no such relation is."""
+        if value is None or isinstance(value, int):
+            return value
+        found = self.to_regclass(value)
+        if found is None:
+            raise SqlError("42P01", f'relation "{_text(value)}" does not exist')
+        return found
+
+    def regclass_text(self, oid: Value) -> Value:
+        """The name of a relation; the digits of an oid that none has."""
+        if oid is None:
+            return None
+        own = self._reader.read().names.get(_integer(oid))
+        return own or next((name for name, number in CATALOG_OIDS.items() if number == oid), _text(oid) if oid else "-")
+
+    @staticmethod
+    def to_regtype(name: Value) -> Value:
+        return None if name is None else type_named(_text(name))
+
+    @staticmethod
+    def cast_regtype(value: Value) -> Value:
+        if value is None or isinstance(value, int):
+            return value
+        found = type_named(_text(value))
+        if found is None:
+            raise SqlError("42704", f'type "{_text(value)}" does not exist')
+        return found
+
+    @staticmethod
+    def regtype_text(oid: Value) -> Value:
+        if oid is None:
+            return None
+        return format_type(_integer(oid), None) if oid in TYPES else _text(oid) if oid else "-"
+
+    @staticmethod
+    def cast_regnamespace(value: Value) -> Value:
+        if value is None or isinstance(value, int):
+            return value
+        if value not in _SCHEMAS:
+            raise SqlError("3F000", f'schema "{_text(value)}" does not exist')
+        return _SCHEMAS[str(value)]
+
+    @staticmethod
+    def regnamespace_text(oid: Value) -> Value:
+        return None if oid is None else next((name for name, number in _SCHEMAS.items() if number == oid), _text(oid))
+
+    # Definitions.
+
+    @staticmethod
+    def format_type(oid: Value, modifier: Value = None) -> Value:
+        return None if oid is None else format_type(_integer(oid), None if modifier is None else _integer(modifier))
+
+    @staticmethod
+    def get_expr(expression: Value, _relation: Value = None, _pretty: Value = None) -> Value:
+        """Expressions are kept as they were written."""
+        return expression
+
+    def get_constraintdef(self, oid: Value, _pretty: Value = None) -> Value:
+        return None if oid is None else self._reader.read().constraint_texts.get(_integer(oid))
+
+    def get_indexdef(self, oid: Value, column: Value = 0, _pretty: Value = None) -> Value:
+        """The whole CREATE INDEX, or one key column from 1."""
+        found = None if oid is None else self._reader.read().index_texts.get(_integer(oid))
+        if found is None or column is None:
+            return None
+        created, columns = found
+        number = _integer(column)
+        return created if number == 0 else columns[number - 1] if 0 < number <= len(columns) else ""
+
+    def is_visible(self, oid: Value) -> Value:
+        """Whether a relation is found without its schema's name: all are, since there is one schema."""
+        return None if oid is None else int(_integer(oid) in self._reader.read().names or oid in CATALOG_OIDS.values())
+
+    @staticmethod
+    def type_is_visible(oid: Value) -> Value:
+        return None if oid is None else int(oid in TYPES)
+
+    # Users and schemas.
+
+    @staticmethod
+    def get_userbyid(oid: Value) -> Value:
+        return None if oid is None else "triplicate" if oid == OWNER else f"unknown (OID={_text(oid)})"
+
+    @staticmethod
+    def current_schemas(implicit: Value) -> Value:
+        return "{pg_catalog,public}" if implicit else "{public}"
+
+    @staticmethod
+    def current_setting(name: Value, missing_ok: Value = 0) -> Value:
+        """A setting that is the same for all sessions."""
+        if name is None:
+            return None
+        text = _text(name)
+        found = _CONSTANT_SETTINGS.get(text.lower())
+        if found is None and not missing_ok:
+            raise SqlError(
+                "0A000",
+                f"current_setting('{text}') is not available inside of a query",
+                hint=f"SHOW {text} tells it, and so does SELECT current_setting('{text}') alone.",
+            )
+        return found
+
+
+def _text(value: Value) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _integer(value: Value) -> int:
+    try:
+        return int(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise SqlError("22P02", f'invalid input syntax for type oid: "{value!r}"') from None
+
+
+def _true_of_existing(*arguments: Value) -> Value:
+    """has_…_privilege: every privilege is held, since there are no roles and no grants."""
+    return None if None in arguments else 1
+
+
+def _nothing(*_: Value) -> Value:
+    """Comments and sequences: there are none."""
+    return None
+
+
+def _json_object(*parts: Value) -> Value:
+    return json.dumps({_text(key): value for key, value in zip(parts[::2], parts[1::2], strict=True)}, default=_text)
+
+
+def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> None:
+    """Give a connection the functions. None may be used by views and triggers."""
+    functions = _Functions(reader)
+    scalars: dict[str, Callable[..., Any]] = {
+        "to_regclass": functions.to_regclass,
+        "pg_cast_regclass": functions.cast_regclass,
+        "pg_regclass_text": functions.regclass_text,
+        "to_regtype": functions.to_regtype,
+        "pg_cast_regtype": functions.cast_regtype,
+        "pg_regtype_text": functions.regtype_text,
+        "pg_cast_regnamespace": functions.cast_regnamespace,
+        "pg_regnamespace_text": functions.regnamespace_text,
+        "format_type": functions.format_type,
+        "pg_get_expr": functions.get_expr,
+        "pg_get_constraintdef": functions.get_constraintdef,
+        "pg_get_indexdef": functions.get_indexdef,
+        "pg_table_is_visible": functions.is_visible,
+        "pg_type_is_visible": functions.type_is_visible,
+        "pg_collation_is_visible": functions.type_is_visible,
+        "pg_get_userbyid": functions.get_userbyid,
+        "current_schemas": functions.current_schemas,
+        "current_setting": functions.current_setting,
+        "has_table_privilege": _true_of_existing,
+        "has_schema_privilege": _true_of_existing,
+        "has_database_privilege": _true_of_existing,
+        "obj_description": _nothing,
+        "col_description": _nothing,
+        "shobj_description": _nothing,
+        "pg_get_serial_sequence": _nothing,
+        "json_build_object": _json_object,
+    }
+    for name, function in scalars.items():
+        connection.create_scalar_function(name, function, -1, flags=apsw.SQLITE_DIRECTONLY)
+    register_arrays(connection)

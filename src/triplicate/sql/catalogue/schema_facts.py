@@ -1,0 +1,163 @@
+"""What SQLite's schema holds, read once and kept while the schema stays: tables, columns, indexes, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import apsw
+
+from triplicate.sql.catalogue.table_definitions import IndexDefinition, TableDefinition, read_index, read_table
+from triplicate.sql.storage.sqlite_schema import is_internal
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """`number` from 1; `declared` as written; `default` the expression's text; `generated` is ``s`` where a column is computed."""
+
+    name: str
+    number: int
+    declared: str
+    not_null: bool
+    default: str | None
+    key: int
+    """Place in the primary key from 1, else 0."""
+    generated: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """`origin` is ``c`` for CREATE INDEX, ``u`` for a UNIQUE and ``pk`` for a PRIMARY KEY constraint."""
+
+    name: str
+    unique: bool
+    origin: str
+    columns: tuple[tuple[int, bool], ...]
+    """(column number, is descending) of each key column; number 0 is an expression."""
+    definition: IndexDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyFacts:
+    table: str
+    columns: tuple[str, ...]
+    referenced: tuple[str, ...]
+    """Empty: the other table's primary key."""
+    on_update: str
+    on_delete: str
+
+
+@dataclass(slots=True)
+class RelationFacts:
+    """`kind` is ``r`` for a table, ``v`` for a view."""
+
+    name: str
+    kind: str
+    definition: TableDefinition
+    columns: list[ColumnFacts] = field(default_factory=list)
+    indexes: list[IndexFacts] = field(default_factory=list)
+    foreign_keys: list[ForeignKeyFacts] = field(default_factory=list)
+    rowid_column: str | None = None
+    """The INTEGER PRIMARY KEY, which numbers itself and has no index."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(column.name for column in sorted(self.columns, key=lambda one: one.key) if column.key)
+
+
+_RELATIONS = """
+select l.name, l.type, l.wr, s.sql from pragma_table_list l
+left join main.sqlite_schema s on s.name = l.name and s.type in ('table', 'view')
+where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and l.name not like 'sqlite\\_%' escape '\\' order by l.name
+"""
+_COLUMNS = """
+select l.name, x.name, x.type, x."notnull", x.dflt_value, x.pk, x.hidden from pragma_table_list l join pragma_table_xinfo(l.name, 'main') x
+where l.schema = 'main' and l.type in ('table', 'view', 'virtual') and x.hidden <> 1 order by l.name, x.cid
+"""
+_INDEXES = """
+select m.name, i.name, i."unique", i.origin, x.cid, x."desc", s.sql from main.sqlite_schema m join pragma_index_list(m.name, 'main') i
+join pragma_index_xinfo(i.name, 'main') x left join main.sqlite_schema s on s.type = 'index' and s.name = i.name
+where m.type = 'table' and x.key order by m.name, i.name, x.seqno
+"""
+_FOREIGN_KEYS = """
+select m.name, f.id, f."table", f."from", f."to", f.on_update, f.on_delete from main.sqlite_schema m
+join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table' order by m.name, f.id, f.seq
+"""
+
+
+def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
+    """Every table and view of users by name; Triplicate's and SQLite's own are left out."""
+    found: dict[str, RelationFacts] = {}
+    without_rowid: set[str] = set()
+    for name, kind, without, sql in connection.execute(_RELATIONS):
+        if not is_internal(str(name)):
+            found[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")))
+            if without:
+                without_rowid.add(str(name))
+    _add_columns(found, connection.execute(_COLUMNS))
+    _add_indexes(found, connection.execute(_INDEXES))
+    _add_foreign_keys(found, connection.execute(_FOREIGN_KEYS))
+    for relation in found.values():
+        _mark_key(relation, without_rowid=relation.name in without_rowid)
+    return list(found.values())
+
+
+def _add_columns(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+    for table, name, declared, not_null, default, key, hidden in rows:
+        relation = found.get(str(table))
+        if relation is not None:
+            relation.columns.append(
+                ColumnFacts(
+                    str(name),
+                    len(relation.columns) + 1,
+                    str(declared or "").removesuffix(" GENERATED ALWAYS"),
+                    bool(not_null),
+                    None if default is None else str(default),
+                    int(str(key)),
+                    "s" if hidden in (2, 3) else "",
+                )
+            )
+
+
+def _add_indexes(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+    gathered: dict[tuple[str, str], list[tuple[object, ...]]] = {}
+    for row in rows:
+        gathered.setdefault((str(row[0]), str(row[1])), []).append(row)
+    for (table, name), parts in gathered.items():
+        relation = found.get(table)
+        if relation is None:
+            continue
+        rowid = next((column.number for column in relation.columns if column.key), 0)
+        # SQLite numbers columns from 0; -1 is the rowid, -2 an expression.
+        numbers = [int(str(part[4])) for part in parts]
+        columns = tuple(
+            (number + 1 if number >= 0 else rowid if number == -1 else 0, bool(part[5]))
+            for number, part in zip(numbers, parts, strict=True)
+        )
+        definition = read_index(str(parts[0][6] or ""))
+        relation.indexes.append(IndexFacts(name, bool(parts[0][2]), str(parts[0][3]), columns, definition))
+
+
+def _add_foreign_keys(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+    gathered: dict[tuple[str, int], list[tuple[object, ...]]] = {}
+    for row in rows:
+        gathered.setdefault((str(row[0]), int(str(row[1]))), []).append(row)
+    for (table, _), parts in gathered.items():
+        if table in found:
+            referenced = tuple(str(part[4]) for part in parts if part[4] is not None)
+            columns = tuple(str(part[3]) for part in parts)
+            key = ForeignKeyFacts(str(parts[0][2]), columns, referenced, str(parts[0][5]), str(parts[0][6]))
+            found[table].foreign_keys.append(key)
+
+
+def _mark_key(relation: RelationFacts, *, without_rowid: bool) -> None:
+    keyed = [column for column in relation.columns if column.key]
+    has_index = any(index.origin == "pk" for index in relation.indexes)
+    if len(keyed) == 1 and not has_index and not without_rowid and keyed[0].declared.upper() == "INTEGER":
+        relation.rowid_column = keyed[0].name
+    if without_rowid or relation.rowid_column is not None:
+        # Neither can be NULL, whether the declaration says so or not.
+        relation.columns = [
+            ColumnFacts(one.name, one.number, one.declared, one.not_null or one.key > 0, one.default, one.key, one.generated)
+            for one in relation.columns
+        ]

@@ -1,0 +1,154 @@
+"""What only the text of CREATE TABLE and CREATE INDEX tells: names of constraints, CHECK expressions, expressions of an index. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from triplicate.sql.core import scan
+from triplicate.sql.core.scan import Token
+
+_WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
+"""Behind the INTEGER of a column that numbers itself; see `pg.ddl.columns.numbered_text`."""
+_KINDS = {"PRIMARY": "p", "UNIQUE": "u", "FOREIGN": "f", "REFERENCES": "f", "CHECK": "c"}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConstraint:
+    name: str | None
+    expression: str
+    column: str | None
+    """The column whose declaration holds it; None for one of the table."""
+
+
+@dataclass(slots=True)
+class TableDefinition:
+    """`names` holds the names that constraints were given: (``p``, ``u`` or ``f``, column names in lower case) to the name."""
+
+    names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
+    checks: list[CheckConstraint] = field(default_factory=list)
+    deferred: set[tuple[str, ...]] = field(default_factory=set)
+    """Columns of foreign keys that are INITIALLY DEFERRED."""
+    widths: dict[str, str] = field(default_factory=dict)
+    """Name of a column that numbers itself, in lower case, to the type it was declared with, where that is not integer."""
+    generated: dict[str, str] = field(default_factory=dict)
+    """Name of a generated column, in lower case, to its expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """`expressions` as written, one per key column; `predicate` of a partial index. Empty for an index of a constraint."""
+
+    expressions: tuple[str, ...] = ()
+    predicate: str | None = None
+
+
+def read_table(sql: str) -> TableDefinition:
+    """The constraints of a CREATE TABLE; nothing of any other statement."""
+    found = TableDefinition()
+    tokens = list(scan.tokens(sql))
+    opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
+    words = [_upper(token) for token in tokens[:3]]
+    if opening is None or words[:2] != ["CREATE", "TABLE"]:
+        return found
+    for item in items(tokens, opening):
+        _read_item(found, item, sql)
+    return found
+
+
+def read_index(sql: str) -> IndexDefinition:
+    """The key expressions and the condition of a CREATE INDEX."""
+    tokens = list(scan.tokens(sql))
+    opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
+    if opening is None:
+        return IndexDefinition()
+    expressions = tuple(_without_order(item, sql) for item in items(tokens, opening) if item)
+    where = closing(tokens, opening) + 1
+    if where < len(tokens) and _upper(tokens[where]) == "WHERE":
+        return IndexDefinition(expressions, sql[tokens[where].end : tokens[-1].end].strip())
+    return IndexDefinition(expressions)
+
+
+def _upper(token: Token) -> str:
+    return token.text.upper() if token.kind == "word" else ""
+
+
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """Where the bracket that opens here ends."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += (tokens[index].text == "(") - (tokens[index].text == ")")
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
+    """What the commas at the top of a bracket part."""
+    items: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[opening + 1 : closing(tokens, opening)]:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.text == ",":
+            items.append([])
+        else:
+            items[-1].append(token)
+    return items
+
+
+def _names_in(tokens: Sequence[Token], opening: int) -> tuple[str, ...]:
+    return tuple(scan.identifier(item[0]).lower() for item in items(tokens, opening) if item)
+
+
+def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
+    """One column or one table constraint."""
+    if not item:
+        return
+    first = _upper(item[0])
+    column = None if first == "CONSTRAINT" or first in _KINDS else scan.identifier(item[0])
+    width = _WIDTH.fullmatch(sql[item[1].end : item[2].start]) if column is not None and len(item) > 2 else None
+    if column is not None and width is not None:
+        found.widths[column.lower()] = width[1]
+    name: str | None = None
+    last_foreign: tuple[str, ...] | None = None
+    index = 0 if column is None else 1
+    while index < len(item):
+        word = _upper(item[index])
+        if word == "CONSTRAINT" and index + 1 < len(item):
+            name = _spelled(item[index + 1])
+            index += 2
+            continue
+        kind = _KINDS.get(word)
+        bracket = next((at for at in range(index, len(item)) if item[at].text == "("), None)
+        if kind == "c" and bracket is not None:
+            end = closing(item, bracket)
+            found.checks.append(CheckConstraint(name, sql[item[bracket].end : item[end].start].strip(), column))
+            name, index = None, end
+        elif kind is not None and not (column is None and word == "REFERENCES"):
+            columns = (column.lower(),) if column is not None else _names_in(item, bracket) if bracket is not None else ()
+            if name is not None:
+                found.names[kind, columns] = name
+            last_foreign = columns if kind == "f" else last_foreign
+            name = None
+        elif column is not None and word == "AS" and bracket == index + 1:
+            end = closing(item, bracket)
+            found.generated[column.lower()] = sql[item[bracket].end : item[end].start].strip()
+            index = end
+        elif word == "DEFERRED" and last_foreign is not None:
+            found.deferred.add(last_foreign)
+        elif item[index].text == "(":
+            index = closing(item, index)
+        index += 1
+
+
+def _spelled(token: Token) -> str:
+    """A name as it was written, its quotes taken away: constraints keep their case."""
+    return scan.identifier(token) if token.kind == "quoted" else token.text
+
+
+def _without_order(item: Sequence[Token], sql: str) -> str:
+    end = len(item)
+    while end > 1 and _upper(item[end - 1]) in ("ASC", "DESC"):
+        end -= 1
+    return sql[item[0].start : item[end - 1].end]

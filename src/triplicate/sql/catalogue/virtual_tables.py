@@ -1,0 +1,159 @@
+"""The catalogue's tables on one connection: virtual tables whose rows follow from the schema that the running statement sees."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from triplicate.sql.catalogue.relations import TABLES, Catalogue, build
+from triplicate.sql.catalogue.schema_facts import read_facts
+from triplicate.sql.interface import Row
+
+_SCANNED_ROWS = 1000.0
+"""Estimated rows of a table, for the planner; each column that is compared with one value divides it."""
+
+
+class CatalogueReader:
+    """The catalogue as the connection's transaction sees it, built again when the schema has changed."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._version: tuple[int, int] | None = None
+        self._catalogue: Catalogue | None = None
+        self._by_column: dict[tuple[str, int], tuple[type | None, dict[Any, list[Row]]]] = {}
+        """Rows by the value of one column, and the type of all those values; None where they are of several."""
+
+    @property
+    def database(self) -> str:
+        # A node keeps each database's file in a folder of the database's name.
+        return os.path.basename(os.path.dirname(self._connection.db_filename("main") or ""))
+
+    def read(self) -> Catalogue:
+        version = self._schema_version()
+        if self._catalogue is None or version != self._version:
+            self._catalogue = build(read_facts(self._connection), self.database)
+            self._version = version
+            self._by_column.clear()
+        return self._catalogue
+
+    def _schema_version(self) -> tuple[int, int]:
+        """What tells one schema from another: SQLite's number of it, and in a transaction that writes a hash of its text, since a
+        number that was rolled back is given out again.
+        """
+        number = int(self._connection.pragma("schema_version"))
+        if self._connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:
+            return number, 0
+        return number, hash(tuple(self._connection.execute("select name, sql from main.sqlite_schema")))
+
+    def rows(self, catalogue: Catalogue, table: str, wanted: Sequence[tuple[int, Any]]) -> Sequence[Row]:
+        """Rows of a table that may have these values in these columns (position, value); SQLite compares once more."""
+        rows: Sequence[Row] = catalogue.rows[table]
+        if catalogue is not self._catalogue:
+            return rows  # The schema has changed since the statement began; what is indexed is that of now.
+        for column, value in wanted:
+            kind, index = self._by_column.get((table, column)) or self._index(table, column, rows)
+            if kind is type(value):
+                # One column leaves few rows. A value of another type is for SQLite to compare by its own rules.
+                return index.get(value, ())
+        return rows
+
+    def _index(self, table: str, column: int, rows: Sequence[Row]) -> tuple[type | None, dict[Any, list[Row]]]:
+        index: dict[Any, list[Row]] = {}
+        for row in rows:
+            index.setdefault(row[column], []).append(row)
+        kinds = {int if isinstance(key, int) else type(key) for key in index}
+        found = (kinds.pop() if len(kinds) == 1 else None, index)
+        self._by_column[table, column] = found
+        return found
+
+
+class _Module:
+    """One catalogue table; its name is the module's."""
+
+    def __init__(self, reader: CatalogueReader) -> None:
+        self._reader = reader
+
+    def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Table]:
+        # The schema is the same on every copy because it is SQLite's own text: views and triggers must not hang on these tables.
+        connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
+        columns = ", ".join(f'"{name}" {_DECLARED.get(kind, kind)}' for name, kind in columns_of(modulename))
+        return f"create table t({columns})", _Table(self._reader, modulename)
+
+    Create = Connect
+
+
+_DECLARED = {"char1": '"char"'}
+
+
+def columns_of(table: str) -> list[tuple[str, str]]:
+    """(name, type) of a catalogue table's columns."""
+    return [(parts[0], parts[1]) for parts in (column.split() for column in TABLES[table].split(","))]
+
+
+class _Table:
+    def __init__(self, reader: CatalogueReader, name: str) -> None:
+        self._reader = reader
+        self._name = name
+
+    def BestIndex(self, constraints: Sequence[tuple[int, int]], _orders: object) -> Any:
+        used: list[Any] = []
+        columns: list[str] = []
+        for column, operator in constraints:
+            if operator == apsw.SQLITE_INDEX_CONSTRAINT_EQ and column >= 0:
+                used.append((len(columns), False))
+                columns.append(str(column))
+            else:
+                used.append(None)
+        return used, 0, ",".join(columns), False, _SCANNED_ROWS / 10 ** len(columns)
+
+    def Open(self) -> _Cursor:
+        return _Cursor(self._reader, self._name)
+
+    def Disconnect(self) -> None:
+        """Nothing is held."""
+
+    Destroy = Disconnect
+
+
+class _Cursor:
+    def __init__(self, reader: CatalogueReader, name: str) -> None:
+        self._reader = reader
+        self._catalogue = reader.read()
+        self._name = name
+        self._rows: Iterator[Row] = iter(())
+        self._row: Row | None = None
+        self._number = 0
+
+    def Filter(self, _number: int, columns: str | None, values: Sequence[Any] | None) -> None:
+        numbers = [int(column) for column in columns.split(",")] if columns else []
+        self._rows = iter(self._reader.rows(self._catalogue, self._name, list(zip(numbers, values or (), strict=True))))
+        self._number = 0
+        self.Next()
+
+    def Eof(self) -> bool:
+        return self._row is None
+
+    def Rowid(self) -> int:
+        return self._number
+
+    def Column(self, number: int) -> Any:
+        assert self._row is not None, "SQLite asks for columns of a row that there is"
+        return self._number if number < 0 else self._row[number]
+
+    def Next(self) -> None:
+        self._row = next(self._rows, None)
+        self._number += 1
+
+    def Close(self) -> None:
+        self._row = None
+
+
+def register_tables(connection: apsw.Connection) -> CatalogueReader:
+    """Give a connection the catalogue's tables; returns what the functions look things up with."""
+    reader = CatalogueReader(connection)
+    for name in TABLES:
+        connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]
+    return reader

@@ -1,0 +1,166 @@
+"""Which values fit a column's declared type, as the leader checks them before they are stored. Pure.
+
+SQLite has converted a value to the column's affinity by then; what it could not convert is refused here, with PostgreSQL's codes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.datetime_text import STORED_FORMS
+from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_SERIAL = re.compile(r"(BIG|SMALL)?SERIAL", re.IGNORECASE)
+_NULL: type = type(None)
+_ACCEPTED: dict[Kind, tuple[type, ...]] = {
+    Kind.BOOL: (int,),
+    Kind.INTEGER: (int,),
+    # The hook hands out whole numbers of a REAL column as SQLite keeps them, which is as integers.
+    Kind.FLOAT: (float, int),
+    Kind.NUMERIC: (int, float),
+    Kind.BYTEA: (bytes,),
+    # A number is JSON, and SQLite keeps it as one.
+    Kind.JSON: (str, int, float),
+    Kind.JSONB: (str, int, float),
+}
+_NAMES: dict[type, str] = {int: "integer", float: "double precision", str: "text", bytes: "bytea"}
+_HINTS = {
+    Kind.BOOL: "write true or false, or 1 or 0",
+    Kind.INTEGER: "round() makes an integer of a number, CAST(… AS INTEGER) cuts it",
+    Kind.BYTEA: "write x'…', or send it as a parameter",
+    Kind.DATE: "write YYYY-MM-DD",
+    Kind.TIME: "write HH:MM:SS, or with six digits of a fraction",
+    Kind.TIMESTAMP: "write YYYY-MM-DD HH:MM:SS, or with six digits of a fraction",
+    Kind.TIMESTAMPTZ: "write YYYY-MM-DD HH:MM:SS+00:00, in UTC, or with six digits of a fraction",
+    Kind.UUID: "write it in small letters, with hyphens",
+}
+
+
+Fits = Callable[[Any], bool]
+"""Whether a value of an accepted type can be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What one column accepts."""
+
+    index: int
+    """Of the value in a row as SQLite's hook shows it."""
+    name: str
+    declared: Declared
+    accepted: tuple[type, ...]
+    fits: Fits | None
+    """None where the type of a value alone decides."""
+    numbers_itself: bool
+    """Declared so in words that SQLite does not know: by a release that did not bring them into SQLite's."""
+
+    def accepts(self, value: Value) -> bool:
+        if value is None:
+            return not self.numbers_itself
+        return type(value) in self.accepted and (self.fits is None or self.fits(value))
+
+    def refusal(self, table: str, value: Value) -> SqlError:
+        """The error for a value that is not accepted."""
+        return _refusal(self, f'column "{self.name}" of table "{table}"', value)
+
+
+class RowRules:
+    """What the columns of one table accept. Most rows are let through by the types of their values alone."""
+
+    def __init__(self, columns: list[tuple[int, str, str]]) -> None:
+        """
+        Args:
+            columns: index in a row, name and declared type of each column.
+        """
+        rules = [_rule(index, name, declared) for index, name, declared in columns]
+        self._rules = [rule for rule in rules if rule is not None]
+
+    def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
+        """Which values of a row of these types must be looked at, and how; None when a type is refused."""
+        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.numbers_itself]
+        if any(kinds[rule.index] not in rule.accepted for rule in present):
+            return None
+        return tuple((rule.index, rule.fits) for rule in present if rule.fits is not None)
+
+    def refused(self, row: tuple[Value, ...]) -> list[ColumnRule]:
+        """Every rule that a row breaks."""
+        return [rule for rule in self._rules if not rule.accepts(row[rule.index])]
+
+
+def _rule(index: int, name: str, text: str) -> ColumnRule | None:
+    declared = parse_declared(text)
+    if declared.kind is Kind.ANY:
+        return None
+    numbers_itself = _SERIAL.match(text) is not None
+    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared), numbers_itself)
+
+
+def _inspection(declared: Declared) -> Fits | None:
+    kind, length = declared.kind, declared.length
+    if kind is Kind.BOOL:
+        return (0, 1).__contains__
+    if kind is Kind.NUMERIC and declared.precision is not None:
+        return _numeric(declared.precision, declared.scale)
+    if kind in (Kind.TEXT, Kind.VARCHAR) and length is not None:
+        return lambda value: len(value) <= length
+    if kind in STORED_FORMS:
+        return STORED_FORMS[kind]
+    if kind is Kind.UUID:
+        return lambda value: _UUID.fullmatch(value) is not None
+    if kind in (Kind.JSON, Kind.JSONB):
+        return lambda value: is_json(value) if type(value) is str else math.isfinite(value)
+    return None
+
+
+def _numeric(precision: int, scale: int) -> Fits:
+    bound = 10 ** (precision - scale) if precision >= scale else 10.0 ** (precision - scale)
+    # Rounding to `scale` digits returns the float nearest to a number of that scale; any other float changes.
+    return lambda value: -bound < value < bound and value == round(value, scale)
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is JSON as its standard has it, without Python's additions."""
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
+    if value is None:
+        return SqlError(
+            "23502",
+            f"{place} does not number itself: the table was made before SERIAL was known",
+            hint="Make the table again, copy the rows, drop the old one and rename the new one; or give the value.",
+        )
+    kind = rule.declared.kind
+    shown = f"{value!r:.60}"
+    hint = _HINTS.get(kind)
+    if kind is Kind.INTEGER and isinstance(value, float) and abs(value) >= 2**63:
+        return SqlError("22003", f"bigint out of range: {place} was given {shown}")
+    if kind is Kind.NUMERIC and type(value) in rule.accepted:
+        digits = f"numeric({rule.declared.precision},{rule.declared.scale})"
+        return SqlError(
+            "22003", f"{shown} does not fit {digits} of {place}", hint=f"round(…, {rule.declared.scale}) cuts what is too precise"
+        )
+    if kind in (Kind.TEXT, Kind.VARCHAR) and isinstance(value, str):
+        return SqlError("22001", f"value too long for type {kind.value}({rule.declared.length}): {place} was given {len(value)} characters")
+    is_text = isinstance(value, str) and kind is not Kind.BYTEA
+    if is_text or (kind in (Kind.JSON, Kind.JSONB) and isinstance(value, float)):
+        state = "22007" if kind in STORED_FORMS else "22P02"
+        return SqlError(state, f"invalid input syntax for type {kind.value}: {place} was given {shown}", hint=hint)
+    given = _NAMES.get(type(value), type(value).__name__)
+    return SqlError("42804", f"{place} is of type {kind.value} but the value {shown} is of type {given}", hint=hint)

@@ -1,0 +1,1 @@
+"""The replicated database that clients see: leadership, sessions and transactions."""

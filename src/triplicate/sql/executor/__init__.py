@@ -1,0 +1,1 @@
+"""Statements run on SQLite connections: blocking, on worker threads."""

@@ -1,0 +1,355 @@
+"""The gate: which statements may run at all, what kind each is, and what may happen while one runs.
+
+SQLite's authorizer sees every action of a statement when it is prepared. A statement is first *examined* on a connection that never
+runs it; what it may do when it runs is enforced again by the same authorizer on the connection that runs it, because the schema may
+have changed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.core import scan
+from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
+from triplicate.sql.interface import Column, Prepared, StatementKind
+from triplicate.sql.storage.sqlite_schema import is_internal
+from triplicate.sql.storage.sqlstates import from_sqlite
+
+
+def _actions(*prefixes: str) -> frozenset[int]:
+    return frozenset(code for name, code in vars(apsw).items() if name.startswith(prefixes) and isinstance(code, int))
+
+
+_SCHEMA_ACTIONS = _actions("SQLITE_CREATE_", "SQLITE_DROP_", "SQLITE_ALTER_TABLE", "SQLITE_REINDEX", "SQLITE_ANALYZE")
+_TEMPORARY_ACTIONS = _actions("SQLITE_CREATE_TEMP_", "SQLITE_DROP_TEMP_")
+_UPKEEP_ACTIONS = frozenset((apsw.SQLITE_ANALYZE, apsw.SQLITE_REINDEX))
+_CHANGE_ACTIONS = frozenset((apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE))
+_READ_ACTIONS = frozenset((apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE))
+_PRAGMAS_WITH_ARGUMENT = frozenset(
+    {
+        "foreign_key_check",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    }
+)
+_READ_PRAGMAS = _PRAGMAS_WITH_ARGUMENT | frozenset(
+    {
+        "application_id",
+        "collation_list",
+        "compile_options",
+        "data_version",
+        "encoding",
+        "foreign_keys",
+        "freelist_count",
+        "function_list",
+        "journal_mode",
+        "module_list",
+        "page_count",
+        "page_size",
+        "pragma_list",
+        "recursive_triggers",
+        "schema_version",
+        "synchronous",
+        "user_version",
+    }
+)
+_SETTING_PRAGMAS = frozenset(("application_id", "user_version"))
+_FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_rename_table"))
+_MODULES = frozenset(("fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"))
+_MAKES_RELATION = frozenset((apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_CREATE_VTABLE))
+MAX_STATEMENT_BYTES = 1024 * 1024
+
+
+class Mode(Enum):
+    """What the statement being prepared may do."""
+
+    OURS = 0
+    """Our own statements: anything."""
+    EXAMINE = 1
+    """Anything that may pass at all; what it does is noted."""
+    READ = 2
+    CHANGE = 3
+    SCHEMA = 4
+
+
+_TAGS = {apsw.SQLITE_INSERT: "INSERT", apsw.SQLITE_UPDATE: "UPDATE", apsw.SQLITE_DELETE: "DELETE"}
+_MODES = {StatementKind.READ: Mode.READ, StatementKind.WRITE: Mode.CHANGE, StatementKind.SCHEMA: Mode.SCHEMA}
+
+
+class Authorizer:
+    """The authorizer of one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._mode = Mode.OURS
+        self._kind = StatementKind.READ
+        self._refusal: SqlError | None = None
+        self._action = 0
+        self._analyzes = False
+        connection.authorizer = self._authorize
+
+    @contextmanager
+    def running(self, kind: StatementKind, *, explain: bool = False) -> Iterator[None]:
+        """While a user's statement of this kind is prepared and runs. An action beyond it becomes the SqlError that says why.
+
+        Args:
+            explain: it is EXPLAIN, which prepares any statement and runs none.
+        """
+        self._mode, self._kind, self._refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
+        try:
+            yield
+        except apsw.AuthError as error:
+            raise self._refusal or from_sqlite(error) from error
+        finally:
+            self._mode = Mode.OURS
+
+    def examine(self, sql: str) -> Prepared:
+        """Prepare a statement without running it.
+
+        Raises:
+            SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for what is not allowed here, ….
+        """
+        if len(sql) > MAX_STATEMENT_BYTES:
+            raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
+        statements = scan.split(sql)
+        if not statements:
+            return Prepared("", StatementKind.EMPTY, (), (), "")
+        if len(statements) > 1:
+            raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
+        text = statements[0]
+        words = scan.first_words(text)
+        control = control_statement(text, words)
+        if control is not None:
+            return control
+        if words[0] in ("VACUUM", "ATTACH", "DETACH"):
+            raise SqlError("0A000", f"{words[0]} is not available: every copy of a replicated database must stay the same file")
+        if change_images(text) is not None:
+            return Prepared(text, StatementKind.SCHEMA, (), (), "ALTER TABLE")
+        if words[0] in ("CREATE", "DROP", "ALTER") and statements_of(text):
+            return self._examine_definition(text, words)
+        return self._examine(text, words)
+
+    def _examine_definition(self, text: str, words: list[str]) -> Prepared:
+        change = parse_column_change(text)
+        if change is None or has_column(self._connection, change) is not change.adds:
+            for statement in statements_of(text):
+                self._examine(statement, words)
+        numbers = scan.parameter_numbers(text)
+        parameters = tuple(f"?{number}" if number in numbers else None for number in range(1, max(numbers, default=0) + 1))
+        return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))
+
+    def _examine(self, text: str, words: list[str]) -> Prepared:
+        facts: list[Any] = []
+
+        def before_first_step(cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
+            facts.append((cursor.description_full, cursor.bindings_names, cursor.is_readonly, cursor.is_explain))
+            return False
+
+        self._mode, self._kind, self._refusal, self._action = Mode.EXAMINE, StatementKind.READ, None, 0
+        self._analyzes = words[0] == "ANALYZE"
+        cursor = self._connection.cursor()
+        cursor.exec_trace = before_first_step
+        try:
+            cursor.execute(text, apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
+        except apsw.ExecTraceAbort:
+            pass  # Our own trace stopped it before its first step: it was to be looked at, not run.
+        except (apsw.Error, UnicodeError) as error:
+            raise self._refusal or from_sqlite(error, text) from error
+        finally:
+            self._mode = Mode.OURS
+            cursor.close(True)
+        if not facts:
+            return Prepared("", StatementKind.EMPTY, (), (), "")
+        description, names, readonly, explain = facts[0]
+        kind = StatementKind.READ if explain else self._kind
+        if kind is StatementKind.READ and not readonly and not explain:
+            kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
+        markers = scan.parameter_markers(text)
+        parameters = tuple(None if name is None else markers.get(name, name) for name in names)
+        # SQLite lets out what its own queries inside of ALTER TABLE return.
+        shown = () if kind is StatementKind.SCHEMA else description
+        columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
+        tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
+        return Prepared(text, kind, columns, parameters, tag)
+
+    def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
+        mode = self._mode
+        if mode is Mode.OURS or action in _READ_ACTIONS:
+            if mode is not Mode.OURS and action == apsw.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS and mode is not Mode.SCHEMA:
+                return self._deny_function(second)
+            return apsw.SQLITE_OK
+        if action == apsw.SQLITE_PRAGMA:
+            return self._pragma(mode, first or "", second)
+        if action in _TEMPORARY_ACTIONS:
+            return self._deny("0A000", "temporary tables, views and triggers are not available: every copy must hold the same")
+        if action in _SCHEMA_ACTIONS:
+            return self._schema(mode, action, first or "", second or "")
+        if action in _CHANGE_ACTIONS:
+            return self._change(mode, action, first or "", database)
+        return self._deny("0A000", f"{apsw.mapping_authorizer_function.get(action, action)} is not available on a replicated database")
+
+    def _deny_function(self, name: str | None) -> int:
+        # ALTER TABLE uses a function of its own while it is examined; a user who calls it by name is refused when it runs.
+        if self._mode is Mode.EXAMINE and self._kind is StatementKind.SCHEMA:
+            return apsw.SQLITE_OK
+        return self._deny("42501", f"function {name} is not available")
+
+    def _pragma(self, mode: Mode, name: str, argument: str | None) -> int:
+        name = name.lower()
+        if argument is not None and name in _SETTING_PRAGMAS:
+            if mode is Mode.EXAMINE:
+                self._kind = StatementKind.SCHEMA
+            elif mode is not Mode.SCHEMA:
+                return self._deny("25006", f"PRAGMA {name} = … cannot be used here")
+            return apsw.SQLITE_OK
+        if name in _READ_PRAGMAS and (argument is None or name in _PRAGMAS_WITH_ARGUMENT):
+            return apsw.SQLITE_OK
+        return self._deny("0A000", f"PRAGMA {name}{'' if argument is None else ' with a value'} is not available on a replicated database")
+
+    def _schema(self, mode: Mode, action: int, first: str, second: str) -> int:
+        name = second if action == apsw.SQLITE_ALTER_TABLE else first
+        subject = second if action in (apsw.SQLITE_CREATE_TRIGGER, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_DROP_TRIGGER) else name
+        if action not in _UPKEEP_ACTIONS and (is_internal(name) or is_internal(subject)):
+            return self._deny("42501", f"names that begin with triplicate_ belong to Triplicate: {name}")
+        if action in _MAKES_RELATION and name.lower() in CATALOGUE_TABLES:
+            return self._deny("42939", f"{name} is a table of PostgreSQL's catalogue; give the table or view another name")
+        if action == apsw.SQLITE_CREATE_VTABLE and second.lower() not in _MODULES:
+            return self._deny("0A000", f"virtual tables of module {second} are not available; there are {', '.join(sorted(_MODULES))}")
+        if mode is Mode.EXAMINE:
+            self._kind = StatementKind.SCHEMA
+        elif mode is not Mode.SCHEMA:
+            return self._deny("25006", "a schema change cannot run here")
+        return apsw.SQLITE_OK
+
+    def _change(self, mode: Mode, action: int, table: str, database: str | None) -> int:
+        if mode is Mode.READ:
+            return self._deny("25006", "a change cannot run in a read-only statement")
+        if is_internal(table):
+            return self._deny("42501", f"table {table} belongs to Triplicate and cannot be changed")
+        if mode is Mode.EXAMINE and self._kind is StatementKind.READ and not table.lower().startswith("sqlite_"):
+            self._kind, self._action = StatementKind.WRITE, action
+        elif table.lower().startswith("sqlite_"):
+            # A schema change writes the catalogue as its first action, and ANALYZE of one table deletes its old statistics; they are known
+            # for what they are only a moment later.
+            if mode is Mode.CHANGE or self._kind is StatementKind.WRITE:
+                return self._deny("42501", f"table {table} belongs to SQLite and cannot be changed directly")
+            known = table.lower() in _CATALOGUE or (self._analyzes and table.lower().startswith("sqlite_stat"))
+            if mode is Mode.EXAMINE and self._kind is StatementKind.READ and not known:
+                return self._deny("42501", f"table {table} belongs to SQLite and cannot be changed directly")
+        elif database not in (None, "main"):
+            return self._deny("0A000", f"only the main database can be changed, not {database}")
+        return apsw.SQLITE_OK
+
+    def _deny(self, sqlstate: str, message: str) -> int:
+        if self._refusal is None:
+            self._refusal = SqlError(sqlstate, message)
+        return apsw.SQLITE_DENY
+
+
+_CATALOGUE = frozenset(("sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"))
+
+
+def control_statement(text: str, words: list[str]) -> Prepared | None:
+    """BEGIN, COMMIT, SAVEPOINT and their kin, which the engine runs itself; None for anything else.
+
+    PostgreSQL's words are understood beside SQLite's: START TRANSACTION, ABORT, and the isolation levels and access modes after
+    BEGIN, which change nothing since every transaction is serializable.
+    """
+    first = words[0]
+    rest = [word for word in words[1:] if word not in ("TRANSACTION", "WORK")]
+    if first == "BEGIN" or (first == "START" and words[1:2] == ["TRANSACTION"]):
+        immediate = rest[:1] in (["IMMEDIATE"], ["EXCLUSIVE"])
+        known = not rest or rest[0] in ("DEFERRED", "IMMEDIATE", "EXCLUSIVE", "ISOLATION", "READ", "NOT", "DEFERRABLE")
+        if not known:
+            raise SqlError("42601", f"syntax error at or near {rest[0]!r}")
+        return Prepared(text, StatementKind.BEGIN_IMMEDIATE if immediate else StatementKind.BEGIN, (), (), "BEGIN")
+    if first in ("COMMIT", "END"):
+        return _whole(text, rest, StatementKind.COMMIT, "COMMIT")
+    if first == "ABORT" or (first == "ROLLBACK" and rest[:1] != ["TO"]):
+        return _whole(text, rest, StatementKind.ROLLBACK, "ROLLBACK")
+    if first == "ROLLBACK":
+        return _named(text, rest[1:], StatementKind.ROLLBACK_TO, "ROLLBACK")
+    if first == "SAVEPOINT":
+        return _named(text, rest, StatementKind.SAVEPOINT, "SAVEPOINT")
+    if first == "RELEASE":
+        return _named(text, rest, StatementKind.RELEASE, "RELEASE")
+    return None
+
+
+def _whole(text: str, rest: list[str], kind: StatementKind, tag: str) -> Prepared:
+    if rest and rest != ["AND", "NO", "CHAIN"]:
+        raise SqlError("42601", f"syntax error at or near {rest[0]!r}")
+    return Prepared(text, kind, (), (), tag)
+
+
+def _named(text: str, rest: list[str], kind: StatementKind, tag: str) -> Prepared:
+    if rest[:1] == ["SAVEPOINT"] and len(rest) == 2:
+        rest = rest[1:]
+    if len(rest) != 1:
+        raise SqlError("42601", f"{tag} needs the name of one savepoint")
+    return Prepared(text, kind, (), (), tag)
+
+
+def savepoint_name(sql: str) -> str:
+    """The name at the end of SAVEPOINT, RELEASE or ROLLBACK TO."""
+    return scan.identifier(list(scan.tokens(sql))[-1])
+
+
+def change_images(sql: str) -> tuple[str, str] | None:
+    """(table, ``keys`` or ``full``) of ``ALTER TABLE name SET (change_images = full)``, else None.
+
+    Raises:
+        SqlError: it is such a statement with another parameter or value.
+    """
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() for token in found]
+    if words[:2] != ["ALTER", "TABLE"] or len(found) < 5 or words[3:5] != ["SET", "("]:
+        return None
+    if len(found) != 9 or words[5] != "CHANGE_IMAGES" or words[6] != "=" or words[8] != ")":
+        raise SqlError("22023", "ALTER TABLE … SET knows one parameter: (change_images = full) or (change_images = keys)")
+    value = scan.identifier(found[7]).strip("'")
+    if value not in ("keys", "full"):
+        raise SqlError("22023", f"change_images is 'keys' or 'full', not {value!r}")
+    return scan.identifier(found[2]), value
+
+
+def command_tag(words: list[str]) -> str:
+    """The first words of PostgreSQL's command tag."""
+    first = words[0]
+    if first in ("CREATE", "DROP", "ALTER"):
+        kinds = ("TABLE", "INDEX", "VIEW", "TRIGGER")
+        found = next((word for word in words[1:] if word in kinds), "TABLE")
+        return f"{first} {found}"
+    if first == "REPLACE":
+        return "INSERT"
+    if first == "VALUES":
+        return "SELECT"
+    return first
+
+
+def check_width(cursor: apsw.Cursor, prepared: Prepared) -> None:
+    """Refuse to run a statement whose result has changed since it was described.
+
+    Raises:
+        SqlError: 0A000, as PostgreSQL does.
+    """
+    try:
+        width = len(cursor.get_description())
+    except apsw.ExecutionCompleteError:
+        return
+    if width != len(prepared.columns):
+        raise SqlError("0A000", "cached plan must not change result type")

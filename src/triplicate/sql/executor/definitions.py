@@ -1,0 +1,272 @@
+"""Definitions of PostgreSQL that SQLite has no statement for, as the leader runs them: several of SQLite's, all or none.
+
+``DROP TABLE a, b RESTRICT`` drops several at once and refuses to break what depends on them; ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c``
+and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a
+table and fills it. Pure, but for the questions asked of a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue.table_definitions import closing
+from triplicate.sql.core import scan
+from triplicate.sql.core.scan import quote
+from triplicate.sql.core.schema_changes import ColumnAdded, table_change
+from triplicate.sql.core.value_checks import RowRules
+from triplicate.sql.executor.redefinitions import examined, parse_redefinition
+from triplicate.sql.executor.redefinitions import statements as redefining_statements
+
+_KINDS = ("TABLE", "VIEW", "INDEX")
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP of one or several tables, views or indexes."""
+
+    kind: str
+    names: tuple[str, ...]
+    if_exists: bool
+    keeps_dependents: bool
+    """RESTRICT or CASCADE was written, as PostgreSQL's meaning of DROP needs it: what depends on the names is not broken."""
+    cascades: bool
+
+    def statement(self, name: str) -> str:
+        """SQLite's statement for one of the names."""
+        return f"DROP {self.kind} {'IF EXISTS ' if self.if_exists else ''}{quote(name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """ALTER TABLE … ADD COLUMN IF NOT EXISTS, or DROP COLUMN IF EXISTS."""
+
+    table: str
+    column: str
+    adds: bool
+    sql: str
+    """SQLite's statement, for when it has something to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTable:
+    """CREATE TABLE with columns AS INSERT: how CREATE TABLE AS of PostgreSQL's clients arrives, whose columns keep their types."""
+
+    table: str
+    if_not_exists: bool
+    definition: str
+    insert: str
+
+
+def parse_filled_table(sql: str) -> FilledTable | None:
+    """What a CREATE TABLE with columns and an INSERT says, else None."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:2] != ["CREATE", "TABLE"]:
+        return None
+    at = 5 if words[2:5] == ["IF", "NOT", "EXISTS"] else 2
+    if at + 1 >= len(found) or found[at + 1].text != "(":
+        return None
+    end = closing(found, at + 1)
+    if words[end + 1 : end + 3] != ["AS", "INSERT"]:
+        return None
+    return FilledTable(scan.identifier(found[at]), at == 5, sql[: found[end].end], sql[found[end + 2].start :])
+
+
+def parse_drop(sql: str) -> Drop | None:
+    """What a DROP says that SQLite cannot run by itself, else None."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:1] != ["DROP"] or len(found) < 4 or words[1] not in _KINDS:
+        return None
+    at = 4 if words[2:4] == ["IF", "EXISTS"] else 2
+    last = words[-1] if words[-1] in ("RESTRICT", "CASCADE") else ""
+    end = len(found) - bool(last)
+    separators = [token.text for token in found[at + 1 : end : 2]]
+    names = [token for token in found[at:end:2] if token.kind in ("word", "quoted")]
+    if (not last and len(names) < 2) or not names or any(one != "," for one in separators) or len(names) != len(separators) + 1:
+        return None
+    listed = tuple(dict.fromkeys(scan.identifier(token) for token in names))
+    return Drop(words[1], listed, at == 4, bool(last), last == "CASCADE")
+
+
+def parse_column_change(sql: str) -> ColumnChange | None:
+    """What ALTER TABLE says of a column that may be there or not, else None."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:2] != ["ALTER", "TABLE"] or len(found) < 7:
+        return None
+    at = 4 + (words[4] == "COLUMN")
+    adds = words[3] == "ADD" and words[at : at + 3] == ["IF", "NOT", "EXISTS"]
+    drops = words[3] == "DROP" and words[at : at + 2] == ["IF", "EXISTS"]
+    if not (adds or drops):
+        return None
+    after = at + (3 if adds else 2)
+    if after >= len(found):
+        return None
+    plain = f"{sql[: found[at].start]}{sql[found[after].start :]}"
+    return ColumnChange(scan.identifier(found[2]), scan.identifier(found[after]), adds, plain)
+
+
+def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None], insert: Callable[[str], None]) -> None:
+    """Run any definition as SQLite's statements, each through `run`. The caller undoes all of them when one fails.
+
+    Args:
+        insert: runs the statement that fills a new table.
+
+    Raises:
+        SqlError: 2BP01 or 0A000 when something else depends on what a DROP takes away.
+    """
+    drop, change, redefinition = parse_drop(sql), parse_column_change(sql), parse_redefinition(sql)
+    if redefinition is not None:
+        for statement in redefining_statements(connection, redefinition):
+            run(statement)
+    elif drop is not None:
+        usable = _usable_views(connection) if drop.keeps_dependents else frozenset()
+        for name in _in_order(connection, drop):
+            run(drop.statement(name))
+        _refuse_broken_views(connection, drop, usable)
+    elif (filled := parse_filled_table(sql)) is not None:
+        if not (filled.if_not_exists and _is_relation(connection, filled.table)):
+            run(filled.definition)
+            insert(filled.insert)
+    elif change is None:
+        run(sql)
+        _check_added(connection, sql)
+    elif has_column(connection, change) is not change.adds:
+        run(change.sql)
+        _check_added(connection, change.sql)
+
+
+def _check_added(connection: apsw.Connection, sql: str) -> None:
+    """Raises what an INSERT would where the rows that are there have got a value that does not fit the type of a new column."""
+    if scan.first_words(sql, 2) != ["ALTER", "TABLE"]:
+        return
+    change = table_change(sql)
+    if not isinstance(change, ColumnAdded):
+        return
+    query = "select name, type from pragma_table_xinfo(?, 'main') where lower(name) = lower(?) and hidden = 0"
+    for name, declared in connection.execute(query, (change.table, change.column)).fetchall():
+        for row in connection.execute(f"select {quote(str(name))} from main.{quote(change.table)} limit 1").fetchall():
+            for rule in RowRules([(0, str(name), str(declared))]).refused(row):
+                raise rule.refusal(change.table, row[0])
+
+
+def _is_relation(connection: apsw.Connection, name: str) -> bool:
+    query = "select 1 from main.sqlite_schema where type in ('table', 'view') and lower(name) = lower(?)"
+    return bool(connection.execute(query, (name,)).fetchall())
+
+
+def has_column(connection: apsw.Connection, change: ColumnChange) -> bool:
+    """Whether the table has the column.
+
+    Raises:
+        SqlError: 42P01, there is no such table.
+    """
+    rows = connection.execute("select name from pragma_table_xinfo(?, 'main')", (change.table,)).fetchall()
+    if not rows:
+        raise SqlError("42P01", f"no such table: {change.table}")
+    return any(str(name).lower() == change.column.lower() for (name,) in rows)
+
+
+def _in_order(connection: apsw.Connection, drop: Drop) -> list[str]:
+    """The names, tables that refer to others first: SQLite deletes a table's rows before it drops the table.
+
+    Raises:
+        SqlError: 2BP01, a table that is not among them refers to one of them.
+    """
+    if drop.kind != "TABLE":
+        return list(drop.names)
+    references = _references(connection)
+    wanted = {name.lower() for name in drop.names if _is_relation(connection, name)}
+    if drop.keeps_dependents:
+        for child, parents in references.items():
+            broken = sorted(parents & wanted)
+            if child not in wanted and broken:
+                raise _dependent(drop, broken[0], f'a foreign key of table "{child}"')
+    left, ordered = list(drop.names), list[str]()
+    while left:
+        free = [name for name in left if not any(name.lower() in references.get(other.lower(), ()) for other in left if other != name)]
+        ordered += free or left[:1]
+        left = [name for name in left if name not in ordered]
+    return ordered
+
+
+def _references(connection: apsw.Connection) -> dict[str, set[str]]:
+    rows = connection.execute(
+        "select m.name, f.\"table\" from main.sqlite_schema m join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table'"
+    )
+    found: dict[str, set[str]] = {}
+    for child, parent in rows:
+        if str(child).lower() != str(parent).lower():
+            found.setdefault(str(child).lower(), set()).add(str(parent).lower())
+    return found
+
+
+def _usable_views(connection: apsw.Connection) -> frozenset[str]:
+    """The views whose queries can be prepared."""
+    names = [str(name) for (name,) in connection.execute("select name from main.sqlite_schema where type = 'view'")]
+    return frozenset(name for name in names if not name.lower().startswith("triplicate_") and _is_usable(connection, name))
+
+
+def _is_usable(connection: apsw.Connection, view: str) -> bool:
+    try:
+        connection.execute(f"select 1 from main.{quote(view)} limit 0", None, can_cache=False).fetchall()
+    except apsw.Error:
+        return False
+    return True
+
+
+def _refuse_broken_views(connection: apsw.Connection, drop: Drop, before: frozenset[str]) -> None:
+    """Raises SqlError 2BP01 when a view that could be read before cannot be read any more."""
+    left = _usable_views(connection)
+    existing = {str(name) for (name,) in connection.execute("select name from main.sqlite_schema where type = 'view'")}
+    broken = sorted((before - left) & existing)
+    if broken:
+        raise _dependent(drop, drop.names[0], f'view "{broken[0]}"')
+
+
+def _dependent(drop: Drop, name: str, dependent: str) -> SqlError:
+    if drop.cascades:
+        return SqlError(
+            "0A000", f'CASCADE is not available: {dependent} depends on {drop.kind.lower()} "{name}"', hint="Drop what depends on it first."
+        )
+    return SqlError(
+        "2BP01",
+        f'cannot drop {drop.kind.lower()} "{name}" because other objects depend on it',
+        detail=f"{dependent} depends on it",
+        hint="Drop what depends on it first.",
+    )
+
+
+def statements_of(sql: str) -> Sequence[str]:
+    """SQLite's statements that a definition of this module stands for, to be examined before it runs; none for any other statement."""
+    drop = parse_drop(sql)
+    if drop is not None:
+        return [drop.statement(name) for name in drop.names]
+    change = parse_column_change(sql)
+    if change is not None:
+        return [change.sql]
+    filled = parse_filled_table(sql)
+    if filled is not None:
+        return [filled.definition]
+    redefinition = parse_redefinition(sql)
+    return [examined(redefinition)] if redefinition is not None else []
+
+
+def broken_by_rows(sql: str) -> SqlError | None:
+    """The error of an ALTER TABLE whose new constraint does not hold for the rows that are there: SQLite says no more than that."""
+    found = list(scan.tokens(sql))
+    words = [token.text.upper() if token.kind == "word" else "" for token in found]
+    if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:
+        return None
+    table, at = scan.identifier(found[2]), 5 if words[4] == "COLUMN" else 4
+    if words[3] == "ALTER" and words[at + 1 : at + 4] == ["SET", "NOT", "NULL"]:
+        return SqlError("23502", f'column "{scan.identifier(found[at])}" of table "{table}" contains null values')
+    if words[3] == "ADD":
+        name = f'"{scan.identifier(found[5])}" ' if words[4] == "CONSTRAINT" else ""
+        return SqlError("23514", f'check constraint {name}of table "{table}" is violated by some row')
+    return None

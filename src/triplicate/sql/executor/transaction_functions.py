@@ -1,0 +1,138 @@
+"""SQL functions of PostgreSQL: ``pg_current_xact_id()``, ``pg_xact_status(id)``, and those that client libraries call by themselves."""
+
+from __future__ import annotations
+
+import os.path
+from itertools import count
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.column_codec import Value
+from triplicate.sql.executor.scalars import register_scalars
+from triplicate.sql.storage.sqlite_file import read_state
+from triplicate.sql.storage.transaction_history import committed, transaction_id
+
+_REMEMBERED = 100_000
+SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_lib_version()})"
+
+
+def _register_constants(connection: apsw.Connection) -> None:
+    """What client libraries ask when they connect or give a connection back to a pool."""
+    # A node keeps each database's file in a folder of the database's name.
+    name = os.path.basename(os.path.dirname(connection.db_filename("main") or ""))
+    answers: dict[str, Value] = {
+        "version": SERVER,
+        "current_database": name,
+        "current_schema": "public",
+        # There are no advisory locks: all of them are unlocked.
+        "pg_advisory_unlock_all": None,
+    }
+    for function, answer in answers.items():
+        connection.create_scalar_function(function, lambda *_, answer=answer: answer, 0, flags=apsw.SQLITE_DIRECTONLY)
+
+
+def _register_refusals(connection: apsw.Connection) -> None:
+    """Functions of sequences, which there are none of: a name that is known says more than one that is not."""
+
+    def refuse(name: str) -> None:
+        raise SqlError(
+            "0A000", f"function {name}() is not supported: there are no sequences", hint="INSERT … RETURNING id returns the number"
+        )
+
+    for function in ("currval", "lastval", "nextval", "setval"):
+        connection.create_scalar_function(function, lambda *_, function=function: refuse(function), -1, flags=apsw.SQLITE_DIRECTONLY)
+
+
+class TransactionIds:
+    """Numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is one atomic operation."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self._counter = count(1)
+        self.last = 0
+        self._in_progress: set[int] = set()
+        self._came_to_nothing: set[int] = set()
+        self._known_from = 1
+
+    def allocate(self) -> int:
+        """A number that no other transaction of the epoch has; in progress until `finish`."""
+        number = next(self._counter)
+        self._in_progress.add(number)
+        self.last = max(self.last, number)
+        return number
+
+    def finish(self, number: int, *, committed: bool) -> None:
+        """Its outcome is decided, and stored where it committed."""
+        if not committed:
+            if len(self._came_to_nothing) >= _REMEMBERED:
+                forgotten = min(self._came_to_nothing)
+                self._came_to_nothing.discard(forgotten)
+                self._known_from = max(self._known_from, forgotten + 1)
+            self._came_to_nothing.add(number)
+        self._in_progress.discard(number)
+
+    def status(self, number: int) -> str | None:
+        """What became of one of this epoch's numbers, or None when only the tables can say.
+
+        The tables alone would not do: a query looks at them as they were when it began.
+        """
+        if number in self._in_progress:
+            return "in progress"
+        if number in self._came_to_nothing:
+            return "aborted"
+        return "committed" if number >= self._known_from else None
+
+
+class TransactionContext:
+    """What the functions on one connection know: which epoch this node leads (None: it follows), and the running transaction's number."""
+
+    def __init__(self) -> None:
+        self.numbers: TransactionIds | None = None
+        self.number: int | None = None
+
+    def register(self, connection: apsw.Connection) -> None:
+        def current(*_: Value) -> Value:
+            return transaction_id(self.numbers.epoch if self.numbers else 0, self.take_number())
+
+        def status(*arguments: Value) -> Value:
+            return self.status(connection, arguments[0])
+
+        connection.create_scalar_function("pg_current_xact_id", current, 0, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
+        _register_constants(connection)
+        register_scalars(connection)
+        register_functions(connection, register_tables(connection))
+        _register_refusals(connection)
+
+    def take_number(self) -> int:
+        """The running transaction's number, allocated when it is first asked for."""
+        if self.numbers is None:
+            raise SqlError("25006", "this node is not the leader and gives no transaction ids")
+        if self.number is None:
+            self.number = self.numbers.allocate()
+        return self.number
+
+    def status(self, connection: apsw.Connection, identity: Value) -> str | None:
+        """``committed``, ``aborted``, ``in progress`` (also: until recovery has decided), or None when the id has been forgotten."""
+        if identity is None:
+            return None
+        wanted = int(identity) if isinstance(identity, (int, str)) else 0
+        if wanted <= 0:
+            raise SqlError("22023", f"{identity!r} is not a transaction id")
+        epoch, number = wanted >> 40, wanted & (1 << 40) - 1
+        numbers = self.numbers
+        if numbers is not None and epoch >= numbers.epoch:
+            if epoch > numbers.epoch or number > numbers.last:
+                raise SqlError("22023", f"transaction ID {wanted} is in the future")
+            known = numbers.status(number)
+            if known is not None:
+                return known
+        found = committed(connection, wanted)
+        if found is not False:
+            return "committed" if found else None
+        # A batch of a later epoch, or its leader's first sign, shows that recovery has decided about this one.
+        decided = numbers is not None or epoch < read_state(connection).epoch
+        return "aborted" if decided else "in progress"

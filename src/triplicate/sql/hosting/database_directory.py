@@ -1,0 +1,157 @@
+"""Which databases there are: one metadata node each, and the log that belongs to it."""
+
+from __future__ import annotations
+
+import json
+import os.path
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from triplicate.client import Client
+from triplicate.config.log_settings import LogSettings
+from triplicate.errors import ArgumentError, FormatError, NodeExists, NoNode, SqlError
+from triplicate.log import Logs, Purpose, PurposeKind
+from triplicate.metadata import Tree, own
+from triplicate.replica import Candidate, candidates_of, leader_of
+
+FORMAT = 2
+LEASE_S = 0.75
+"""How long a leader answers reads on its own, unless the database is made with another lease."""
+LONGEST_LEASE_S = 60.0
+FILE_NAME = "main.db"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseInfo:
+    """One database."""
+
+    name: str
+    identity: bytes
+    """16 bytes; a database created again under the same name has another."""
+    log: str
+    """Name of its log."""
+    created_ms: int
+    """Milliseconds since the epoch, UTC."""
+    lease_ms: int = 0
+    """How long after the sending of an acknowledged append the leader answers reads on its own, and how long each successor waits.
+    0: every read is confirmed by the log. Never changes."""
+    leader: str | None = None
+    """Id of the node that leads it now."""
+    nodes: tuple[Candidate, ...] = ()
+    """The nodes that hold a copy now, with their addresses and positions."""
+
+
+def encode_info(info: DatabaseInfo) -> bytes:
+    fields = {
+        "v": FORMAT,
+        "name": info.name,
+        "id": info.identity.hex(),
+        "log": info.log,
+        "created": info.created_ms,
+        "lease": info.lease_ms,
+    }
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_info(data: bytes) -> DatabaseInfo:
+    """Raises FormatError."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] not in (1, FORMAT):
+            raise ValueError(f"version {fields['v']}; this release knows versions up to {FORMAT}")
+        # Nodes of the release that wrote version 1 know of no leases and would not wait for one.
+        lease_ms = int(fields["lease"]) if fields["v"] == FORMAT else 0
+        return DatabaseInfo(str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"]), int(fields["created"]), lease_ms)
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"a database's node cannot be read: {error}") from error
+
+
+async def create_database(
+    client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None, lease_s: float = LEASE_S
+) -> DatabaseInfo:
+    """Make an empty database; nodes begin to host it at once.
+
+    Args:
+        settings: of its log: quorums, roll size.
+        lease_s: how long the leader answers reads on its own after an append, at most 60 s; each successor waits so long. 0: no lease,
+            every read waits for the log.
+
+    Raises:
+        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database, the lease is out of bounds, or
+        `settings` asks for retention, which snapshots decide about.
+    """
+    if not 0 <= lease_s <= LONGEST_LEASE_S:
+        raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
+    path = own.database_path(client.metadata.own_root, name)
+    tree: Tree = client.metadata.tree
+    if await tree.exists(path) is not None:
+        raise _taken(name)
+    identity = client.host.entropy.stream("sql.database").randbytes(16)
+    info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000, round(lease_s * 1000))
+    purpose = log_purpose(info)
+    logs = (logs or Logs(client)).acting_for(purpose)
+    await logs.create(info.log, settings, purpose=purpose)
+    try:
+        await tree.create(path, encode_info(info), parents=True)
+    except NodeExists:
+        if (await _read(tree, path)) == info:
+            return info  # The connection was lost after our own creation had been applied, and it was tried again below us.
+        await logs.delete(info.log)
+        raise _taken(name) from None
+    return info
+
+
+def log_purpose(info: DatabaseInfo) -> Purpose:
+    """What the head of a database's log says it belongs to: the name under which the database was created, which its log is named after."""
+    return Purpose(PurposeKind.DATABASE, info.log.removeprefix("database.").rpartition(".")[0])
+
+
+def _taken(name: str) -> SqlError:
+    return SqlError("42P04", f'database "{name}" already exists')
+
+
+async def _read(tree: Tree, path: str) -> DatabaseInfo | None:
+    try:
+        data, _ = await tree.get(path)
+    except NoNode:
+        return None
+    return decode_info(data) if data else None
+
+
+async def database_names(client: Client) -> list[str]:
+    """Names of all databases, sorted."""
+    try:
+        names, _ = await client.metadata.tree.children(own.databases_path(client.metadata.own_root))
+    except NoNode:
+        return []
+    return sorted(names)
+
+
+async def read_info(client: Client, name: str) -> DatabaseInfo:
+    """What is fixed about a database: its identity and its log.
+
+    Raises:
+        SqlError: 3D000, there is none.
+    """
+    found = await _read(client.metadata.tree, own.database_path(client.metadata.own_root, name))
+    if found is None:
+        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
+    return found
+
+
+async def database_info(client: Client, name: str) -> DatabaseInfo:
+    """A database with its leader and the nodes that hold copies.
+
+    Raises:
+        SqlError: 3D000, there is none.
+    """
+    info = await read_info(client, name)
+    path = own.database_path(client.metadata.own_root, name)
+    tree: Tree = client.metadata.tree
+    leader = await leader_of(tree, path)
+    return replace(info, leader=None if leader is None else leader.node_id, nodes=tuple(await candidates_of(tree, path)))
+
+
+def database_file(directory: str | Path, name: str) -> Path:
+    """Where a node with this directory keeps its copy of a database."""
+    return Path(os.path.join(directory, "databases", name, FILE_NAME))

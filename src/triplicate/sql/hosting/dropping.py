@@ -1,0 +1,262 @@
+"""Databases that are dropped, brought back, renamed, and at last deleted with their logs.
+
+A drop takes the database's node away, with the candidates and the leader's sign beneath it, and writes a tombstone in the same
+transaction: ``/triplicate/<INSTANCEID>/dropped/<database id>``, JSON with ``v`` (1), ``state`` (``dropped``, or ``purging`` once the log is
+being deleted) and ``record``, the text of the node that was there. The log stays until the tombstone is old enough, by the metadata
+store's own clock; until then an undelete writes the node again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from triplicate.client import Client
+from triplicate.errors import (
+    BadVersion,
+    ConnectionLost,
+    FormatError,
+    NodeExists,
+    NoNode,
+    NoSuchLog,
+    NotEmpty,
+    SessionExpired,
+    SqlError,
+    TriplicateError,
+)
+from triplicate.log import Logs
+from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own
+from triplicate.runtime import Backoff, Host, sleep
+from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
+
+FORMAT = 1
+DROPPED = "dropped"
+PURGING = "purging"
+ATTEMPTS = 30
+RETRY_FIRST_S = 0.01
+RETRY_LONGEST_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedDatabase:
+    """A database that was dropped and whose log is still there."""
+
+    info: DatabaseInfo
+    record: str
+    """The text of its node."""
+    dropped_ms: int
+    """When, by the metadata store's clock; milliseconds since the epoch."""
+    version: int
+    """Of the tombstone."""
+    state: str = DROPPED
+
+
+def encode_tombstone(record: str, state: str) -> bytes:
+    return json.dumps({"v": FORMAT, "state": state, "record": record}, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_tombstone(data: bytes, dropped_ms: int, version: int) -> DroppedDatabase:
+    """Raises FormatError."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != FORMAT:
+            raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
+        record, state = str(fields["record"]), str(fields["state"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"the tombstone of a database cannot be read: {error}") from error
+    return DroppedDatabase(decode_info(record.encode()), record, dropped_ms, version, state)
+
+
+async def drop_database(client: Client, name: str) -> DatabaseInfo:
+    """Take a database away: its name is free at once, its nodes let go of it. `undelete_database` brings it back while its log is kept.
+
+    Raises:
+        SqlError: 3D000, there is none.
+    """
+    root = client.metadata.own_root
+    path = own.database_path(root, name)
+    tree: Tree = client.metadata.tree
+    meant: bytes | None = None
+
+    async def attempt() -> DatabaseInfo:
+        nonlocal meant
+        record, info, version = await _found(tree, path, name)
+        meant = meant or info.identity
+        if info.identity != meant:
+            raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
+        tombstone = own.dropped_database_path(root, info.identity)
+        await _ensure(tree, own.dropped_path(root))
+        # Found there with the node still standing, it is left over from a drop that was taken back half-way by a restored store.
+        left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
+        await tree.multi(
+            [*left, CreateNode(tombstone, encode_tombstone(record, DROPPED)), *await _beneath(tree, path), DeleteNode(path, version)]
+        )
+        return info
+
+    return await _repeated(client.host, attempt)
+
+
+async def rename_database(client: Client, name: str, new_name: str) -> DatabaseInfo:
+    """Give a database another name. Its identity, its log and its content stay; sessions under the old name are ended.
+
+    Raises:
+        SqlError: 3D000, there is none; 42P04, the new name is taken. ArgumentError: it cannot name a database.
+    """
+    root = client.metadata.own_root
+    path, new_path = own.database_path(root, name), own.database_path(root, new_name)
+    tree: Tree = client.metadata.tree
+
+    async def attempt() -> DatabaseInfo:
+        _, info, version = await _found(tree, path, name)
+        renamed = replace(info, name=new_name)
+        await _require_free(tree, new_path, new_name)
+        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await _beneath(tree, path), DeleteNode(path, version)])
+        return renamed
+
+    return await _repeated(client.host, attempt)
+
+
+async def dropped_databases(client: Client) -> list[DroppedDatabase]:
+    """The databases that were dropped and whose logs are still there, the newest first."""
+    tree: Tree = client.metadata.tree
+    folder = own.dropped_path(client.metadata.own_root)
+    try:
+        names, _ = await tree.children(folder)
+    except NoNode:
+        return []
+    found = []
+    for name in names:
+        try:
+            data, stat = await tree.get(f"{folder}/{name}")
+        except NoNode:
+            continue
+        found.append(decode_tombstone(data, stat.ctime_ms, stat.version))
+    return sorted(found, key=lambda one: one.dropped_ms, reverse=True)
+
+
+async def undelete_database(client: Client, name: str) -> DatabaseInfo:
+    """Bring back the database of this name that was dropped last. Nodes build their copies from its log.
+
+    Raises:
+        SqlError: 3D000, none of this name was dropped, or its log is being deleted; 42P04, the name is taken.
+    """
+    root = client.metadata.own_root
+    path = own.database_path(root, name)
+    tree: Tree = client.metadata.tree
+
+    async def attempt() -> DatabaseInfo:
+        dropped = [one for one in await dropped_databases(client) if one.info.name == name and one.state == DROPPED]
+        if not dropped:
+            raise SqlError(
+                "3D000",
+                f'no database "{name}" was dropped whose log is still there',
+                hint="triplicate database list --dropped shows those that can be brought back.",
+            )
+        await _require_free(tree, path, name)
+        one = dropped[0]
+        await tree.multi(
+            [DeleteNode(own.dropped_database_path(root, one.info.identity), one.version), CreateNode(path, one.record.encode())]
+        )
+        return one.info
+
+    return await _repeated(client.host, attempt)
+
+
+async def is_dropped(client: Client, identity: bytes) -> bool:
+    """Whether the database of this identity has a tombstone."""
+    return await client.metadata.tree.exists(own.dropped_database_path(client.metadata.own_root, identity)) is not None
+
+
+async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[DatabaseInfo]:
+    """Delete the logs of databases that were dropped longer ago than `keep_s`; returns these databases. Any node may do it, at any time.
+
+    Raises:
+        SessionExpired: as all that uses the metadata. TriplicateError: what the first log that cannot be deleted failed with; all others
+        have been seen to.
+    """
+    tree: Tree = client.metadata.tree
+    purged, failures = list[DatabaseInfo](), list[TriplicateError]()
+    for one in await dropped_databases(client):
+        path = own.dropped_database_path(client.metadata.own_root, one.info.identity)
+        try:
+            # Writing tells the store's time, so no clock of ours is compared with another.
+            stat = await tree.set(path, encode_tombstone(one.record, one.state), one.version)
+            if one.state != PURGING:
+                if stat.mtime_ms - stat.ctime_ms < keep_s * 1000:
+                    continue
+                # From here on no undelete takes it.
+                stat = await tree.set(path, encode_tombstone(one.record, PURGING), stat.version)
+            try:
+                await logs.acting_for(log_purpose(one.info)).delete(one.info.log, force=True)
+            except NoSuchLog:
+                client.host.trace("sql.log_already_deleted", database=one.info.name, log=one.info.log)
+            await tree.delete(path, stat.version)
+        except (BadVersion, NoNode):
+            continue  # Another node is at it, or it was brought back.
+        except SessionExpired:
+            raise
+        except TriplicateError as error:
+            client.host.trace("sql.log_not_deleted", database=one.info.name, log=one.info.log, error=repr(error))
+            failures.append(error)
+            continue
+        purged.append(one.info)
+    if failures:
+        raise failures[0]
+    return purged
+
+
+async def _found(tree: Tree, path: str, name: str) -> tuple[str, DatabaseInfo, int]:
+    try:
+        data, stat = await tree.get(path)
+    except NoNode:
+        data = b""
+    if not data:
+        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
+    return data.decode(), decode_info(data), stat.version
+
+
+async def _require_free(tree: Tree, path: str, name: str) -> None:
+    if await tree.exists(path) is not None:
+        raise SqlError("42P04", f'database "{name}" already exists')
+
+
+async def _ensure(tree: Tree, path: str) -> None:
+    if await tree.exists(path) is None:
+        try:
+            await tree.create(path, parents=True)
+        except NodeExists:
+            return
+
+
+async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
+    """Deletions of everything beneath a node, children before their parents."""
+    operations: list[TreeOperation] = []
+    names, _ = await tree.children(path)
+    for name in names:
+        operations += [*await _beneath(tree, f"{path}/{name}"), DeleteNode(f"{path}/{name}")]
+    return operations
+
+
+async def _repeated(host: Host, attempt: Callable[[], Awaitable[DatabaseInfo]]) -> DatabaseInfo:
+    """Make a change that is one transaction, again where candidates came and went meanwhile, and where its outcome is unknown.
+
+    Raises:
+        SqlError: what the attempt says; 08007 where an attempt before lost its connection, and may have been applied.
+    """
+    backoff = Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, host.entropy.stream("sql.dropping"))
+    unknown = False
+    while True:
+        try:
+            return await attempt()
+        except (NotEmpty, NoNode, NodeExists, BadVersion, ConnectionLost) as error:
+            if backoff.attempts >= ATTEMPTS:
+                raise
+            unknown = unknown or isinstance(error, ConnectionLost)
+            await sleep(host.clock, backoff.next_s())
+        except SqlError as error:
+            if not unknown:
+                raise
+            hint = "triplicate database list and triplicate database list --dropped show how it is."
+            message = f"the connection to the metadata was lost, and the change may have been made: {error.message}"
+            raise SqlError("08007", message, hint=hint) from error

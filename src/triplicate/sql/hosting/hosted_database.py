@@ -1,0 +1,342 @@
+"""One database on a node: its copy is opened, followed with and led, and opened again after whatever ended that.
+
+Nothing that happens to one database reaches the others. A copy that failed is opened again after a pause that grows. A copy that is
+damaged, or whose content is wrong, is set aside, and another is built from the log. A copy whose place in the log was not found is kept,
+and verified.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from triplicate.client import Client
+from triplicate.config.node_settings import NodeSettings
+from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
+from triplicate.log import Logs
+from triplicate.metadata import own
+from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
+from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
+from triplicate.sql.engine.sql_database import SqlDatabase
+from triplicate.sql.executor.threads import Threads
+from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose
+from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
+from triplicate.sql.storage.sqlite_file import ConnectionSetup
+
+FAILED = "failed"
+"""The role that is told of a copy that waits to be opened again after an error."""
+LAG_INTERVAL_S = 5.0
+WITHDRAW_LIMIT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResources:
+    """What all databases of a node share."""
+
+    host: Host
+    client: Client
+    logs: Logs
+    settings: NodeSettings
+    metrics: Metrics | None
+    setup: ConnectionSetup | None
+    address: str
+    """Of the PostgreSQL server, told to others."""
+    holds_name: Callable[[], bool]
+    """Whether this process bears the node's id in the cluster."""
+    snapshot_turn: asyncio.Lock
+    """A node makes one snapshot at a time."""
+    threads: Threads
+    gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
+    """Returns when the process at an address has ended; None where nobody looks."""
+
+
+class HostedDatabase:
+    """One database on this node, with what runs it. `run` it once."""
+
+    def __init__(self, parts: NodeResources, info: DatabaseInfo) -> None:
+        self.info = info
+        self.leader: Candidate | None = None
+        self._parts = parts
+        self._logs = parts.logs.acting_for(log_purpose(info))
+        self._path = str(database_file(parts.settings.directory, info.name))
+        self._node_path = own.database_path(parts.client.metadata.own_root, info.name)
+        self._election = Election(
+            parts.host,
+            parts.client.metadata.tree,
+            self._node_path,
+            parts.settings.node_id,
+            parts.address,
+            delay_s=parts.settings.election_delay_s,
+            holds_name=parts.holds_name,
+            gone=parts.gone,
+        )
+        self._gauges = _HostedGauges(parts.metrics, info.name) if parts.metrics is not None else None
+        self._diverged_at: int | None = None
+        """Where the copy stood when its content was last found to be wrong."""
+        self._builds_anew = False
+        """Whether the copy replaces one that was set aside and has not caught up with the log since."""
+        self.database, self.replica = self._new_life()
+
+    @property
+    def role(self) -> Role:
+        return self.replica.role
+
+    @property
+    def start_position(self) -> int:
+        """Where the local copy stood when the node began to host it, or to build it anew."""
+        return self.replica.start_position
+
+    @property
+    def opened(self) -> Awaitable[None]:
+        """Done when the local copy is open, or cannot be."""
+        return self.replica.opened
+
+    def _new_life(self) -> tuple[SqlDatabase, Replica]:
+        parts, settings, name = self._parts, self._parts.settings, self.info.name
+        database = SqlDatabase(
+            parts.host,
+            name,
+            self.info.identity,
+            self._path,
+            settings,
+            metrics=parts.metrics,
+            setup=parts.setup,
+            lease_s=self.info.lease_ms / 1000,
+            threads=parts.threads,
+        )
+        database.find_leader = lambda: self.leader.address if self.leader is not None else None
+        replica = Replica(
+            parts.host,
+            self._logs,
+            self.info.log,
+            database,
+            self._election,
+            settings.node_id,
+            ReplicaSettings(
+                settings.apply_entries,
+                settings.apply_size_bytes,
+                settings.report_interval_s,
+                settings.retry_first_s,
+                settings.retry_longest_s,
+            ),
+            on_role=self._role_changed,
+            snapshots=self._snapshot_keeper(database),
+        )
+        return database, replica
+
+    def _snapshot_keeper(self, database: SqlDatabase) -> SnapshotKeeper:
+        parts, settings = self._parts, self._parts.settings
+        return SnapshotKeeper(
+            parts.host,
+            self._logs,
+            self.info.log,
+            database.snapshots,
+            self._node_path,
+            settings.node_id,
+            SnapshotSettings(
+                settings.snapshot_log_bytes,
+                settings.snapshot_interval_s,
+                settings.snapshot_rate_bytes_per_s,
+                settings.snapshot_keep_log_s,
+                settings.snapshot_turn_s,
+            ),
+            parts.snapshot_turn,
+            parts.metrics,
+        )
+
+    def _role_changed(self, role: Role) -> None:
+        if self._gauges is not None:
+            self._gauges.role(role)
+
+    async def run(self) -> None:
+        """Host the database until cancelled.
+
+        Raises:
+            SessionExpired: the metadata tree was closed.
+        """
+        try:
+            async with TaskScope(f"database {self.info.name}") as scope:
+                scope.spawn(self._insist("leader", self._watch_leader), name="leader")
+                scope.spawn(self._insist("lag", self._measure_lag), name="lag")
+                await self._insist("copy", self._keep)
+        finally:
+            await shielded(self.database.close())
+
+    async def _withdraw(self) -> None:
+        """Take away what was reported of a copy that does not run."""
+        try:
+            async with timeout_at(deadline_after(self._parts.host.clock, WITHDRAW_LIMIT_S)):
+                await self._election.withdraw()
+        except (TriplicateError, TimeoutError) as error:
+            self._trace("node.withdraw", error=repr(error))
+
+    def _trace(self, kind: str, **facts: object) -> None:
+        self._parts.host.trace(kind, node=self._parts.settings.node_id, database=self.info.name, **facts)
+
+    def _backoff(self) -> Backoff:
+        first_s, longest_s = self._parts.settings.restart_first_s, self._parts.settings.restart_longest_s
+        return Backoff(min(first_s, longest_s), longest_s, self._parts.host.entropy.stream(f"node.restart.{self.info.name}"))
+
+    async def _insist(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run something that ends only by an error, again after each of them."""
+        backoff = self._backoff()
+        while True:
+            try:
+                await work()
+            except SessionExpired:
+                raise
+            except Exception as error:  # noqa: BLE001  a defect met by one database must not end the others; it is traced
+                self._trace("node.retry", during=what, error=repr(error))
+            await sleep(self._parts.host.clock, backoff.next_s())
+
+    # One life of the copy after another.
+
+    async def _keep(self) -> None:
+        clock, backoff = self._parts.host.clock, self._backoff()
+        while True:
+            if self.replica.opened.done():
+                self.database, self.replica = self._new_life()
+            if self._builds_anew:
+                self.database.catching_up = self._being_built()
+            began_s = clock.monotonic()
+            error = await self._live()
+            if clock.monotonic() - began_s > self._parts.settings.restart_longest_s:
+                backoff.reset()
+            role, reason = await self._ended(error)
+            await self._rest(backoff.next_s(), role, reason)
+
+    async def _live(self) -> Exception | None:
+        """Run the replica until it ends; the error that ended it, None where it has diverged."""
+        async with TaskScope(f"copy of {self.info.name}") as scope:
+            if self._builds_anew:
+                scope.spawn(self._catch_up(), name="catch up")
+            try:
+                await self.replica.run()
+            except SessionExpired:
+                raise
+            except Exception as error:  # noqa: BLE001  a defect met by one copy must not end the others; clients and operators are told
+                return error
+            finally:
+                scope.cancel()
+        return None
+
+    async def _ended(self, error: Exception | None) -> tuple[str, str]:
+        """See to a copy that runs no more; returns the role and the reason to tell of it meanwhile."""
+        if error is not None:
+            self.database.unusable = SqlError(
+                "57P03",
+                f"this node's copy of database {self.info.name!r} has failed and is opened again in a moment: {error}",
+                hint="Use another node.",
+            )
+            self._trace("node.copy_failed", error=repr(error))
+            return FAILED, str(error) or repr(error)
+        reason, position = self.replica.reason or "", self.replica.position
+        if is_position_mismatch(reason):
+            return Role.DIVERGED.value, reason
+        if self._diverged_at is not None and position <= self._diverged_at:
+            # A copy built from nothing but the log came no further: the log is at fault, or this release. A restart tries again.
+            self._trace("node.copy_given_up", position=position, reason=reason)
+            await self._rest(None, Role.DIVERGED.value, reason)
+        self._diverged_at = position
+        self._builds_anew = True
+        await self._set_aside(reason)
+        return Role.DIVERGED.value, reason
+
+    async def _set_aside(self, reason: str) -> None:
+        worker = self._parts.host.new_worker(f"sql-{self.info.name}-aside")
+        try:
+            place = await worker.run(set_aside_copy, self._parts.host.disk, self._path, self._parts.settings.copies_kept)
+        except OSError as error:
+            # It stays as it is; the next life finds it wrong again and comes back here.
+            self._trace("node.copy_not_set_aside", error=repr(error))
+        else:
+            self._trace("node.copy_set_aside", place=place, reason=reason)
+        finally:
+            await worker.close()
+
+    async def _rest(self, seconds: float | None, role: str, reason: str) -> None:
+        """Wait, for ever with None, and tell others meanwhile how the copy is."""
+        clock = self._parts.host.clock
+        try:
+            async with TaskScope(f"rest of {self.info.name}") as scope:
+                scope.spawn(self._insist("report", lambda: self._report(role, reason)), name="report")
+                while seconds is None:
+                    await sleep(clock, self._parts.settings.restart_longest_s)
+                await sleep(clock, seconds)
+                scope.cancel()
+        except asyncio.CancelledError:
+            await shielded(self._withdraw())
+            raise
+
+    async def _report(self, role: str, reason: str) -> None:
+        while True:
+            await self._election.report(self.replica.position, role, reason)
+            await sleep(self._parts.host.clock, self._parts.settings.report_interval_s)
+
+    # A copy that is built anew.
+
+    def _being_built(self) -> SqlError:
+        message = f"this node's copy of database {self.info.name!r} is being built again from the log"
+        return SqlError("57P03", message, hint="Use another node.")
+
+    async def _catch_up(self) -> None:
+        """Let sessions in when the copy is as far as the log was when its making began."""
+        clock, interval_s = self._parts.host.clock, self._parts.settings.report_interval_s
+        await self.replica.opened
+        end: int | None = None
+        while end is None or self.database.position < end:
+            if end is None:
+                try:
+                    end = await self._parts.logs.end_offset(self.info.log)
+                except TriplicateError as error:
+                    self._trace("node.retry", during="end of the log", error=repr(error))
+            await sleep(clock, interval_s)
+        self.database.caught_up()
+        self._builds_anew = False
+        self._trace("node.copy_built", position=self.database.position)
+
+    # What is known of the others.
+
+    async def _watch_leader(self) -> None:
+        """Know who leads, for hints to clients."""
+        watch = self._parts.client.metadata.tree.watch(f"{self._node_path}/leader")
+        try:
+            while True:
+                try:
+                    self.leader = await self._election.leader()
+                except FormatError as error:
+                    self.leader = None
+                    self._trace("node.leader_unreadable", error=str(error))
+                await watch.changed()
+        finally:
+            watch.close()
+
+    async def _measure_lag(self) -> None:
+        """Keep the metric of how far the copy is behind."""
+        while self._gauges is not None:
+            leads = self.role is Role.LEADER
+            end = None if leads else await self._election.leaders_position()
+            self._gauges.lag.set(0 if leads or end is None else max(0, end - self.database.position))
+            await sleep(self._parts.host.clock, LAG_INTERVAL_S)
+        while True:
+            await sleep(self._parts.host.clock, self._parts.settings.restart_longest_s)
+
+
+class _HostedGauges:
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        role = metrics.gauge("triplicate_database_role", "1 for the role that this node's copy is in, 0 for others.", ("database", "role"))
+        self._roles = {one: role.labels(name, one.value) for one in Role}
+        self._diverged = metrics.gauge(
+            "triplicate_database_diverged", "1 while this node's copy is wrong, damaged or suspected, and not served.", ("database",)
+        ).labels(name)
+        lag = "Log records that the leader has told of and this copy lacks."
+        self.lag = metrics.gauge("triplicate_database_lag", lag, ("database",)).labels(name)
+        self._diverged.set(0)
+
+    def role(self, role: Role) -> None:
+        for one, gauge in self._roles.items():
+            gauge.set(1 if one is role else 0)
+        if role is not Role.STARTING:
+            self._diverged.set(1 if role is Role.DIVERGED else 0)

@@ -1,0 +1,262 @@
+"""A database node's name and directory: one process at a time has each of them.
+
+The directory holds ``LOCK``, locked for as long as the process lives, with its process id; and ``NODE``, which gives the directory an
+identity. The name is an ephemeral node of the metadata, ``/triplicate/<INSTANCEID>/nodes/<node id>``: JSON with ``v`` (1), ``node``,
+``address``, ``directory`` (the identity) and ``life``, drawn at each start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triplicate.errors import BadVersion, EnvironmentFault, FormatError, NodeExists, NoNode, SessionExpired, TriplicateError
+from triplicate.metadata import Tree, own
+from triplicate.runtime import Backoff, Disk, Host, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
+
+FORMAT = 1
+LOCK_NAME = "LOCK"
+IDENTITY_NAME = "NODE"
+RETRY_FIRST_S = 0.1
+RETRY_LONGEST_S = 2.0
+WITHDRAW_LIMIT_S = 3.0
+_IDENTITY_SIZE_MAX = 4096
+
+
+class NodeDirectory:
+    """The directory of one node, locked."""
+
+    def __init__(self, host: Host, directory: str) -> None:
+        self._host = host
+        self._directory = directory
+        self._release: Callable[[], None] | None = None
+
+    def open(self) -> str:
+        """Lock the directory, which is made if it is missing; returns its identity. Blocks.
+
+        Raises:
+            EnvironmentFault: another process uses it, or it cannot be used. FormatError: it was written by a later release.
+        """
+        disk, lock = self._host.disk, os.path.join(self._directory, LOCK_NAME)
+        try:
+            disk.mkdir(self._directory)
+            try:
+                self._release = disk.lock(lock)
+            except BlockingIOError:
+                raise EnvironmentFault(
+                    f"{self._directory}: another node runs on this directory{self._holder(disk, lock)}: stop it, or give this one its own "
+                    "node.directory"
+                ) from None
+            write_file(disk, lock, b"%d\n" % os.getpid())
+            return self._identity(disk)
+        except OSError as error:
+            self.close()
+            reason = error.strerror or str(error)
+            raise EnvironmentFault(f"{self._directory}: cannot be used ({reason}): mount it, or make it writable for this user") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the lock. Idempotent."""
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
+    def _holder(self, disk: Disk, lock: str) -> str:
+        text = read_file(disk, lock).strip()
+        return f" (process {text.decode()})" if text.isdigit() else ""
+
+    def _identity(self, disk: Disk) -> str:
+        path = os.path.join(self._directory, IDENTITY_NAME)
+        if disk.exists(path):
+            return decode_identity(read_file(disk, path), path)
+        identity = self._host.entropy.stream("node.directory").randbytes(16).hex()
+        write_file(disk, path + ".new", json.dumps({"v": FORMAT, "directory": identity}, sort_keys=True).encode() + b"\n")
+        disk.rename(path + ".new", path)
+        disk.sync_directory(self._directory)
+        return identity
+
+
+def decode_identity(data: bytes, path: str) -> str:
+    """Raises FormatError."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != FORMAT:
+            raise FormatError(f"{path}: of format {fields['v']}, this release knows {FORMAT}: start the release that wrote it")
+        return str(fields["directory"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path}: not the identity of a node's directory: delete the file to have it made again") from error
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    file = disk.open(path, readonly=True)
+    try:
+        return file.pread(_IDENTITY_SIZE_MAX, 0)
+    finally:
+        file.close()
+
+
+def write_file(disk: Disk, path: str, data: bytes) -> None:
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite([data], 0)
+        file.sync()
+    finally:
+        file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRegistration:
+    """What a node tells of itself."""
+
+    node_id: str
+    address: str
+    directory: str
+    life: str
+
+
+def encode_registration(value: NodeRegistration) -> bytes:
+    fields = {"v": FORMAT, "node": value.node_id, "address": value.address, "directory": value.directory, "life": value.life}
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def decode_registration(data: bytes) -> NodeRegistration:
+    """Raises FormatError."""
+    try:
+        fields = json.loads(data)
+        if fields["v"] != FORMAT:
+            raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
+        return NodeRegistration(str(fields["node"]), str(fields["address"]), str(fields["directory"]), str(fields["life"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"a node's registration cannot be read: {error}") from error
+
+
+class NodeRegistrar:
+    """This process's hold on its node id. `acquire` it, then `keep` it."""
+
+    def __init__(self, host: Host, tree: Tree, own_root: str, node_id: str, address: str, directory: str) -> None:
+        """
+        Args:
+            directory: the identity of the node's directory, which this process has locked.
+        """
+        self._host = host
+        self._tree = tree
+        self._path = own.node_path(own_root, node_id)
+        self._life = host.entropy.stream("node.life").randbytes(8).hex()
+        self._own = NodeRegistration(node_id, address, directory, self._life)
+        self._held_by = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether the present session has put up the registration."""
+        return self._held_by == self._tree.session_id
+
+    async def acquire(self, wait_s: float) -> None:
+        """Register. Waits for the metadata for as long as it takes, and for another node's registration at most `wait_s`.
+
+        Raises:
+            EnvironmentFault: another node of this name runs. SessionExpired: the metadata tree was closed.
+        """
+        clock = self._host.clock
+        watch = self._tree.watch(self._path)
+        backoff = self._backoff()
+        seen_s: float | None = None
+        try:
+            while True:
+                try:
+                    other = await self._put_up(replace_former_lives=True)
+                except SessionExpired:
+                    raise
+                except TriplicateError as error:
+                    self._host.trace("node.waits_for_metadata", node=self._own.node_id, error=str(error))
+                    await sleep(clock, backoff.next_s())
+                    continue
+                if other is None:
+                    return
+                seen_s = clock.monotonic() if seen_s is None else seen_s
+                if clock.monotonic() >= seen_s + wait_s:
+                    where = other.address or "an unknown address"
+                    raise EnvironmentFault(
+                        f"a node named {self._own.node_id!r} runs already, at {where}: give each node of the cluster its own node.node_id"
+                    )
+                self._host.trace("node.waits_for_name", node=self._own.node_id, address=other.address)
+                await first_of([watch.changed(), sleep_until(clock, seen_s + wait_s)], name="name")
+        finally:
+            watch.close()
+
+    async def keep(self) -> None:
+        """Register again whenever the registration is gone, as it is when the session was lost and renewed. Another node that has taken
+        the name meanwhile is left alone until it goes: this one serves on without its name, and stands for no election under it.
+
+        Raises:
+            SessionExpired: the metadata tree was closed.
+        """
+        watch = self._tree.watch(self._path)
+        backoff = self._backoff()
+        try:
+            while True:
+                try:
+                    other = await self._put_up(replace_former_lives=False)
+                except SessionExpired:
+                    raise
+                except TriplicateError as error:
+                    self._host.trace("node.not_registered", node=self._own.node_id, error=str(error))
+                    await sleep(self._host.clock, backoff.next_s())
+                    continue
+                backoff.reset()
+                if other is not None:
+                    self._host.trace("node.name_is_taken", node=self._own.node_id, address=other.address)
+                await watch.changed()
+        finally:
+            watch.close()
+
+    async def withdraw(self) -> None:
+        """Take the registration away; where the metadata are away, the end of the session does."""
+        if self._held_by:
+            await shielded(self._withdraw())
+
+    async def _withdraw(self) -> None:
+        try:
+            async with timeout_at(deadline_after(self._host.clock, WITHDRAW_LIMIT_S)):
+                stat = await self._tree.exists(self._path)
+                if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+                    await self._tree.delete(self._path, stat.version)
+        except (TriplicateError, TimeoutError) as error:
+            self._host.trace("node.withdraw", node=self._own.node_id, error=repr(error))
+        self._held_by = 0
+
+    async def _put_up(self, *, replace_former_lives: bool) -> NodeRegistration | None:
+        """Make the registration, or find it made by this session; the other's where there is one that stays."""
+        data = encode_registration(self._own)
+        while True:
+            try:
+                await self._tree.create(self._path, data, ephemeral=True, parents=True)
+            except NodeExists:
+                try:
+                    found, stat = await self._tree.get(self._path)
+                    if stat.ephemeral_owner != self._tree.session_id:
+                        other = _decoded(found)
+                        former = other.directory == self._own.directory if replace_former_lives else other.life == self._life
+                        if not former:
+                            return other
+                        await self._tree.delete(self._path, stat.version)
+                        continue
+                except (NoNode, BadVersion):
+                    continue
+            self._held_by = self._tree.session_id
+            return None
+
+    def _backoff(self) -> Backoff:
+        return Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._host.entropy.stream("node.name"))
+
+
+def _decoded(data: bytes) -> NodeRegistration:
+    """Another's registration; what cannot be read is somebody's all the same."""
+    try:
+        return decode_registration(data)
+    except FormatError:
+        return NodeRegistration("", "", "", "")

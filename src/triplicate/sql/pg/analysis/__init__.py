@@ -1,0 +1,1 @@
+"""Parse analysis: scopes and types."""

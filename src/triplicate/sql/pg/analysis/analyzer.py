@@ -1,0 +1,514 @@
+"""Queries and changes: which columns are in reach where, and the types of what they give. Pure.
+
+Expressions get their types in the order in which PostgreSQL looks at the clauses, since the first place that needs a parameter tells
+its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.analysis.from_clause import SourceTyping, expanded, renamed
+from triplicate.sql.pg.analysis.grouping import check_grouped
+from triplicate.sql.pg.analysis.name_scope import BLANKS_GO, Outputs, Parameters, Relation, Scope, Tables
+from triplicate.sql.pg.analysis.scales import common_scale
+from triplicate.sql.pg.analysis.type_resolution import cannot_unite, common_type
+from triplicate.sql.pg.syntax import dml_nodes, nodes
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What ORDER BY of a SELECT may use: a bare name means a column of the select list first, and in expressions none of those."""
+
+    named: Scope
+    plain: Scope
+
+
+class Analyzer(SourceTyping):
+    """Types of one statement.
+
+    Args:
+        tables: the columns of the tables that it names and that exist. keys: their primary keys.
+        parameters: what the client says of them.
+    """
+
+    def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        super().__init__(tables, parameters)
+        self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
+
+    def statement(self, statement: dml_nodes.DmlStatement, parent: Scope | None = None) -> Outputs | None:
+        """The columns that a statement gives; None where they are not known."""
+        match statement:
+            case nodes.QueryExpression():
+                return self.query(statement, parent)
+            case dml_nodes.InsertStatement():
+                return self._insert(statement, parent)
+            case dml_nodes.UpdateStatement():
+                return self._update(statement, parent)
+            case dml_nodes.DeleteStatement():
+                return self._delete(statement, parent)
+
+    def scales(self, statement: dml_nodes.DmlStatement, width: int) -> tuple[int | None, ...]:
+        """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
+        rows = (
+            rows_of(statement.body) if isinstance(statement, nodes.QueryExpression) else [[item.expression for item in statement.returning]]
+        )
+        if any(len(row) != width or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+            return ()
+        return tuple([common_scale(column) for column in zip(*rows, strict=True)])
+
+    # Queries.
+
+    def query(self, query: nodes.QueryExpression, parent: Scope | None) -> Outputs | None:
+        scope = self._common(query.common, parent)
+        inner, outputs = self._body(query.body, scope)
+        _check_places(query.order, outputs, "ORDER")
+        for sort in query.order:
+            if inner is not None:
+                self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
+                _check_place(sort.expression, query.body, inner.plain, outputs)
+            else:
+                self._order_ofrows_of(sort.expression, query.body, outputs, scope)
+        if isinstance(query.body, nodes.Select) and inner is not None:
+            check_grouped(query.body, query.order, inner.plain.relations, self._keys)
+        if query.limits is not None:
+            for limit in (query.limits.limit, query.limits.offset):
+                if limit is not None:
+                    self.expression(limit, Scope(parent=parent))
+                    self.typing.resolve(limit, types.INT8)
+        return outputs
+
+    def _order_ofrows_of(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
+        """ORDER BY of VALUES or of united queries, which knows the result's columns only."""
+        reach = Scope(parent=scope, aliases={name.lower(): oid for name, oid in outputs or ()})
+        if outputs is None:
+            reach.relations.append(Relation("", None))
+        elif isinstance(body, nodes.Compound) and not isinstance(expression, nodes.Literal):
+            if not is_bare(expression):
+                raise SqlError(
+                    "0A000",
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause: only result column names can be used, not expressions",
+                    hint="Select the expression in every part, or order a query around them: SELECT … FROM (… UNION …) u ORDER BY ….",
+                    position=expression.start + 1,
+                )
+            name = expression.name.last if isinstance(expression, nodes.ColumnRef) else ""
+            if name.lower() not in reach.aliases:
+                raise SqlError("42703", f'column "{name}" does not exist', position=expression.start + 1)
+        self.expression(expression, reach)
+        if outputs is not None and isinstance(body, nodes.Compound):
+            self._check_sortable(expression, body, outputs, scope)
+
+    def _check_sortable(self, sort: nodes.Expression, body: nodes.Compound, outputs: Outputs, scope: Scope) -> None:
+        """Refuse a numeric of united queries behind a star that may hold numerics of many digits: SQLite would sort them as texts."""
+        names = [name.lower() for name, _ in outputs]
+        if isinstance(sort, nodes.Literal):
+            place = int(sort.value) if sort.value.isdigit() else 0
+        else:
+            place = names.index(sort.name.last.lower()) + 1 if isinstance(sort, nodes.ColumnRef) else 0
+        if not 1 <= place <= len(outputs) or outputs[place - 1][1] not in (types.NUMERIC, None):
+            return
+        for select in selects_of(body):
+            starred = [item for item in select.items if isinstance(item.expression, nodes.Star)]
+            if starred and (len(starred) < len(select.items) or not self._is_stored(select.source, scope)):
+                raise SqlError(
+                    "0A000",
+                    "ORDER BY a numeric of united queries behind * is not available here",
+                    hint="Name the columns in each part.",
+                    position=sort.start + 1,
+                )
+
+    def _is_stored(self, source: nodes.FromItem | None, scope: Scope) -> bool:
+        """Whether all of FROM are tables, whose numerics have few digits."""
+        if source is None:
+            return True
+        if source.joined:
+            return all(self._is_stored(joined, scope) for joined in source.joined)
+        name = source.table.last.lower() if source.table is not None else ""
+        return name in self._tables and not scope.common_named(name)[0]
+
+    def _common(self, common: list[nodes.With], parent: Scope | None) -> Scope:
+        names = [table.name.last.lower() for table in common]
+        twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+        if twice is not None:
+            raise SqlError("42712", f'WITH query name "{twice}" specified more than once')
+        scope = Scope(parent=parent, declared=frozenset(names))
+        if any(table.is_recursive for table in common):
+            # Each may use all others: what those that follow give is not known yet.
+            scope.common = dict.fromkeys(names)
+        for table in common:
+            name = table.name.last.lower()
+            if not isinstance(table.body, nodes.QueryExpression):
+                raise SqlError(
+                    "0A000",
+                    "INSERT, UPDATE and DELETE in WITH are not available",
+                    hint="Run them as statements of their own, in one transaction.",
+                    position=table.body.start + 1,
+                )
+            if table.is_recursive:
+                # The first part tells the columns that the second may use.
+                scope.common[name] = self._first_part(table.body, scope, table.columns)
+            outputs = self.statement(table.body, scope)
+            if outputs is not None:
+                outputs = renamed(outputs, table.columns, f'WITH query "{table.name.last}"')
+                table.names_left = tuple(name for name, _ in outputs[len(table.columns) :]) if table.columns else ()
+            elif table.columns:
+                outputs = None
+            scope.common[name] = outputs
+        return scope
+
+    def _first_part(self, query: nodes.QueryExpression, scope: Scope, names: tuple[nodes.Name, ...]) -> Outputs | None:
+        if not isinstance(query.body, nodes.Compound):
+            return None
+        inner = self._common(query.common, scope)
+        outputs = self._body(query.body.left, inner)[1]
+        return None if outputs is None else renamed(outputs, names, "WITH query")
+
+    def _body(self, body: nodes.Body, scope: Scope) -> tuple[_Reach | None, Outputs | None]:
+        match body:
+            case nodes.Select():
+                return self._select(body, scope)
+            case nodes.Values():
+                return None, self._values(body, scope, None)
+            case nodes.QueryExpression():
+                return None, self.query(body, scope)
+            case nodes.Compound():
+                return None, self._compound(body, scope)
+
+    def _compound(self, compound: nodes.Compound, scope: Scope) -> Outputs | None:
+        left = self._body(compound.left, scope)[1]
+        right = self._body(compound.right, scope)[1]
+        if left is None or right is None:
+            return left
+        if len(left) != len(right):
+            raise SqlError("42601", f"each {compound.operator.split()[0]} query must have the same number of columns")
+        rows = rows_of(compound)
+        outputs: Outputs = []
+        for index, ((name, oid), (_, other)) in enumerate(zip(left, right, strict=True)):
+            if all(len(row) == len(left) for row in rows):
+                oid = self.union([row[index] for row in rows], oid, other)
+            elif oid != other:
+                oid = common_type((oid, other))
+            if other is not None and left[index][1] is not None and cannot_unite(left[index][1], other):
+                word = compound.operator.split()[0]
+                shown = [SHOWN.get(one or 0, "?") for one in (left[index][1], other)]
+                raise SqlError("42804", f"{word} types {shown[0]} and {shown[1]} cannot be matched", hint="Cast one side: value::type.")
+            outputs.append((name, oid))
+        return outputs
+
+    def _values(
+        self, values: nodes.Values, scope: Scope, targets: list[tuple[str, int | None]] | None, table: Relation | None = None
+    ) -> Outputs | None:
+        """The columns of VALUES; in an INSERT the table's columns tell the types."""
+        for row in values.rows:
+            for index, item in enumerate(row.items):
+                if isinstance(item, nodes.Literal) and item.kind == "default":
+                    continue
+                self.expression(item, scope)
+                if targets is not None and index < len(targets):
+                    name, oid = targets[index]
+                    self._assign(item, oid, name, table)
+        width = len(values.rows[0].items)
+        outputs: Outputs = []
+        for index in range(width):
+            column = [row.items[index] for row in values.rows if index < len(row.items)]
+            oid = self.typing.unify(column, is_result=True) if targets is None else column[0].oid
+            outputs.append((f"column{index + 1}", oid))
+        return outputs
+
+    def _select(self, select: nodes.Select, outer: Scope) -> tuple[_Reach, Outputs | None]:
+        names = frozenset(item.alias.last.lower() for item in select.items if item.alias is not None)
+        scope = Scope(parent=outer, hidden=names)
+        if select.source is not None:
+            self.sources(select.source, scope)
+        inner = Scope(outer, scope.relations, visible=scope.visible, has_merged=scope.has_merged)
+        outputs = self.items(select.items, inner)
+        if select.where is not None:
+            self.condition(select.where, scope, "WHERE")
+        named = Scope(scope, aliases={item.alias.last.lower(): item.expression.oid for item in select.items if item.alias})
+        _check_places([*select.group], outputs, "GROUP")
+        for expression in select.group:
+            # A bare name is a column first, and then one of the select list.
+            is_column = is_bare(expression) and isinstance(expression, nodes.ColumnRef) and scope.has(expression.name.last)
+            self.expression(expression, named if is_bare(expression) and not is_column else scope)
+        for expression in select.distinct_on:
+            self.expression(expression, named if is_bare(expression) else scope)
+        if select.having is not None:
+            self.condition(select.having, scope, "HAVING")
+        for window in select.windows:
+            self.window(window, inner)
+        return _Reach(named, scope), outputs
+
+    def items(self, items: list[nodes.SelectItem], scope: Scope) -> Outputs | None:
+        """The columns of a select list or of RETURNING; None where a star hides unknown ones."""
+        outputs: Outputs | None = []
+        for item in items:
+            found = self._item(item, scope)
+            outputs = None if outputs is None or found is None else [*outputs, *found]
+        return outputs
+
+    def _item(self, item: nodes.SelectItem, scope: Scope) -> Outputs | None:
+        if isinstance(item.expression, nodes.Star):
+            return _star(item.expression, scope)
+        self.expression(item.expression, scope)
+        return [(item.alias.last if item.alias else result_name(item.expression), item.expression.oid)]
+
+    # Changes.
+
+    def _changed(self, table: nodes.Name, alias: nodes.Name | None, scope: Scope) -> Relation:
+        relation = Relation((alias or table).last, self.table_columns(table), True, self.modifiers(table))
+        scope.relations.append(relation)
+        return relation
+
+    def _insert(self, insert: dml_nodes.InsertStatement, parent: Scope | None) -> Outputs | None:
+        scope = self._common(insert.common, parent)
+        _check_once([column.last for column in insert.columns], "42701", "specified more than once")
+        table = Relation((insert.alias or insert.table).last, self.table_columns(insert.table), True, self.modifiers(insert.table))
+        targets: list[tuple[str, int | None]] | None = None
+        missing = next((column for column in insert.columns if table.columns is not None and not table.oid(column.last)[0]), None)
+        if missing is not None:
+            raise SqlError("42703", f'column "{missing.last}" of relation "{insert.table.last}" does not exist', position=missing.start + 1)
+        if insert.columns:
+            targets = [(column.last, table.oid(column.last)[1]) for column in insert.columns]
+        elif table.columns is not None:
+            targets = list(table.columns)
+        if insert.query is not None:
+            width = self._inserted(insert.query, scope, targets or [], table)
+            if not insert.columns and targets is not None and 0 < width < len(targets):
+                # What is not given has its default: SQLite wants a value for each column, or a list of names.
+                insert.first_columns = tuple(name for name, _ in targets[:width])
+        refuse_own_reads(insert.returning, insert.table, "RETURNING")
+        inner = Scope(parent=scope, relations=[table])
+        is_one_row = insert.query is not None and isinstance(insert.query.body, nodes.Values) and len(insert.query.body.rows) == 1
+        for conflict in insert.conflicts:
+            if not is_one_row:
+                refuse_own_reads((*conflict.assignments, conflict.where), insert.table, "ON CONFLICT DO UPDATE of several rows")
+            self._conflict(conflict, Scope(parent=scope, relations=[table, Relation("excluded", table.columns)]), table, inner)
+        return self.items(insert.returning, inner)
+
+    def _assign(self, expression: nodes.Expression, oid: int | None, column: str, table: Relation | None) -> None:
+        modifiers = table.modifiers.get(column.lower(), ()) if table is not None else ()
+        if modifiers == BLANKS_GO:
+            modifiers, expression.is_trimmed = (), not (isinstance(expression, nodes.Literal) and expression.kind in ("default", "null"))
+        self.typing.assign(expression, oid, column, modifiers)
+
+    def _inserted(self, query: nodes.QueryExpression, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> int:
+        """How many columns the rows have; 0 where that is not known."""
+        if isinstance(query.body, nodes.Values) and not query.common:
+            outputs = self._values(query.body, scope, targets, table)
+            for sort in query.order:
+                self.expression(sort.expression, scope)
+            return len(outputs or ())
+        outputs = self.query(query, scope)
+        for select in selects_of(query):
+            if not any(isinstance(item.expression, nodes.Star) for item in select.items):
+                for item, (name, oid) in zip(select.items, targets, strict=False):
+                    self._assign(item.expression, oid, name, table)
+        return len(outputs or ())
+
+    def _conflict(self, conflict: dml_nodes.Conflict, scope: Scope, table: Relation, inner: Scope) -> None:
+        for sort in conflict.target:
+            self.expression(sort.expression, inner)
+        if conflict.target_where is not None:
+            self.condition(conflict.target_where, inner, "WHERE")
+        # A bare name is the table's column, as PostgreSQL has it: `excluded` is looked at by its name only.
+        self._assignments(conflict.assignments, scope, table)
+        if conflict.where is not None:
+            self.condition(conflict.where, scope, "WHERE")
+
+    def _assignments(self, assignments: list[dml_nodes.Assignment], scope: Scope, table: Relation) -> None:
+        _check_once([column.last for one in assignments for column in one.columns], "42601", "assigned more than once")
+        for assignment in assignments:
+            self.expression(assignment.value, scope)
+            values = assignment.value.items if isinstance(assignment.value, nodes.RowConstructor) else [assignment.value]
+            width = assignment.value.width if isinstance(assignment.value, nodes.Subquery) else len(values)
+            if width is not None and width != len(assignment.columns):
+                if len(values) == 1 and not isinstance(assignment.value, nodes.RowConstructor | nodes.Subquery):
+                    raise SqlError(
+                        "0A000", "several columns take their values from (SELECT …) or ROW (…)", position=assignment.value.start + 1
+                    )
+                raise SqlError("42601", "number of columns does not match number of values", position=assignment.value.start + 1)
+            for column, value in zip(assignment.columns, values, strict=False):
+                self._assign(value, table.oid(column.last)[1], column.last, table)
+
+    def _update(self, update: dml_nodes.UpdateStatement, parent: Scope | None) -> Outputs | None:
+        scope = self._common(update.common, parent)
+        inner = Scope(parent=scope)
+        table = self._changed(update.table, update.alias, inner)
+        if update.source is not None:
+            self.sources(update.source, inner)
+        self._assignments(update.assignments, inner, table)
+        if update.where is not None:
+            self.condition(update.where, inner, "WHERE")
+        refuse_own_reads(update.returning, update.table, "RETURNING")
+        return self.items(update.returning, inner)
+
+    def _delete(self, delete: dml_nodes.DeleteStatement, parent: Scope | None) -> Outputs | None:
+        scope = self._common(delete.common, parent)
+        inner = Scope(parent=scope)
+        self._changed(delete.table, delete.alias, inner)
+        if delete.using is not None:
+            self.sources(delete.using, inner)
+        if delete.where is not None:
+            self.condition(delete.where, inner, "WHERE")
+        refuse_own_reads(delete.returning, delete.table, "RETURNING")
+        return self.items(delete.returning, inner)
+
+
+def refuse_own_reads(parts: Sequence[nodes.SyntaxNode | None], table: nodes.Name, where: str) -> None:
+    """SQLite lets a query there see the rows that the statement has changed so far; in PostgreSQL it sees none of them.
+
+    Raises:
+        SqlError: 0A000 for a query that reads the changed table.
+    """
+    for part in parts:
+        found = None if part is None else next(reads(part, table), None)
+        if found is not None:
+            raise SqlError(
+                "0A000",
+                f"a query in {where} that reads the changed table is not available: it would see rows that are changed already",
+                hint="Read before or after, by a statement of its own in one transaction.",
+                position=found.start + 1,
+            )
+
+
+def reads(node: nodes.SyntaxNode, table: nodes.Name) -> Iterator[nodes.FromItem]:
+    """Where a table is read in queries."""
+    if isinstance(node, nodes.FromItem) and node.table is not None and node.table.last.lower() == table.last.lower():
+        yield node
+    for child in node.children():
+        yield from reads(child, table)
+
+
+def _check_once(columns: list[str], state: str, what: str) -> None:
+    """Raises SqlError where a column is named twice."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise SqlError(state, f'column "{column}" {what}')
+        seen.add(column.lower())
+
+
+def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
+    """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
+    if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
+        return
+    if outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
+        return
+    stored = all(relation.is_table for relation in inner.relations)
+    if not stored and 1 <= int(sort.value) <= len(outputs) and outputs[int(sort.value) - 1][1] == types.NUMERIC:
+        raise SqlError("0A000", "ORDER BY the number of a numeric behind * is not available here", hint="Name the column in ORDER BY.")
+
+
+def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
+    if star.qualifier is None and scope.visible is not None:
+        if scope.has_merged:
+            star.expansion = expanded(scope.visible)
+        return [(one.name, one.oid) for one in scope.visible] or None
+    if star.qualifier is None and scope.has_merged:
+        raise SqlError("0A000", "* over USING or NATURAL needs known columns on both sides", hint="Name the columns.")
+    relations = scope.relations
+    if star.qualifier is not None:
+        wanted = star.qualifier.last.lower()
+        relations = [relation for relation in relations if relation.name.lower() == wanted]
+    outputs: Outputs = []
+    for relation in relations:
+        if relation.columns is None:
+            return None
+        outputs += relation.columns
+    return outputs or None
+
+
+def is_bare(expression: nodes.Expression) -> bool:
+    """Whether it may be a name of the select list, or a place in it."""
+    return isinstance(expression, nodes.Literal) or (isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1)
+
+
+def _check_places(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | None, word: str) -> None:
+    """Raises SqlError 42P10 for a place that is none, 42601 for another constant, which SQLite would not mind."""
+    for node in expressions:
+        expression = node.expression if isinstance(node, nodes.Sort) else node
+        sign = 1
+        if isinstance(expression, nodes.Unary) and expression.operator == "-":
+            expression, sign = expression.operand, -1
+        if not isinstance(expression, nodes.Literal):
+            continue
+        if expression.kind != "number" or not expression.value.isdigit():
+            raise SqlError("42601", f"non-integer constant in {word} BY", position=expression.start + 1)
+        place = sign * int(expression.value)
+        if outputs is not None and not 1 <= place <= len(outputs):
+            raise SqlError("42P10", f"{word} BY position {place} is not in select list", position=expression.start + 1)
+
+
+def selects_of(body: nodes.Body) -> list[nodes.Select]:
+    """The SELECTs whose rows a query gives, in the order of the text."""
+    match body:
+        case nodes.Select():
+            return [body]
+        case nodes.QueryExpression(body=inner):
+            return selects_of(inner)
+        case nodes.Compound(left=left, right=right):
+            return [*selects_of(left), *selects_of(right)]
+    return []
+
+
+def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
+    """The lists of expressions that the parts of a query give."""
+    match body:
+        case nodes.Select():
+            return [[item.expression for item in body.items]]
+        case nodes.Values():
+            return [row.items for row in body.rows]
+        case nodes.Compound():
+            return [*rows_of(body.left), *rows_of(body.right)]
+        case nodes.QueryExpression():
+            return rows_of(body.body)
+
+
+def result_name(expression: nodes.Expression) -> str:
+    """What PostgreSQL calls a column of the result that has no alias."""
+    return _named(expression)[0]
+
+
+def _named(expression: nodes.Expression) -> tuple[str, bool]:
+    """The name, and whether it stays where a cast is around the expression."""
+    match expression:
+        case nodes.ColumnRef():
+            return expression.name.last, True
+        case nodes.Call():
+            return _called_name(expression), True
+        case nodes.CurrentTime():
+            return expression.name, True
+        case nodes.Cast():
+            inner, stays = _named(expression.operand)
+            if stays or expression.type.dimensions:
+                return inner, stays
+            return CAST_NAMES.get(type_of_name(expression.type)[0], "?column?"), False
+        case nodes.Collate():
+            return _named(expression.operand)
+        case nodes.AtTimeZone():
+            return "timezone", True
+        case nodes.Case():
+            name, stays = _named(expression.otherwise) if expression.otherwise is not None else ("", False)
+            return (name, True) if stays else ("case", False)
+        case nodes.Exists():
+            return "exists", True
+        case nodes.ArrayConstructor():
+            return "array", True
+        case nodes.RowConstructor(is_explicit=True):
+            return "row", True
+        case nodes.Subquery():
+            selects = selects_of(expression.query)
+            items = selects[-1].items if selects else []
+            if len(items) == 1:
+                return (items[0].alias.last, True) if items[0].alias is not None else _named(items[0].expression)
+    return "?column?", False
+
+
+def _called_name(call: nodes.Call) -> str:
+    if call.name.last == "trim":
+        return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(call.words[0] if call.words else "", "btrim")
+    return call.name.last

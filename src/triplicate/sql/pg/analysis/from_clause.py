@@ -1,0 +1,211 @@
+"""FROM: which relations and columns it brings into reach, and in which order a star gives them. Pure.
+
+PostgreSQL shows the columns that USING or NATURAL makes one first, SQLite where the left table has them. So a star over such a join
+is written as the columns that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.scan import quote
+from triplicate.sql.pg.analysis.expression_types import ExpressionTyping
+from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Relation, Scope, Tables, Visible, column_modifiers, column_oid
+from triplicate.sql.pg.analysis.type_resolution import common_type
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.values import types
+
+
+class SourceTyping(ExpressionTyping):
+    """Brings what stands in FROM into a scope.
+
+    Args:
+        tables: see `Analyzer`.
+    """
+
+    def __init__(self, tables: Tables, parameters: Parameters) -> None:
+        super().__init__(parameters)
+        self._tables = {name.lower(): columns for name, columns in tables.items()}
+
+    # Relations.
+
+    def table_columns(self, name: nodes.Name) -> Outputs | None:
+        columns = self._tables.get(name.last.lower())
+        return None if columns is None else [(column, column_oid(declared)) for column, declared in columns]
+
+    def modifiers(self, name: nodes.Name) -> dict[str, tuple[int, ...]]:
+        columns = self._tables.get(name.last.lower()) or ()
+        return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
+
+    def sources(self, source: nodes.FromItem, scope: Scope) -> None:
+        """Bring a whole FROM into the scope, behind what is in it. Raises SqlError for names that stand twice in it."""
+        before = _visible_of(scope.relations)
+        found = self._source(source, scope)
+        scope.has_merged = source.alias is None and has_merged(source)
+        scope.visible = None if found is None or before is None else [*before, *found]
+        names = Counter(relation.name.lower() for relation in scope.relations if relation.name)
+        twice = next((name for name, count in names.items() if count > 1), None)
+        if twice is not None:
+            raise SqlError("42712", f'table name "{twice}" specified more than once', hint="Give one of them an alias.")
+
+    def _source(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
+        """What a part of FROM shows to bare names and stars; None where that is not known."""
+        if source.joined:
+            return self._joined(source, scope)
+        if source.is_lateral:
+            raise SqlError(
+                "0A000", "LATERAL is not available", hint="Join, or write a subquery in the select list.", position=source.start + 1
+            )
+        if source.table is not None:
+            relation = self._relation(source, source.table, scope)
+        elif source.query is not None:
+            # It does not see what stands beside it.
+            relation = Relation(source.alias.last if source.alias else "", self.query(source.query, scope.parent))
+        else:
+            assert source.call is not None, "a source is a table, a query, a call or a join"
+            relation = self._called(source.call, source, scope)
+        if source.columns and relation.columns is not None:
+            relation.columns = renamed(relation.columns, source.columns, f'table "{relation.name}"')
+            source.expansion = tuple(quote(name) for name, _ in relation.columns)
+            relation.is_table, relation.modifiers = False, {}
+        scope.relations.append(relation)
+        return _visible_of([relation])
+
+    def _relation(self, source: nodes.FromItem, name: nodes.Name, scope: Scope) -> Relation:
+        shown, table = (source.alias or name).last, name.last.lower()
+        if len(name.parts) == 1:
+            is_common, outputs = scope.common_named(table)
+            if is_common:
+                return Relation(shown, outputs)
+        source.in_schema = scope.is_declared(table)
+        return Relation(shown, self.table_columns(name), True, self.modifiers(name), table)
+
+    def _called(self, call: nodes.Call, source: nodes.FromItem, scope: Scope) -> Relation:
+        name = source.alias.last if source.alias else call.name.last
+        if call.name.last == "generate_series":
+            for argument in call.arguments:
+                self.expression(argument, scope)
+            for argument in call.arguments:
+                self.typing.resolve(argument, types.INT8)
+            if any(argument.oid not in (types.INT2, types.INT4, types.INT8) for argument in call.arguments):
+                raise SqlError("0A000", "generate_series() is there for integers only")
+            return Relation(name, [(name, types.INT8)])
+        for argument in call.arguments:
+            self.expression(argument, scope)
+        return Relation(name, None)
+
+    # Joins.
+
+    def _joined(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
+        """A join sees its own relations only."""
+        inner = Scope(parent=scope.parent, hidden=scope.hidden)
+        sides = [self._source(joined, inner) for joined in source.joined]
+        if len(sides) == 2 and source.kinds != (",",):
+            found = self._merged(source, sides[0], sides[1])
+        else:
+            found = None if any(side is None for side in sides) else [one for side in sides for one in side or ()]
+        for condition in source.conditions:
+            inner.visible = found
+            self.condition(condition, inner, "JOIN/ON")
+            _qualify(condition, inner.relations)
+        if source.alias is None:
+            scope.relations += inner.relations
+            return found
+        columns = None if found is None else [(one.name, one.oid) for one in found]
+        if found is not None and has_merged(source):
+            source.expansion = expanded(found)
+        relation = Relation(source.alias.last, columns)
+        scope.relations.append(relation)
+        return _visible_of([relation])
+
+    def _merged(self, source: nodes.FromItem, left: list[Visible] | None, right: list[Visible] | None) -> list[Visible] | None:
+        """The columns of a join: those that USING or NATURAL makes one, the others of the left side, and of the right."""
+        if left is None or right is None:
+            return None
+        names = [name.last for name in source.using]
+        if source.is_natural:
+            others = {one.name.lower() for one in right}
+            names = list(dict.fromkeys(one.name for one in left if one.name.lower() in others))
+        lower = [name.lower() for name in names]
+        twice = next((name for name, count in Counter(lower).items() if count > 1), None)
+        if twice is not None:
+            raise SqlError("42701", f'column name "{twice}" appears more than once in USING clause')
+        merged = []
+        for name in lower:
+            one, other = (_only(name, side, word) for side, word in ((left, "left"), (right, "right")))
+            merged.append(_together(source.kinds[0], one, other))
+        rest = [one for one in (*left, *right) if one.name.lower() not in lower]
+        return [*merged, *rest]
+
+
+def _qualify(node: nodes.SyntaxNode, relations: Sequence[Relation]) -> None:
+    """Bare names in ON mean columns of the join itself: SQLite would look for them in the whole FROM."""
+    if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 1:
+        owner = next((one for one in relations if one is node.relation), None)
+        if owner is not None and owner.name:
+            node.qualifier = quote(owner.name)
+    for child in node.children():
+        _qualify(child, relations)
+
+
+def _only(name: str, side: Sequence[Visible], word: str) -> Visible:
+    found = [one for one in side if one.name.lower() == name]
+    if not found:
+        raise SqlError("42703", f'column "{name}" specified in USING clause does not exist in {word} table')
+    if len(found) > 1:
+        raise SqlError("42702", f'common column name "{name}" appears more than once in {word} table')
+    return found[0]
+
+
+def _together(kind: str, left: Visible, right: Visible) -> Visible:
+    oid = common_type((left.oid, right.oid))
+    if kind == "FULL":
+        text = f"coalesce({left.text}, {right.text})" if left.text and right.text else ""
+        return Visible(left.name, oid, text, None)
+    kept = right if kind == "RIGHT" else left
+    return Visible(left.name, oid, kept.text, kept.relation)
+
+
+def _visible_of(relations: Sequence[Relation]) -> list[Visible] | None:
+    found: list[Visible] = []
+    for relation in relations:
+        if relation.columns is None:
+            return None
+        counts = Counter(name.lower() for name, _ in relation.columns)
+        for name, oid in relation.columns:
+            text = f"{quote(relation.name)}.{quote(name)}" if relation.name and counts[name.lower()] == 1 else ""
+            found.append(Visible(name, oid, text, relation))
+    return found
+
+
+def has_merged(source: nodes.FromItem) -> bool:
+    """Whether USING or NATURAL makes columns of it one, so that SQLite's star has another order."""
+    if source.using or source.is_natural:
+        return True
+    return any(has_merged(joined) for joined in source.joined if joined.alias is None)
+
+
+def expanded(visible: Sequence[Visible]) -> tuple[str, ...]:
+    """The columns that a star stands for, as items of a select list.
+
+    Raises:
+        SqlError: 0A000 for a column that no name means.
+    """
+    if not all(one.text for one in visible):
+        raise SqlError(
+            "0A000", "* over USING or NATURAL needs a name for each subquery and each of its columns", hint="Write (SELECT …) AS name."
+        )
+    return tuple(f"{one.text} AS {quote(one.name)}" for one in visible)
+
+
+def renamed(outputs: Outputs, names: Sequence[nodes.Name], what: str) -> Outputs:
+    """The columns under other names; those behind the last name keep theirs.
+
+    Raises:
+        SqlError: 42P10 for more names than columns.
+    """
+    if len(names) > len(outputs):
+        raise SqlError("42P10", f"{what} has {len(outputs)} columns available but {len(names)} columns specified")
+    return [(names[index].last if index < len(names) else name, oid) for index, (name, oid) in enumerate(outputs)]

@@ -1,0 +1,200 @@
+"""Columns that stand beside an aggregate without being grouped: SQLite takes their values from any row, PostgreSQL refuses. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.analysis.calls import AGGREGATES
+from triplicate.sql.pg.analysis.name_scope import Relation
+from triplicate.sql.pg.syntax import nodes
+
+
+def check_grouped(
+    select: nodes.Select, order: Sequence[nodes.Sort], relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]] | None
+) -> None:
+    """Refuse a column that stands in the select list, HAVING or ORDER BY though it is neither grouped nor depends on a grouped key.
+
+    Args:
+        relations: of the query's own FROM. keys: primary keys by table; None: they are not known, and with GROUP BY nothing is checked.
+
+    Raises:
+        SqlError: 42803, with the column; 42P10 for SELECT DISTINCT ordered by what it does not select.
+    """
+    if select.is_distinct and not select.distinct_on:
+        _check_distinct(select, order, relations)
+    expressions = [item.expression for item in select.items]
+    if select.having is not None:
+        expressions.append(select.having)
+    sorts = [sort.expression for sort in order]
+    if not (select.group or select.having is not None or any(_aggregates(one, relations) for one in (*expressions, *sorts))):
+        return
+    if select.group and (keys is None or any(relation.columns is None for relation in relations)):
+        return
+    check = _Check(select, relations, keys or {})
+    for expression in expressions:
+        if isinstance(expression, nodes.Star):
+            check.star(expression)
+        else:
+            check.columns(expression)
+    for expression in sorts:
+        if not check.is_of_list(expression):
+            check.columns(expression)
+
+
+class _Check:
+    """Which columns of a query that groups may stand outside of its aggregates."""
+
+    def __init__(self, select: nodes.Select, relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]]) -> None:
+        self._relations = relations
+        self._aliases = {item.alias.last.lower(): item.expression for item in select.items if item.alias is not None}
+        self._groups = [self._meant(expression, select.items) for expression in select.group]
+        names: dict[int, set[str]] = {}
+        for group in self._groups:
+            if isinstance(group, nodes.ColumnRef) and group.relation is not None:
+                names.setdefault(id(group.relation), set()).add(group.name.last.lower())
+        self._names = names
+        self._whole = {id(one) for one in relations if _is_grouped(one, names.get(id(one), set()), keys)}
+
+    def _meant(self, expression: nodes.Expression, items: Sequence[nodes.SelectItem]) -> nodes.Expression:
+        """What a place in the select list, or a name of it, stands for in GROUP BY."""
+        if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
+            place = int(expression.value)
+            return items[place - 1].expression if 1 <= place <= len(items) else expression
+        return self._aliases[_name(expression)] if self.is_of_list(expression) and _name(expression) in self._aliases else expression
+
+    def is_of_list(self, expression: nodes.Expression) -> bool:
+        """Whether it is a place in the select list, or a name of it that is no column."""
+        if isinstance(expression, nodes.Literal):
+            return True
+        return isinstance(expression, nodes.ColumnRef) and expression.relation is None and _name(expression) in self._aliases
+
+    def star(self, star: nodes.Star) -> None:
+        for relation in self._relations:
+            if star.qualifier is None or star.qualifier.last.lower() == relation.name.lower():
+                for name, _ in relation.columns or ():
+                    if not self._is_free(relation, name.lower()):
+                        raise _not_grouped(f"{relation.name}.{name}", star)
+
+    def _is_free(self, relation: Relation, name: str) -> bool:
+        return id(relation) in self._whole or name in self._names.get(id(relation), ())
+
+    def columns(self, node: nodes.SyntaxNode, *, is_nested: bool = False) -> None:
+        """Look at every column outside of the query's own aggregates; a query inside must not use others of its rows either."""
+        if any(same_expression(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
+            return
+        if isinstance(node, nodes.ColumnRef) and not node.session_name:
+            relation = node.relation
+            if isinstance(relation, Relation):
+                is_own = any(relation is one for one in self._relations)
+                if is_own and not self._is_free(relation, node.name.last.lower()):
+                    raise _not_grouped(".".join(node.name.parts), node)
+            elif not is_nested:
+                raise _not_grouped(".".join(node.name.parts), node)
+        for child in node.children():
+            self.columns(child, is_nested=is_nested or isinstance(node, nodes.QueryExpression))
+
+
+def _check_distinct(select: nodes.Select, order: Sequence[nodes.Sort], relations: Sequence[Relation]) -> None:
+    aliases = {item.alias.last.lower() for item in select.items if item.alias is not None}
+    stars = [item.expression for item in select.items if isinstance(item.expression, nodes.Star)]
+    for sort in order:
+        expression = sort.expression
+        if isinstance(expression, nodes.Literal) or any(same_expression(expression, item.expression) for item in select.items):
+            continue
+        if isinstance(expression, nodes.ColumnRef):
+            relation = expression.relation
+            if relation is None and (_name(expression) in aliases or any(one.columns is None for one in relations)):
+                continue
+            shown = [relation is None or star.qualifier is None or star.qualifier.last.lower() == _owner(relation) for star in stars]
+            if any(shown):
+                continue
+        raise SqlError("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list", position=expression.start + 1)
+
+
+def _owner(relation: object) -> str:
+    return relation.name.lower() if isinstance(relation, Relation) else ""
+
+
+def _name(expression: nodes.Expression) -> str:
+    """The bare name that an expression is; empty where it is none."""
+    if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
+        return expression.name.last.lower()
+    return ""
+
+
+def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[str, ...]]) -> bool:
+    key = keys.get(relation.table, ()) if relation.is_table else ()
+    return bool(key) and all(column.lower() in names for column in key)
+
+
+def same_expression(left: nodes.SyntaxNode, right: nodes.SyntaxNode) -> bool:
+    """Whether two expressions are written alike."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, nodes.ColumnRef) and isinstance(right, nodes.ColumnRef) and left.relation is not right.relation:
+        return False
+    facts = [
+        [getattr(one, name, None) for name in ("operator", "kind", "value", "number", "test", "negated", "words", "is_distinct")]
+        for one in (left, right)
+    ]
+    if facts[0] != facts[1] or _last_name(left) != _last_name(right):
+        return False
+    ours, theirs = list(left.children()), list(right.children())
+    return len(ours) == len(theirs) and all(map(same_expression, ours, theirs))
+
+
+def _last_name(node: nodes.SyntaxNode) -> str:
+    name = node.type.name if isinstance(node, nodes.Cast) else getattr(node, "name", None)
+    return name.last.lower() if isinstance(name, nodes.Name) else str(name)
+
+
+def _not_grouped(column: str, node: nodes.SyntaxNode) -> SqlError:
+    return SqlError(
+        "42803",
+        f'column "{column}" must appear in the GROUP BY clause or be used in an aggregate function',
+        position=node.start + 1,
+    )
+
+
+def _is_aggregate(node: nodes.SyntaxNode) -> bool:
+    if not isinstance(node, nodes.Call) or node.is_window or node.name.last not in AGGREGATES:
+        return False
+    return node.name.last not in ("min", "max") or len(node.arguments) == 1
+
+
+def _is_aggregate_of(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nested: bool) -> bool:
+    """Whether it is an aggregate over the rows of these relations: one belongs to the innermost query whose columns it uses.
+
+    Args:
+        is_nested: it stands in a query inside.
+    """
+    if not _is_aggregate(node):
+        return False
+    used = [column.relation for column in _columns(node)]
+    if not used or any(relation is None for relation in used):
+        return not is_nested
+    own = [any(relation is one for one in relations) for relation in used]
+    return all(own) if is_nested else any(own)
+
+
+def _columns(node: nodes.SyntaxNode) -> Iterator[nodes.ColumnRef]:
+    if isinstance(node, nodes.ColumnRef):
+        yield node
+    for child in node.children():
+        yield from _columns(child)
+
+
+def _aggregates(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nested: bool = False) -> bool:
+    """Whether an aggregate of this query's rows is in the expression."""
+    if _is_aggregate_of(node, relations, is_nested=is_nested):
+        return True
+    is_nested = is_nested or isinstance(node, nodes.QueryExpression)
+    return any(_aggregates(child, relations, is_nested=is_nested) for child in node.children())
+
+
+def has_aggregate(node: nodes.SyntaxNode) -> bool:
+    """Whether an aggregate stands in the expression, outside of queries inside."""
+    if _is_aggregate(node):
+        return True
+    return not isinstance(node, nodes.QueryExpression) and any(map(has_aggregate, node.children()))

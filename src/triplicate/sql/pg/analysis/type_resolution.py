@@ -1,0 +1,191 @@
+"""How types meet: which type two expressions are compared in, and how a constant or parameter takes the type of its context. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from triplicate.errors import SqlError
+from triplicate.sql.pg.analysis.name_scope import Parameters
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.nodes import Expression
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import INTEGERS, MOMENTS, NUMBERS, SHOWN, TEXTS
+
+_RANKS = {types.INT2: 0, types.INT4: 1, types.OID: 1, types.INT8: 2, types.NUMERIC: 3, types.FLOAT4: 4, types.FLOAT8: 5}
+_FLOATS = (types.FLOAT4, types.FLOAT8)
+_MOMENT_RANKS = {types.DATE: 0, types.TIMESTAMP: 1, types.TIMESTAMPTZ: 2}
+
+
+def is_known(oid: int | None) -> bool:
+    return oid is not None and oid != types.UNKNOWN
+
+
+def common_type(oids: Iterable[int | None]) -> int | None:
+    """The type in which values of these types meet; None where they do not, or nothing is known."""
+    known = {oid for oid in oids if oid is not None and oid != types.UNKNOWN}
+    if len(known) <= 1:
+        return next(iter(known), None)
+    if known <= _RANKS.keys():
+        return max(known, key=_RANKS.__getitem__)
+    if known <= _MOMENT_RANKS.keys():
+        return max(known, key=_MOMENT_RANKS.__getitem__)
+    if known <= set(TEXTS):
+        return types.TEXT
+    if known <= {types.BOOL, *INTEGERS}:
+        # SQLite's booleans are integers, and its users write them so.
+        return types.BOOL
+    return None
+
+
+def clash(left: int | None, right: int | None) -> bool:
+    """Whether the types cannot be compared for sure. SQLite would compare text with a number and find it larger, always."""
+    pair = (left, right)
+    for one, other in (pair, pair[::-1]):
+        if one in NUMBERS and (other in TEXTS or other in MOMENTS or other in (types.UUID, types.BYTEA)):
+            return True
+        if one == types.BOOL and (other in TEXTS or other in MOMENTS or other in (types.FLOAT8, types.NUMERIC, types.UUID, types.BYTEA)):
+            return True
+        if one == types.BYTEA and (other in TEXTS or other in MOMENTS):
+            return True
+    return False
+
+
+def cannot_unite(left: int | None, right: int | None) -> bool:
+    """Whether columns of these types cannot be one column of united queries for sure."""
+    if left is None or right is None or types.UNKNOWN in (left, right):
+        return False
+    groups: tuple[tuple[int, ...], ...] = (
+        tuple(NUMBERS), tuple(TEXTS), tuple(MOMENTS), (types.BOOL, *INTEGERS), (types.UUID,), (types.BYTEA,)
+    )  # fmt: skip
+    inside = [{index for index, group in enumerate(groups) if oid in group} for oid in (left, right)]
+    return bool(inside[0]) and bool(inside[1]) and not inside[0] & inside[1]
+
+
+def _is_text_beside_a_moment(one: Expression, other: Expression) -> bool:
+    """Whether a value that was said to be text meets a moment or a UUID: only the form that is stored would be found."""
+    is_said = isinstance(one, nodes.Parameter | nodes.Cast) and one.oid in TEXTS
+    return is_said and (other.oid in MOMENTS or other.oid == types.UUID)
+
+
+def are_unlike(left: Expression, right: Expression) -> bool:
+    """Whether PostgreSQL has no comparison for the two."""
+    return clash(left.oid, right.oid) or _is_text_beside_a_moment(left, right) or _is_text_beside_a_moment(right, left)
+
+
+def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
+    shown = f"{SHOWN.get(left or 0, 'unknown')} {operator} {SHOWN.get(right or 0, 'unknown')}"
+    return SqlError("42883", f"operator does not exist: {shown}", hint="Cast one side to the type of the other: value::type.")
+
+
+class TypeResolver:
+    """Gives constants and parameters the types of their contexts."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+
+    def resolve(self, expression: Expression, oid: int) -> None:
+        """`expression`, of no known type so far, is used as a value of this type."""
+        if expression.oid != types.UNKNOWN:
+            return
+        match expression:
+            case nodes.Parameter():
+                expression.oid = self.parameters.declare(expression.number, oid)
+            case nodes.Literal(kind="string"):
+                expression.oid = expression.as_oid = oid
+            case nodes.Case():
+                for _, result in expression.branches:
+                    self.resolve(result, oid)
+                if expression.otherwise is not None:
+                    self.resolve(expression.otherwise, oid)
+                expression.oid = oid
+            case nodes.Call():
+                for argument in expression.arguments:
+                    self.resolve(argument, oid)
+                expression.oid = oid
+            case nodes.Collate():
+                self.resolve(expression.operand, oid)
+                expression.oid = oid
+            case nodes.Subquery():
+                expression.oid = types.TEXT
+            case _:
+                expression.oid = oid
+
+    def unify(self, expressions: Sequence[Expression], *, is_result: bool = False) -> int | None:
+        """The type in which these meet; constants and parameters among them take it, dates and timestamps are converted to it.
+
+        Args:
+            is_result: one of them becomes the value. An integer becomes a float then: SQLite would cut a division of the integer.
+        """
+        target = common_type(expression.oid for expression in expressions)
+        if target is None:
+            if all(expression.oid == types.UNKNOWN for expression in expressions):
+                return types.UNKNOWN
+            return None
+        for expression in expressions:
+            if expression.oid == types.UNKNOWN:
+                self.resolve(expression, target)
+            elif is_result and target in _FLOATS and expression.oid != target and expression.oid in NUMBERS:
+                expression.as_oid = target
+            else:
+                self.coerce(expression, target)
+        if any(expression.oid is None for expression in expressions):
+            return None
+        return target
+
+    def coerce(self, expression: Expression, target: int) -> None:
+        """A value of another date type is converted to the type it meets."""
+        if expression.oid in _MOMENT_RANKS and target in _MOMENT_RANKS and expression.oid != target:
+            expression.as_oid = target
+
+    def resolve_as_text(self, expression: Expression) -> None:
+        """What has no type by now is text."""
+        self.resolve(expression, types.TEXT)
+
+    def compare(self, left: Expression, operator: str, right: Expression) -> None:
+        """Bring both sides of a comparison to one type. Raises SqlError 42883 where there is none."""
+        if isinstance(left, nodes.RowConstructor) and isinstance(right, nodes.RowConstructor) and len(left.items) == len(right.items):
+            for one, other in zip(left.items, right.items, strict=True):
+                self.compare(one, operator, other)
+            return
+        if are_unlike(left, right):
+            raise no_operator(left.oid, operator, right.oid)
+        if self.unify([left, right]) == types.UNKNOWN:
+            self.resolve_as_text(left)
+            self.resolve_as_text(right)
+
+    def assign(self, expression: Expression, target: int | None, column: str, modifiers: tuple[int, ...] = ()) -> None:
+        """`expression` is stored in a column of this type; with precision and scale it is rounded.
+
+        Raises:
+            SqlError: 42804 where PostgreSQL has no such conversion and SQLite would store something else.
+        """
+        if target is None:
+            return
+        source = expression.oid
+        expression.is_stored = True
+        if modifiers and (source == types.UNKNOWN or source in NUMBERS):
+            self.resolve(expression, target)
+            expression.as_oid, expression.as_modifiers = target, modifiers
+            return
+        if source == types.UNKNOWN:
+            self.resolve(expression, target)
+            return
+        if target == types.NUMERIC == source and not isinstance(expression, nodes.ColumnRef | nodes.Parameter):
+            expression.as_oid = target
+            return
+        if source is None or source == target or isinstance(expression, nodes.Parameter):
+            return
+        if source in NUMBERS and (target in MOMENTS or target in (types.UUID, types.BYTEA, types.JSON, types.JSONB)):
+            raise SqlError(
+                "42804",
+                f'column "{column}" is of type {SHOWN[target]} but expression is of type {SHOWN[source]}',
+                hint="You will need to rewrite or cast the expression.",
+            )
+        converts = (
+            (target in INTEGERS and source in (types.FLOAT4, types.FLOAT8, types.NUMERIC, *TEXTS))
+            or (target in TEXTS and source in (types.BOOL, types.FLOAT4, types.FLOAT8, types.TIMESTAMPTZ))
+            or (target in MOMENTS and source in (*MOMENTS, *TEXTS))
+            or (target in (types.BOOL, types.UUID, types.NUMERIC, types.FLOAT8) and source in TEXTS)
+        )
+        if converts:
+            expression.as_oid = target

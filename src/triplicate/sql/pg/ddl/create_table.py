@@ -1,0 +1,187 @@
+"""CREATE TABLE as PostgreSQL means it, in SQLite's words. Pure.
+
+Columns that number themselves become ``INTEGER PRIMARY KEY AUTOINCREMENT``, which never gives a number of a deleted row again;
+columns of any other primary key become NOT NULL, which SQLite leaves to the writer of the statement.
+"""
+
+from __future__ import annotations
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import Token
+from triplicate.sql.pg.ddl.column_parser import (
+    ColumnParts,
+    check_references,
+    numbered_text,
+    parse_column,
+    refuse_key_options,
+    rewrite_column,
+)
+from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, drop_schemas, past_words, refuse, split
+from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
+
+_KEY_HINT = "make it the only column of the primary key: id BIGSERIAL PRIMARY KEY"
+_STORAGE = ("FILLFACTOR", "AUTOVACUUM", "TOAST", "PARALLEL_WORKERS", "LOG_AUTOVACUUM", "USER_CATALOG_TABLE", "VACUUM")
+_CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE", "LIKE")
+
+
+def create_table(sql: str, tokens: Tokens) -> str:
+    """The statement for SQLite.
+
+    Args:
+        tokens: of the statement, which begins with CREATE TABLE.
+
+    Raises:
+        SqlError: 0A000 for what is not here, by its name; 42601 for what is no statement.
+    """
+    edits = Edits(sql)
+    drop_schemas(tokens, edits)
+    index = past_words(tokens, 2, "IF", "NOT", "EXISTS")
+    index += 3 if at(tokens, index + 1).text == "." else 1
+    columns = closing(tokens, index) + 1 if at(tokens, index).text == "(" else index
+    if at(tokens, columns).upper == "AS":
+        # The query is for the translation, as the query of an INSERT is.
+        _refuse_options(tokens[columns:], edits, is_query=True)
+        return edits.text()
+    if at(tokens, index).upper in ("OF", "PARTITION"):
+        raise refuse(f"CREATE TABLE … {tokens[index].upper}", "write out its columns")
+    if at(tokens, index).text != "(":
+        return edits.text()
+    end = closing(tokens, index)
+    _refuse_options(tokens[end + 1 :], edits, is_query=False)
+    tail = {token.upper for token in tokens[end + 1 :]}
+    _Body(tokens[index + 1 : end], edits, without_rowid="ROWID" in tail).rewrite()
+    return edits.text()
+
+
+def _refuse_options(tokens: Tokens, edits: Edits, *, is_query: bool) -> None:
+    """What stands behind the columns: storage parameters go, SQLite's own words stay, anything else is refused."""
+    words = [token.upper for token in tokens]
+    if is_query:
+        if words[-3:] == ["WITH", "NO", "DATA"]:
+            raise refuse("CREATE TABLE AS … WITH NO DATA", "add LIMIT 0 to the query")
+        if words[-2:] == ["WITH", "DATA"]:
+            edits.remove(tokens[-2:])
+        return
+    index = 0
+    while index < len(tokens):
+        word, after = words[index], at(tokens, index + 1).upper
+        if word == "WITH" and at(tokens, index + 1).text == "(":
+            stop = closing(tokens, index + 1)
+            _check_storage(tokens[index + 2 : stop])
+            edits.remove(tokens[index : stop + 1])
+            index = stop + 1
+        elif word == "WITHOUT" and after == "OIDS":
+            edits.remove(tokens[index : index + 2])
+            index += 2
+        elif word in ("INHERITS", "PARTITION", "TABLESPACE", "USING", "ON"):
+            raise refuse({"PARTITION": "PARTITION BY", "ON": "ON COMMIT"}.get(word, word), "leave it out" if word != "INHERITS" else None)
+        else:
+            index += 1
+
+
+def _check_storage(tokens: Tokens) -> None:
+    for part in split(tokens):
+        name = at(part, 0).upper
+        if not name.startswith(_STORAGE):
+            raise refuse(f"the storage parameter {at(part, 0).text}", "leave it out")
+
+
+class _Body:
+    """The columns and constraints between the brackets."""
+
+    def __init__(self, tokens: Tokens, edits: Edits, *, without_rowid: bool) -> None:
+        self._edits = edits
+        self._without_rowid = without_rowid
+        self._items = split(tokens)
+        self._constraints: list[list[Token]] = []
+        self._columns: list[ColumnParts] = []
+        for item in self._items:
+            if at(item, 0).upper in _CONSTRAINTS and not self._is_column(item):
+                self._constraints.append(item)
+            else:
+                self._columns.append(parse_column(item))
+
+    @staticmethod
+    def _is_column(item: list[Token]) -> bool:
+        """SQLite lets a column be named after a word of PostgreSQL: ``like TEXT``."""
+        return item[0].upper in ("LIKE", "EXCLUDE") and at(item, 1).upper in ("TEXT", "INTEGER", "INT", "BOOLEAN")
+
+    def rewrite(self) -> None:
+        columns = [(column.name, "BIGINT" if column.numbers_itself else column.declared) for column in self._columns]
+        expressions = StoredExpressions(columns)
+        for item in self._constraints:
+            self._check(item, expressions)
+        numbered = [column for column in self._columns if column.numbers_itself]
+        key = self._table_key()
+        if len(numbered) > 1:
+            raise refuse(f'a second column that numbers itself ("{numbered[1].name}")', "number rows by one column only")
+        for column in self._columns:
+            if not column.numbers_itself:
+                rewrite_column(column, self._edits, expressions)
+        if numbered:
+            self._number(numbered[0], key, expressions)
+        else:
+            self._forbid_nulls(key)
+
+    def _check(self, item: list[Token], expressions: StoredExpressions) -> None:
+        body = item[2:] if item[0].upper == "CONSTRAINT" else item
+        word = at(body, 0).upper
+        if word in ("LIKE", "EXCLUDE"):
+            raise refuse(f"{word} in CREATE TABLE", "write out the columns" if word == "LIKE" else None)
+        if word in ("PRIMARY", "UNIQUE"):
+            opening = next((index for index, token in enumerate(body) if token.text == "("), None)
+            if word == "UNIQUE" and at(body, 1).upper == "NULLS":
+                raise refuse("UNIQUE NULLS [NOT] DISTINCT of a table", "leave NULLS DISTINCT out: that is how NULLs are seen")
+            if opening is not None:
+                refuse_key_options(body[closing(body, opening) + 1 :])
+        if word == "FOREIGN":
+            check_references(body)
+        if word == "CHECK":
+            if [token.upper for token in body[-2:]] == ["NO", "INHERIT"]:
+                raise refuse("NO INHERIT", "leave it out: there are no inherited tables")
+            expressions.rewrite(expression_of(body), self._edits, is_condition=True)
+
+    def _table_key(self) -> tuple[list[Token], str | None, list[str]] | None:
+        """The table's own PRIMARY KEY: its tokens, the name of the constraint, and the names of its columns."""
+        for item in self._constraints:
+            named = item[0].upper == "CONSTRAINT"
+            body = item[2:] if named else item
+            if at(body, 0).upper == "PRIMARY" and at(body, 2).text == "(":
+                columns = [at(part, 0).name or "" for part in split(body[3 : closing(body, 2)])]
+                return item, item[1].text if named else None, columns
+        return None
+
+    def _number(self, column: ColumnParts, key: tuple[list[Token], str | None, list[str]] | None, expressions: StoredExpressions) -> None:
+        own = column.clause("PRIMARY KEY")
+        name: str | None = None
+        if self._without_rowid:
+            raise refuse(f'column "{column.name}" of a table WITHOUT ROWID, which numbers itself,', "leave WITHOUT ROWID out")
+        if own is not None:
+            name = own.tokens[1].text if own.tokens[0].upper == "CONSTRAINT" else None
+        elif key is not None and [one.lower() for one in key[2]] == [column.name.lower()]:
+            name = key[1]
+            self._remove(key[0])
+        else:
+            raise refuse(f'column "{column.name}" numbers itself and is not the primary key, which', _KEY_HINT)
+        self._edits.replace_tokens(column.tokens, numbered_text(column, name, self._edits, expressions))
+
+    def _remove(self, item: list[Token]) -> None:
+        """Take a constraint out, with one of the commas beside it."""
+        index = next(i for i, one in enumerate(self._items) if one is item)
+        if index > 0:
+            self._edits.replace(self._items[index - 1][-1].end, item[-1].end, "")
+        elif len(self._items) > 1:
+            self._edits.replace(item[0].start, self._items[1][0].start, "")
+
+    def _forbid_nulls(self, key: tuple[list[Token], str | None, list[str]] | None) -> None:
+        names = {one.lower() for one in key[2]} if key is not None else set()
+        for column in self._columns:
+            own = column.clause("PRIMARY KEY")
+            if own is None and column.name.lower() not in names:
+                continue
+            descends = own is not None and any(token.upper == "DESC" for token in own.tokens)
+            is_rowid = column.is_rowid and not descends and (own is not None or len(names) == 1)
+            if column.clause("NULL") is not None:
+                raise SqlError("42601", f'conflicting NULL/NOT NULL declarations for column "{column.name}"')
+            if column.clause("NOT NULL") is None and not (is_rowid and not self._without_rowid):
+                self._edits.insert(column.text_position(), " NOT NULL")

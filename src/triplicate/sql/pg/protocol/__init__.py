@@ -1,0 +1,1 @@
+"""Messages, conversations and the server of the PostgreSQL protocol."""

@@ -1,0 +1,267 @@
+"""Statements that PostgreSQL clients send and SQLite does not know: told apart here, before the engine sees anything. Pure.
+
+SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session; transaction control is brought to the few forms that the
+engine accepts. Everything else goes to SQLite unchanged but for ``pg_catalog.`` before functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import Token, strip_catalog_prefix, tokenize
+from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
+
+
+@dataclass(frozen=True, slots=True)
+class SetParameter:
+    name: str
+    value: str | None
+    """None means DEFAULT."""
+    is_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowParameter:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResetParameter:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """`name` None means ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoOperation:
+    """Accepted and without effect here: `tag` is what the client is told."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """DISCARD ALL: parameters and prepared statements go."""
+
+    tag: str = "DISCARD ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAccess:
+    """Whether the transaction, or every later transaction of the session, may change anything; None where nothing is said of it."""
+
+    read_only: bool | None
+    for_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """SET CONSTRAINTS. DEFERRED says what deferrable foreign keys are here anyway; IMMEDIATE has them checked now."""
+
+    immediate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatement:
+    """For the engine."""
+
+    text: str
+    read_only: bool | None = None
+    """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
+
+
+ClientCommand = (
+    SetParameter
+    | ShowParameter
+    | ResetParameter
+    | Deallocate
+    | Discard
+    | SetAccess
+    | SetConstraints
+    | SessionCalls
+    | NoOperation
+    | EngineStatement
+)
+
+
+def classify(sql: str) -> ClientCommand:
+    """What one statement is.
+
+    Raises:
+        SqlError: 0A000 for statements of PostgreSQL that are not supported, with what to do instead; 42601 for a malformed SET or SHOW.
+    """
+    tokens = tokenize(sql)
+    first = tokens[0].upper if tokens else ""
+    match first:
+        case "SELECT":
+            calls = session_calls(sql)
+            if calls is not None:
+                return calls
+        case "SET":
+            return _set(tokens, sql)
+        case "SHOW":
+            return ShowParameter(None if tokens[1:] and tokens[1].upper == "ALL" else _parameter_name(tokens[1:]))
+        case "RESET":
+            return ResetParameter(None if tokens[1:] and tokens[1].upper == "ALL" else _parameter_name(tokens[1:]))
+        case "DEALLOCATE":
+            return Deallocate(None if tokens[-1].upper == "ALL" else _last_name(tokens, ("DEALLOCATE", "PREPARE")))
+        case "DISCARD":
+            return _discard(tokens)
+        case "LISTEN" | "UNLISTEN" | "NOTIFY" | "CHECKPOINT":
+            if first in ("LISTEN", "NOTIFY"):
+                raise SqlError("0A000", f"{first} is not supported; follow the database's change feed instead")
+            return NoOperation(first)
+        case "CLOSE":
+            if tokens[-1].upper == "ALL":
+                return NoOperation("CLOSE CURSOR ALL")
+            raise SqlError("34000", f'cursor "{_last_name(tokens, ("CLOSE",))}" does not exist')
+        case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
+            return EngineStatement(_transaction_control(tokens), _access_mode(tokens) if first in ("BEGIN", "START") else None)
+        case "COPY":
+            raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
+        case "DECLARE" | "FETCH" | "MOVE":
+            raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
+        case "CREATE" | "ALTER" | "DROP" | "COMMENT":
+            definition = rewrite_definition(sql)
+            return EngineStatement(definition.text) if definition.text else NoOperation(definition.tag)
+        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO" | "TRUNCATE":
+            hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
+            raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
+    return EngineStatement(strip_catalog_prefix(sql))
+
+
+def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
+    """The name at the end, behind some of these words."""
+    before = [token.upper for token in tokens[:-1]]
+    if not tokens[-1].name or before != list(words[: len(before)]) or not before:
+        raise SqlError("42601", f"syntax error: {words[0]} takes one name, or ALL")
+    return tokens[-1].name
+
+
+def _discard(tokens: Sequence[Token]) -> ClientCommand:
+    what = tokens[1].upper if len(tokens) == 2 else ""
+    if what == "ALL":
+        return Discard()
+    if what in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
+        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # There are none of these.
+    raise SqlError("42601", "DISCARD needs one of ALL, PLANS, SEQUENCES and TEMP")
+
+
+def _parameter_name(tokens: Sequence[Token]) -> str:
+    words = [token.upper for token in tokens]
+    if words[:2] == ["TIME", "ZONE"]:
+        return "TimeZone"
+    if words[:3] == ["TRANSACTION", "ISOLATION", "LEVEL"]:
+        return "transaction_isolation"
+    if words[:2] == ["SESSION", "AUTHORIZATION"]:
+        return "session_authorization"
+    name = "".join(token.name or token.text for token in tokens)
+    if not name:
+        raise SqlError("42601", "a parameter's name is missing")
+    return name
+
+
+def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
+    rest = list(tokens[1:])
+    is_local = bool(rest) and rest[0].upper == "LOCAL"
+    if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
+        rest = rest[1:]
+    words = [token.upper for token in rest]
+    if words[:1] == ["CONSTRAINTS"] and rest == tokens[1:]:
+        if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
+            raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
+        return SetConstraints(words[-1] == "IMMEDIATE")
+    if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
+        _check_modes(words[1:] if words[0] == "TRANSACTION" else words[4:])
+        return SetAccess(_access_mode(rest), for_session=words[0] == "SESSION")
+    if words[:2] == ["TIME", "ZONE"]:
+        return SetParameter("TimeZone", _set_value(rest[2:], sql), is_local)
+    if words[:1] == ["NAMES"]:
+        return SetParameter("client_encoding", _set_value(rest[1:], sql), is_local)
+    at = next((i for i, token in enumerate(rest) if token.upper in ("=", "TO")), None)
+    if at is None or at == 0:
+        raise SqlError("42601", "SET needs a name and a value: SET name = value")
+    return SetParameter(_parameter_name(rest[:at]), _set_value(rest[at + 1 :], sql), is_local)
+
+
+def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
+    if not tokens:
+        raise SqlError("42601", "SET needs a value: SET name = value")
+    if len(tokens) == 1 and tokens[0].upper == "DEFAULT":
+        return None
+    if len(tokens) == 1:
+        token = tokens[0]
+        return token.string() if token.kind == "string" else token.name or token.text
+    if any(token.kind == "string" for token in tokens):
+        return "".join(", " if token.text == "," else token.string() if token.kind == "string" else token.text for token in tokens)
+    return sql[tokens[0].start : tokens[-1].end]
+
+
+def _access_mode(tokens: Sequence[Token]) -> bool | None:
+    """True for READ ONLY, False for READ WRITE, None where neither is said; the last one counts."""
+    found: bool | None = None
+    for token, after in pairwise(tokens):
+        if token.upper == "READ" and after.upper in ("ONLY", "WRITE"):
+            found = after.upper == "ONLY"
+    return found
+
+
+def _transaction_control(tokens: Sequence[Token]) -> str:
+    """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Isolation levels are accepted: every one is serializable here."""
+    words = [token.upper or token.text for token in tokens]
+    first, rest = words[0], words[1:]
+    if first in ("BEGIN", "START"):
+        of_sqlite = rest[:1] if rest[:1] in (["DEFERRED"], ["IMMEDIATE"], ["EXCLUSIVE"]) and first == "BEGIN" else []
+        rest = rest[len(of_sqlite) :]
+        if first == "START" and rest[:1] != ["TRANSACTION"]:
+            raise _unexpected(rest)
+        _check_modes(rest[rest[:1] in (["WORK"], ["TRANSACTION"]) :])
+        return "BEGIN IMMEDIATE" if of_sqlite and of_sqlite != ["DEFERRED"] else "BEGIN"
+    if rest[:1] == ["PREPARED"] or rest[-2:] == ["AND", "CHAIN"]:
+        raise SqlError("0A000", "two-phase commit and AND CHAIN are not supported")
+    rest = rest[rest[:1] in (["WORK"], ["TRANSACTION"]) :]
+    if first == "ROLLBACK" and rest[:1] == ["TO"] and len(rest) == 2 + (rest[1:2] == ["SAVEPOINT"] and len(rest) > 2):
+        return f"ROLLBACK TO {tokens[-1].text}"
+    if rest not in ([], ["AND", "NO", "CHAIN"]):
+        raise _unexpected(rest)
+    return "COMMIT" if first in ("END", "COMMIT") else "ROLLBACK"
+
+
+_MODES = (
+    ("ISOLATION", "LEVEL", "SERIALIZABLE"),
+    ("ISOLATION", "LEVEL", "REPEATABLE", "READ"),
+    ("ISOLATION", "LEVEL", "READ", "COMMITTED"),
+    ("ISOLATION", "LEVEL", "READ", "UNCOMMITTED"),
+    ("READ", "WRITE"),
+    ("READ", "ONLY"),
+    ("NOT", "DEFERRABLE"),
+    ("DEFERRABLE",),
+)
+
+
+def _check_modes(words: Sequence[str]) -> None:
+    """Raises SqlError 42601 for what is no list of transaction modes."""
+    at = 0
+    while at < len(words):
+        found = next((mode for mode in _MODES if tuple(words[at : at + len(mode)]) == mode), None)
+        if found is None:
+            raise _unexpected(words[at:])
+        at += len(found)
+        at += words[at : at + 1] == [","] and at + 1 < len(words)
+
+
+def _unexpected(words: Sequence[str]) -> SqlError:
+    return SqlError("42601", f"syntax error at or near {words[0]!r}" if words else "syntax error at end of input")

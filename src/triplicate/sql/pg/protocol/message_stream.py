@@ -1,0 +1,155 @@
+"""One client's connection as a stream of messages, with both directions bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+from triplicate.errors import ProtocolError
+from triplicate.sql.pg.protocol.wire import ClientMessage, MessageBuffer, Startup, decode_message
+
+OUT_BUFFER_BYTES = 64 * 1024
+"""Answers are gathered up to this many bytes before they are handed to the socket."""
+
+
+class MessageStream(asyncio.Protocol):
+    """Cuts what arrives into messages and gathers what leaves.
+
+    Reading stops while more than `limit_bytes` wait to be handled; `flush` waits while the client does not read.
+
+    Args:
+        limit_bytes: the largest message, and the bound on what waits.
+        on_open: called once with the stream; starts the conversation.
+    """
+
+    def __init__(self, limit_bytes: int, on_open: Callable[[MessageStream], None]) -> None:
+        self._buffer = MessageBuffer(limit_bytes)
+        self._limit = limit_bytes
+        self._on_open = on_open
+        self._transport: asyncio.Transport | None = None
+        self._inbox: deque[tuple[bytes, bytes]] = deque()
+        self._inbox_bytes = 0
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._is_started = False
+        self._is_lost = False
+        self._is_writable = True
+        self._is_reading = True
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: ProtocolError | None = None
+        self.on_lost: Callable[[], None] | None = None
+        """Called when the client goes away, so that what runs for it can be interrupted."""
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer.feed(data)
+        if self._is_started and self._failure is None:
+            self._cut()
+        self.wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        self._is_writable = True
+        if self.on_lost is not None:
+            self.on_lost()
+        self.wake()
+
+    def pause_writing(self) -> None:
+        self._is_writable = False
+
+    def resume_writing(self) -> None:
+        self._is_writable = True
+        self.wake()
+
+    def _cut(self) -> None:
+        try:
+            messages = self._buffer.next_messages()
+        except ProtocolError as error:  # the conversation tells the client and closes
+            self._failure = error
+            return
+        self._inbox.extend(messages)
+        self._inbox_bytes += sum(len(body) for _, body in messages)
+        if self._inbox_bytes > self._limit and self._is_reading and self._transport is not None:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    # What the conversation calls.
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Return after the next `wake`."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
+
+    def take_startup(self) -> Startup | None:
+        """The first packet, or None when it is not whole yet."""
+        return self._buffer.next_startup()
+
+    def start(self) -> None:
+        """From here on there are ordinary messages."""
+        self._is_started = True
+        self._cut()
+
+    def peek(self) -> bytes | None:
+        """The letter of the next message, without taking it; None when nothing has arrived."""
+        if self._inbox:
+            return self._inbox[0][0]
+        if self._failure is not None:
+            raise self._failure
+        return None
+
+    def take(self) -> ClientMessage | None:
+        """The next message, or None when nothing has arrived. Raises what broke the stream."""
+        if self.peek() is None:
+            return None
+        letter, body = self._inbox.popleft()
+        self._inbox_bytes -= len(body)
+        if not self._is_reading and self._inbox_bytes <= self._limit // 2 and self._transport is not None:
+            self._is_reading = True
+            self._transport.resume_reading()
+        return decode_message(letter, body)
+
+    def write(self, data: bytes) -> None:
+        """Gather an answer; it leaves with the next `flush`."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    @property
+    def wants_flush(self) -> bool:
+        return self._out_bytes >= OUT_BUFFER_BYTES
+
+    async def flush(self) -> None:
+        """Hand what was gathered to the socket and wait while the client does not read."""
+        self.flush_nowait()
+        while not self._is_writable and not self._is_lost:
+            await self.wait()
+
+    def flush_nowait(self) -> None:
+        if self._out and not self._is_lost and self._transport is not None:
+            self._transport.write(b"".join(self._out))
+        self._out.clear()
+        self._out_bytes = 0
+
+    def close(self) -> None:
+        """Send what was gathered and close."""
+        self.flush_nowait()
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,160 @@
+"""A session's parameters as its statements use them: SET, SHOW, RESET, ``set_config``, and the access mode of its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Database, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.pg.protocol import wire
+from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
+from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
+from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
+from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
+from triplicate.sql.pg.values import types
+
+_CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
+_ACCESS = "transaction_read_only"
+
+
+class SettingCommands:
+    """The parameters of one session.
+
+    Args:
+        notice: sends a warning, given its SQLSTATE and message.
+    """
+
+    def __init__(self, settings: SessionSettings, session: Session, database: Database, notice: Callable[[str, str], None]) -> None:
+        self._settings = settings
+        self._session = session
+        self._database = database
+        self._notice = notice
+        self._access: bool | None = None
+        """Whether the open transaction said that it is read-only; None when it said nothing."""
+
+    # The access mode.
+
+    def begin(self, read_only: bool | None) -> None:
+        """What BEGIN said of the transaction."""
+        if read_only is not None:
+            self._access = read_only
+
+    def end_transaction(self) -> None:
+        """Forget what was said for one transaction only."""
+        self._access = None
+        self._settings.end_transaction()
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._settings.read_only if self._access is None else self._access
+
+    def check_access(self, statement: PreparedStatement) -> None:
+        """Raises SqlError 25006 for a change, or a lock, where the client itself said that it will make none."""
+        prepared = statement.prepared
+        changes = prepared is not None and (prepared.kind in _CHANGES or bool(statement.lock))
+        if prepared is not None and changes and self.is_read_only and self._session.status is not TransactionStatus.FAILED:
+            raise SqlError("25006", f"cannot execute {prepared.tag} {statement.lock}".rstrip() + " in a read-only transaction")
+
+    def set_access(self, command: SetAccess) -> None:
+        """SET TRANSACTION, and SET SESSION CHARACTERISTICS."""
+        if command.read_only is None:
+            return  # An isolation level: every one is serializable.
+        if command.for_session:
+            self._settings.set(READ_ONLY, "on" if command.read_only else "off")
+        elif self._session.status is TransactionStatus.IDLE:
+            self._notice("25P01", "SET TRANSACTION can only be used in transaction blocks")
+        else:
+            self._access = command.read_only
+
+    # SET and RESET.
+
+    async def reset(self, name: str | None) -> None:
+        """Put one parameter back, or with None all."""
+        if name is not None:
+            await self.set(name, None)
+            return
+        self._settings.reset_all()
+        if self._session.status is TransactionStatus.IDLE:
+            # Pools reset a connection before they lend it again: the next user's transaction must not take this one's name.
+            await self._session.set_request_id(None)
+
+    async def set(self, name: str, value: str | None, *, local: bool = False) -> None:
+        """Set a parameter, or with None put it back.
+
+        Raises:
+            SqlError: as `Settings.set`.
+        """
+        if name.lower() == REQUEST_ID:
+            await self._session.set_request_id(value or None)
+        elif name.lower() == _ACCESS and value is not None:
+            self.set_access(SetAccess(is_true(value), for_session=False))
+        elif value is None:
+            self._settings.reset(name)
+        else:
+            if name.lower() == "statement_timeout":
+                duration_s(value)
+            if local and self._session.status is TransactionStatus.IDLE:
+                self._notice("25P01", "SET LOCAL can only be used in transaction blocks")
+                return
+            self._settings.set(name, value, local=local)
+
+    # SHOW and the calls.
+
+    def description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
+        """RowDescription of what the command answers.
+
+        Raises:
+            SqlError: 42704, no such parameter.
+        """
+        if isinstance(command, SessionCalls):
+            names = command.columns
+        elif command.name is None:
+            names = ["name", "setting", "description"]
+        else:
+            names = [self._settings.spelled(command.name)]
+        formats = formats or [0] * len(names)
+        return wire.row_description((name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True))
+
+    async def rows(self, command: ShowParameter | SessionCalls, parameters: Sequence[Value]) -> list[bytes]:
+        """What the command answers."""
+        if isinstance(command, SessionCalls):
+            return [await self._call(command, parameters)]
+        if command.name is not None:
+            return [wire.data_row([self._setting(command.name)])]
+        every = self._settings.all(is_leader=self._database.is_leader)
+        return [wire.data_row([name.encode(), value.encode(), b""]) for name, value in every]
+
+    async def _call(self, command: SessionCalls, parameters: Sequence[Value]) -> bytes:
+        """Run set_config and current_setting in their order; the row of their results."""
+        row: list[bytes | None] = []
+        for one in command.calls:
+            name, *others = values_of(one, parameters)
+            if name is None:
+                row.append(None)
+                continue
+            if one.sets:
+                row.append(await self._set_config(name, others[0], local=is_true(others[1])))
+            else:
+                row.append(self._setting(name, is_missing_fine=bool(others) and is_true(others[0])))
+        return wire.data_row(row)
+
+    async def _set_config(self, name: str, value: str | None, *, local: bool) -> bytes | None:
+        if name.lower() == REQUEST_ID:
+            await self.set(name, value)
+            return (value or "").encode()
+        if local and self._session.status is TransactionStatus.IDLE:
+            return (value or "").encode()  # Its transaction is this statement, at whose end the value is forgotten.
+        await self.set(name, value, local=local)
+        return self._setting(name)
+
+    def _setting(self, name: str, *, is_missing_fine: bool = False) -> bytes | None:
+        is_leader = self._database.is_leader
+        try:
+            value = self._settings.get(name, is_leader=is_leader)
+        except SqlError:
+            if is_missing_fine:
+                return None
+            raise
+        if name.lower() == _ACCESS and is_leader:
+            value = "on" if self.is_read_only else "off"
+        return value.encode()

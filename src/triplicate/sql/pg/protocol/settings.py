@@ -1,0 +1,253 @@
+"""A session's run-time parameters: what SHOW, SET and RESET know, and what a client is told at the start. Pure.
+
+PostgreSQL has hundreds; a client needs those it asks for when it connects. A parameter that nobody here reads is kept and shown
+back, so that client libraries which set theirs go on; one that would promise a behaviour we do not have is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from triplicate.errors import SqlError
+
+SERVER_VERSION = "15.0"
+
+REPORTED = (
+    "server_version",
+    "server_encoding",
+    "client_encoding",
+    "application_name",
+    "is_superuser",
+    "session_authorization",
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "integer_datetimes",
+    "standard_conforming_strings",
+    "in_hot_standby",
+    "default_transaction_read_only",
+)
+"""Parameters that the protocol reports at the start and whenever they change."""
+
+_FIXED = {
+    "server_version": SERVER_VERSION,
+    "server_version_num": "150000",
+    "server_encoding": "UTF8",
+    "integer_datetimes": "on",
+    "standard_conforming_strings": "on",
+    "is_superuser": "off",
+    "max_identifier_length": "63",
+    "lc_collate": "C",
+    "lc_ctype": "C",
+    "ssl": "off",
+}
+_DEFAULTS = {
+    "client_encoding": "UTF8",
+    "application_name": "",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "search_path": '"$user", public',
+    "extra_float_digits": "1",
+    "transaction_isolation": "serializable",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_read_only": "off",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "client_min_messages": "notice",
+    "bytea_output": "hex",
+    "row_security": "off",
+    "jit": "off",
+}
+_MUST_BE: Mapping[str, tuple[str, ...]] = {
+    "client_encoding": ("utf8", "utf-8", "unicode"),
+    "bytea_output": ("hex",),
+    "standard_conforming_strings": ("on", "true", "1"),
+}
+_BOOLEANS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
+TIME_ZONE, DATE_STYLE = "TimeZone", "DateStyle"
+_UTC_NAMES = frozenset(
+    ("utc", "etc/utc", "uct", "etc/uct", "gmt", "etc/gmt", "universal", "zulu", "etc/zulu", "z", "0", "+0", "+00", "+00:00")
+)
+SEARCH_PATH = "search_path"
+_DATE_ORDERS = {"mdy": "MDY", "us": "MDY", "noneuro": "MDY", "noneuropean": "MDY"} | {
+    "dmy": "DMY", "euro": "DMY", "european": "DMY", "ymd": "YMD",
+}  # fmt: skip
+REQUEST_ID = "triplicate.request_id"
+READ_ONLY = "default_transaction_read_only"
+
+
+class SessionSettings:
+    """The parameters of one session.
+
+    Args:
+        user: who connected. database: the database's name.
+        startup: the parameters of the first packet.
+    """
+
+    def __init__(self, user: str, startup: Mapping[str, str]) -> None:
+        self.user = user
+        self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
+        self._values = dict(_DEFAULTS)
+        self._local: dict[str, str] = {}
+        """What SET LOCAL said; forgotten when the transaction ends."""
+        for name, value in _options(startup.get("options", "")).items():
+            self._start_with(name, value)
+        for name, value in startup.items():
+            if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_."):
+                self._start_with(name, value)
+        self._initial = dict(self._values)
+
+    def _start_with(self, name: str, value: str) -> None:
+        # Libraries send the machine's time zone unasked. The reported parameters say that the session's is UTC.
+        if name.lower() != TIME_ZONE.lower():
+            self.set(name, value)
+
+    def set(self, name: str, value: str, *, local: bool = False) -> str:
+        """Set a parameter; returns its name as PostgreSQL spells it.
+
+        Args:
+            local: only until `end_transaction`.
+
+        Raises:
+            SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported, 0A000 for a time zone
+            but UTC and a style of dates but ISO.
+        """
+        known = self._names.get(name.lower(), name)
+        if known in _FIXED and known not in _MUST_BE:
+            raise SqlError("55P02", f'parameter "{known}" cannot be changed')
+        allowed = _MUST_BE.get(known)
+        if allowed is not None and value.lower().strip("'\"") not in allowed:
+            raise SqlError("22023", f'parameter "{known}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
+        if known == TIME_ZONE:
+            if value.lower().strip("'\"") not in _UTC_NAMES:
+                raise SqlError(
+                    "0A000",
+                    f'parameter "{TIME_ZONE}" is UTC here, not {value!r}: a moment without an offset would mean another time',
+                    hint="write offsets ('2026-01-31 12:00+02'), or convert in the application",
+                )
+            value = "UTC"
+        if known == DATE_STYLE:
+            value = self._date_style(value)
+        if known == SEARCH_PATH:
+            _check_search_path(value)
+        if known == READ_ONLY:
+            if value.lower() not in _BOOLEANS:
+                raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
+            value = _BOOLEANS[value.lower()]
+        if known not in _FIXED:
+            (self._local if local else self._values)[known] = "UTF8" if known == "client_encoding" else value
+            if not local:
+                self._local.pop(known, None)
+            self._names.setdefault(known.lower(), known)
+        return known
+
+    def _date_style(self, value: str) -> str:
+        """The style as PostgreSQL reports it. The order of day and month, which is kept, is for forms that are not read here."""
+        order = self._values[DATE_STYLE].partition(", ")[2]
+        for word in value.lower().replace("'", "").replace('"', "").split(","):
+            if word.strip() in _DATE_ORDERS:
+                order = _DATE_ORDERS[word.strip()]
+            elif word.strip() not in ("iso", "default"):
+                raise SqlError("0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format moments in the application")
+        return f"ISO, {order}"
+
+    def end_transaction(self) -> None:
+        """Forget what was set for one transaction only."""
+        self._local.clear()
+
+    def reset(self, name: str) -> str:
+        """Back to the value at the start of the session."""
+        known = self._names.get(name.lower(), name)
+        self._local.pop(known, None)
+        if known in self._initial:
+            self._values[known] = self._initial[known]
+        else:
+            self._values.pop(known, None)
+        return known
+
+    def reset_all(self) -> None:
+        self._values = dict(self._initial)
+        self._local.clear()
+
+    @property
+    def read_only(self) -> bool:
+        """Whether transactions of this session may change nothing unless they say otherwise."""
+        return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
+
+    def get(self, name: str, *, is_leader: bool) -> str:
+        """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""
+        lowered = name.lower()
+        if lowered == "in_hot_standby":
+            return "off" if is_leader else "on"
+        if lowered in (READ_ONLY, "transaction_read_only"):
+            return "on" if not is_leader or self.read_only else "off"
+        if lowered == "session_authorization":
+            return self.user
+        known = self._names.get(lowered, name)
+        value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
+        if value is None and "." in known and lowered in self._names:
+            return ""  # An application's own parameter, once it has been set, is empty and not unknown.
+        if value is None:
+            raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
+        return value
+
+    def spelled(self, name: str) -> str:
+        """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown one."""
+        self.get(name, is_leader=False)
+        return next((known for known in REPORTED if known.lower() == name.lower()), self._names.get(name.lower(), name.lower()))
+
+    def all(self, *, is_leader: bool) -> list[tuple[str, str]]:
+        """Every parameter and its value, by name."""
+        names = {*_FIXED, *self._values, *self._local, "in_hot_standby", "transaction_read_only"}
+        return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
+
+    def reported(self, *, is_leader: bool) -> dict[str, str]:
+        """What ParameterStatus tells the client."""
+        return {name: self.get(name, is_leader=is_leader) for name in REPORTED}
+
+
+def _check_search_path(value: str) -> None:
+    """Raises SqlError 0A000 for a path on which PostgreSQL would find none of the tables that are here."""
+    names = {name.strip().strip("'\"").lower() for name in value.split(",")}
+    if "public" not in names and not names <= {"", "pg_catalog", "information_schema"}:
+        raise SqlError(
+            "0A000", f"there is one schema here, public, which search_path {value!r} leaves out", hint="Use a database for each."
+        )
+
+
+def _options(text: str) -> dict[str, str]:
+    """The parameters in libpq's ``options``: ``-c name=value`` and ``--name=value``.
+
+    Raises:
+        SqlError: 22023, it is not made of these.
+    """
+    found: dict[str, str] = {}
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise SqlError("22023", f"options {text!r} cannot be read: {error}") from None
+    waiting = iter(words)
+    for word in waiting:
+        setting = next(waiting, "") if word == "-c" else word[2:] if word.startswith(("-c", "--")) else ""
+        name, equals, value = setting.partition("=")
+        if not name or not equals:
+            raise SqlError("22023", f"options {text!r} cannot be read: {word!r} is neither -c name=value nor --name=value")
+        found[name.replace("-", "_")] = value
+    return found
+
+
+def duration_s(text: str) -> float:
+    """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+    stripped = text.strip().strip("'")
+    if stripped.startswith("-"):
+        raise SqlError("22023", f"{text!r} is outside of the valid range: a duration is not negative")
+    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = stripped[len(number) :].strip() or "ms"
+    try:
+        return float(number) * units[unit]
+    except (ValueError, KeyError):
+        raise SqlError("22023", f"{text!r} is not a duration; write milliseconds, or a number with us, ms, s, min, h or d") from None

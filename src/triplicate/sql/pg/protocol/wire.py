@@ -1,0 +1,354 @@
+"""PostgreSQL's messages, protocol 3.0, to and from bytes. Pure: no I/O, no SQL.
+
+Source: PostgreSQL 15 documentation, chapter "Frontend/Backend Protocol", sections "Message Formats" and "Error and Notice Message Fields".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from triplicate.errors import FrameTooLarge, ProtocolError, SqlError
+
+SSL_REQUEST = 80877103
+GSS_ENCRYPTION_REQUEST = 80877104
+CANCEL_REQUEST = 80877102
+PROTOCOL_MAJOR = 3
+STARTUP_BYTES_MAX = 10_000
+"""PostgreSQL's own limit for the first packet."""
+
+_INT32 = struct.Struct(">i")
+_INT16 = struct.Struct(">h")
+
+
+# What a client sends.
+
+
+@dataclass(slots=True)
+class Startup:
+    """The first packet. `code` is the protocol version, or one of the request codes above."""
+
+    code: int
+    parameters: dict[str, str] = field(default_factory=dict)
+    process_id: int = 0
+    secret: int = 0
+
+
+@dataclass(slots=True)
+class Query:
+    sql: str
+
+
+@dataclass(slots=True)
+class Parse:
+    name: str
+    sql: str
+    parameter_oids: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Bind:
+    portal: str
+    statement: str
+    parameter_formats: tuple[int, ...]
+    parameters: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Describe:
+    is_portal: bool
+    name: str
+
+
+@dataclass(slots=True)
+class Execute:
+    portal: str
+    max_rows: int
+
+
+@dataclass(slots=True)
+class Close:
+    is_portal: bool
+    name: str
+
+
+@dataclass(slots=True)
+class Sync:
+    pass
+
+
+@dataclass(slots=True)
+class Flush:
+    pass
+
+
+@dataclass(slots=True)
+class Terminate:
+    pass
+
+
+@dataclass(slots=True)
+class Unsupported:
+    """A message of the protocol that this server does not serve: function call, COPY data, password."""
+
+    letter: str
+
+
+ClientMessage = Query | Parse | Bind | Describe | Execute | Close | Sync | Flush | Terminate | Unsupported
+
+
+class _BodyReader:
+    """Reads the fields of one message body and checks every bound."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._at = 0
+
+    def text(self) -> str:
+        end = self._body.find(b"\0", self._at)
+        if end < 0:
+            raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
+        raw = self._body[self._at : end]
+        self._at = end + 1
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SqlError("22021", f"a string in a message is not valid UTF-8: {error.reason} at byte {error.start}") from None
+
+    def int16(self) -> int:
+        return int(_INT16.unpack(self.raw(2))[0])
+
+    def int32(self) -> int:
+        return int(_INT32.unpack(self.raw(4))[0])
+
+    def raw(self, size: int) -> bytes:
+        if size < 0 or self._at + size > len(self._body):
+            raise ProtocolError("a message is shorter than its fields say; the client breaks the protocol")
+        piece = self._body[self._at : self._at + size]
+        self._at += size
+        return piece
+
+    def count(self) -> int:
+        count = self.int16() & 0xFFFF
+        if count > len(self._body):
+            raise ProtocolError("a message claims more items than it has bytes; the client breaks the protocol")
+        return count
+
+    def end(self) -> None:
+        if self._at != len(self._body):
+            raise ProtocolError(f"a message has {len(self._body) - self._at} bytes too many; the client breaks the protocol")
+
+
+def decode_startup(body: bytes) -> Startup:
+    """Decode the first packet's body (after its length)."""
+    reader = _BodyReader(body)
+    code = reader.int32()
+    if code == CANCEL_REQUEST:
+        return Startup(code, process_id=reader.int32(), secret=reader.int32())
+    if code in (SSL_REQUEST, GSS_ENCRYPTION_REQUEST):
+        return Startup(code)
+    parameters: dict[str, str] = {}
+    while name := reader.text():
+        parameters[name] = reader.text()
+    return Startup(code, parameters)
+
+
+def _parse(reader: _BodyReader) -> Parse:
+    name, sql = reader.text(), reader.text()
+    return Parse(name, sql, tuple(reader.int32() & 0xFFFFFFFF for _ in range(reader.count())))
+
+
+def _bind(reader: _BodyReader) -> Bind:
+    portal, statement = reader.text(), reader.text()
+    formats = tuple(reader.int16() for _ in range(reader.count()))
+    parameters: list[bytes | None] = []
+    for _ in range(reader.count()):
+        size = reader.int32()
+        parameters.append(None if size == -1 else reader.raw(size))
+    return Bind(portal, statement, formats, tuple(parameters), tuple(reader.int16() for _ in range(reader.count())))
+
+
+def _target(reader: _BodyReader) -> tuple[bool, str]:
+    kind = reader.raw(1)
+    if kind not in (b"S", b"P"):
+        raise ProtocolError(f"{kind!r} is neither a statement nor a portal")
+    return kind == b"P", reader.text()
+
+
+def decode_message(letter: bytes, body: bytes) -> ClientMessage:
+    """Decode one message.
+
+    Args:
+        letter: the type, one byte.
+        body: what follows the length.
+
+    Raises:
+        ProtocolError: the letter or the fields are not of the protocol.
+        SqlError: 22021, text that is not UTF-8.
+    """
+    reader = _BodyReader(body)
+    message: ClientMessage
+    match letter:
+        case b"Q":
+            message = Query(reader.text())
+        case b"P":
+            message = _parse(reader)
+        case b"B":
+            message = _bind(reader)
+        case b"D":
+            message = Describe(*_target(reader))
+        case b"C":
+            message = Close(*_target(reader))
+        case b"E":
+            message = Execute(reader.text(), reader.int32())
+        case b"S":
+            message = Sync()
+        case b"H":
+            message = Flush()
+        case b"X":
+            message = Terminate()
+        case b"F" | b"d" | b"c" | b"f" | b"p":
+            return Unsupported(letter.decode())
+        case _:
+            raise ProtocolError(f"unknown message type {letter!r}; the client breaks the protocol")
+    reader.end()
+    return message
+
+
+class MessageBuffer:
+    """Cuts a byte stream into messages; holds at most one incomplete message.
+
+    Args:
+        limit_bytes: the largest message accepted.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._data = bytearray()
+        self._started = False
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes as they came."""
+        self._data += data
+
+    def next_startup(self) -> Startup | None:
+        """The first packet once it is whole. After SSL and GSS requests the client sends another one."""
+        if len(self._data) < 4:
+            return None
+        size = _INT32.unpack_from(self._data)[0]
+        if not 8 <= size <= STARTUP_BYTES_MAX:
+            raise ProtocolError(f"the first packet claims {size} bytes; this is a PostgreSQL port")
+        if len(self._data) < size:
+            return None
+        body = bytes(self._data[4:size])
+        del self._data[:size]
+        return decode_startup(body)
+
+    def next_messages(self) -> list[tuple[bytes, bytes]]:
+        """All whole messages as (letter, body), in order."""
+        data, at, messages = self._data, 0, []
+        while len(data) - at >= 5:
+            size = _INT32.unpack_from(data, at + 1)[0]
+            if size < 4:
+                raise ProtocolError(f"a message claims {size} bytes; the client breaks the protocol")
+            if size > self._limit:
+                raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once or raise the limit")
+            if len(data) - at < size + 1:
+                break
+            messages.append((bytes(data[at : at + 1]), bytes(data[at + 5 : at + 1 + size])))
+            at += size + 1
+        del data[:at]
+        return messages
+
+
+# What the server sends.
+
+
+def _message(letter: bytes, body: bytes) -> bytes:
+    return letter + _INT32.pack(len(body) + 4) + body
+
+
+def _cstring(text: str) -> bytes:
+    return text.replace("\0", "").encode("utf-8", "replace") + b"\0"
+
+
+AUTHENTICATION_OK = _message(b"R", _INT32.pack(0))
+PARSE_COMPLETE = _message(b"1", b"")
+BIND_COMPLETE = _message(b"2", b"")
+CLOSE_COMPLETE = _message(b"3", b"")
+NO_DATA = _message(b"n", b"")
+PORTAL_SUSPENDED = _message(b"s", b"")
+EMPTY_QUERY = _message(b"I", b"")
+
+
+def ready_for_query(status: str) -> bytes:
+    """`status` is I, T or E."""
+    return _message(b"Z", status.encode())
+
+
+def parameter_status(name: str, value: str) -> bytes:
+    return _message(b"S", _cstring(name) + _cstring(value))
+
+
+def backend_key_data(process_id: int, secret: int) -> bytes:
+    return _message(b"K", struct.pack(">ii", process_id, secret))
+
+
+def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
+    """We speak 3.0 and none of these options."""
+    body = struct.pack(">ii", 0, len(unknown_options)) + b"".join(_cstring(option) for option in unknown_options)
+    return _message(b"v", body)
+
+
+def command_complete(tag: str) -> bytes:
+    return _message(b"C", _cstring(tag))
+
+
+def parameter_description(oids: Sequence[int]) -> bytes:
+    return _message(b"t", struct.pack(f">h{len(oids)}I", len(oids), *oids))
+
+
+def row_description(columns: Iterable[tuple[str, int, int, int, int]]) -> bytes:
+    """Args: columns: (name, type oid, type size, type modifier, format) each."""
+    parts: list[bytes] = []
+    for name, oid, size, typmod, result_format in columns:
+        parts.append(_cstring(name) + struct.pack(">ihIhih", 0, 0, oid, size, typmod, result_format))
+    return _message(b"T", _INT16.pack(len(parts)) + b"".join(parts))
+
+
+def data_row(values: Sequence[bytes | None]) -> bytes:
+    parts: list[bytes] = [_INT16.pack(len(values))]
+    for value in values:
+        if value is None:
+            parts.append(b"\xff\xff\xff\xff")
+        else:
+            parts.append(_INT32.pack(len(value)))
+            parts.append(value)
+    return _message(b"D", b"".join(parts))
+
+
+CHANGED_RESULT = "cached plan must not change result type"
+_ROUTINES = {CHANGED_RESULT: "RevalidateCachedQuery"}
+"""By an error's message: PostgreSQL's routine, by which asyncpg and pgjdbc know that preparing the statement again helps, and do so."""
+
+
+def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
+    """`severity` is ERROR, or FATAL when the connection ends."""
+    fields = [("S", severity), ("V", severity), ("C", error.sqlstate), ("M", error.message)]
+    if error.detail is not None:
+        fields.append(("D", error.detail))
+    if error.hint is not None:
+        fields.append(("H", error.hint))
+    if error.position is not None:
+        fields.append(("P", str(error.position)))
+    if error.message in _ROUTINES:
+        fields.append(("R", _ROUTINES[error.message]))
+    body = b"".join(letter.encode() + _cstring(text) for letter, text in fields)
+    return _message(b"E", body + b"\0")
+
+
+def notice_response(sqlstate: str, message: str) -> bytes:
+    fields = (("S", "WARNING"), ("V", "WARNING"), ("C", sqlstate), ("M", message))
+    return _message(b"N", b"".join(letter.encode() + _cstring(text) for letter, text in fields) + b"\0")

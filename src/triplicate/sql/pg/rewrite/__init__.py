@@ -1,0 +1,1 @@
+"""Statements of client libraries, rewritten over their tokens."""

@@ -1,0 +1,486 @@
+"""Queries of the catalogue, brought to what SQLite runs over the catalogue's virtual tables. Pure.
+
+Client libraries write these queries, with arrays, ``::regclass`` and functions that give rows, and no user of a database does. So they
+are rewritten by rules over tokens, apart from the translation of users' statements; what no rule knows is left for SQLite to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue.relations import TABLES
+from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
+
+_TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
+    "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
+    "PG_TYPE_IS_VISIBLE", "CURRENT_SCHEMAS", "OBJ_DESCRIPTION", "COL_DESCRIPTION", "HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE",
+    "HAS_DATABASE_PRIVILEGE", "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
+    "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
+    "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
+}  # fmt: skip
+"""Words by which such a query is known. Names without a table here are among them, so that the error names the table."""
+_MAY_ASK = re.compile(rf"\b(?:{'|'.join(sorted(_TRIGGERS))})\b", re.IGNORECASE)
+_PIECES = ("pg_", "reg", "_schema", "format_type", "_description", "has_")
+"""Each trigger has one of these in it."""
+_OBJECTS = {"REGCLASS": "regclass", "REGTYPE": "regtype", "REGNAMESPACE": "regnamespace"}
+_INTEGERS = {"OID", "INT", "INTEGER", "INT2", "INT4", "INT8", "BIGINT", "SMALLINT", "XID"}
+_TEXTS = {"TEXT", "VARCHAR", "NAME", "CHARACTER VARYING", "CHAR", "BPCHAR", "UNKNOWN"}
+_NO_FUNCTIONS = {
+    "AND", "OR", "NOT", "IN", "ANY", "ALL", "SOME", "SELECT", "WHERE", "ON", "THEN", "ELSE", "WHEN", "CASE", "AS", "BY", "FROM", "JOIN",
+    "USING", "VALUES", "HAVING", "LIKE", "BETWEEN", "IS", "UNION", "LIMIT", "DISTINCT",
+}  # fmt: skip
+_FROM_ENDS = {"WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "WINDOW", ";"}
+_NO_TABLES_FOLLOW = {"SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "ON", "USING", "WITH", "VALUES", "BY"}
+_OPERAND_ENDS = _FROM_ENDS | {"AND", "OR", "ESCAPE", "IS", "THEN", "ELSE", "END", "WHEN", "AS", "ASC", "DESC"}
+_AFTER_TABLE = {
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "LIMIT",
+    "UNION",
+    "ON",
+    "JOIN",
+    "LEFT",
+    "INNER",
+    "CROSS",
+    "NATURAL",
+    "RIGHT",
+    "FULL",
+    ")",
+    ",",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueQuery:
+    """The rewritten text, and the types that follow from it."""
+
+    text: str
+    parameters: dict[int, int]
+    """Oid of a parameter by its number, where a cast or a column tells it."""
+    columns: tuple[int | None, ...]
+    """Oid of each column of the result; None where only the declared type of a column, or a value, tells."""
+
+
+def catalogue_query(sql: str) -> CatalogueQuery | None:
+    """The rewritten query; None for a statement that does not ask for the catalogue.
+
+    Raises:
+        SqlError: 0A000 for a cast or a quantifier that no rule knows.
+    """
+    lowered = sql.lower()
+    # Most statements end here, at the cost of some microseconds.
+    if not any(piece in lowered for piece in _PIECES) or _MAY_ASK.search(sql) is None:
+        return None
+    tokens = tokenize(sql)
+    if not tokens or tokens[0].upper not in ("SELECT", "WITH", "("):
+        return None
+    if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
+        return None
+    parts = _without_schemas([MutableToken(token.kind, token.text) for token in tokens])
+    _refuse_other_tables(parts)
+    parameters = parameter_oids(parts)
+    columns = result_oids(parts)
+    parts = _arrays(parts)
+    parts = _casts(parts)
+    parts = _subscripts(parts)
+    parts = _quantified(parts)
+    parts = _unnested(parts)
+    parts = _patterns(parts)
+    parts = _named_values(parts)
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns)
+
+
+class MutableToken:
+    """A token that rewriting may change."""
+
+    __slots__ = ("kind", "text", "upper")
+
+    def __init__(self, kind: str, text: str) -> None:
+        self.kind = kind
+        self.text = text
+        self.upper = text.upper() if kind in ("word", "operator") else ""
+
+
+def _made(text: str) -> list[MutableToken]:
+    return [MutableToken(token.kind, token.text) for token in tokenize(text)]
+
+
+def closing(parts: Sequence[MutableToken], opening: int) -> int:
+    """Where the bracket that opens here ends."""
+    depth = 0
+    for index in range(opening, len(parts)):
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        if depth == 0:
+            return index
+    raise SqlError("42601", "a bracket has no end")
+
+
+def _opening(parts: Sequence[MutableToken], end: int) -> int:
+    depth = 0
+    for index in range(end, -1, -1):
+        depth += (parts[index].text in (")", "]")) - (parts[index].text in ("(", "["))
+        if depth == 0:
+            return index
+    raise SqlError("42601", "a bracket has no beginning")
+
+
+def _primary(parts: Sequence[MutableToken], end: int) -> int:
+    """Where the operand that ends at `end` begins: a name with its dots, a call, brackets, CASE … END, a constant."""
+    start = end
+    last = parts[end]
+    if last.text in (")", "]"):
+        start = _opening(parts, end)
+        before = parts[start - 1] if start else None
+        if before is not None and before.kind in ("word", "quoted") and before.upper not in _NO_FUNCTIONS:
+            start -= 1
+        elif before is not None and last.text == "]":
+            return _primary(parts, start - 1)
+    elif last.upper == "END":
+        depth = 0
+        for index in range(end, -1, -1):
+            depth += (parts[index].upper == "END") - (parts[index].upper == "CASE")
+            if depth == 0:
+                return index
+    while start >= 2 and parts[start - 1].text == "." and parts[start].kind in ("word", "quoted"):
+        start -= 2
+    return start
+
+
+def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
+    found: list[MutableToken] = []
+    index = 0
+    while index < len(parts):
+        part = parts[index]
+        has_name = index + 2 < len(parts) and parts[index + 1].text == "." and parts[index + 2].kind in ("word", "quoted")
+        if has_name and part.upper in ("PG_CATALOG", "PUBLIC"):
+            index += 2
+            continue
+        if has_name and part.upper == "INFORMATION_SCHEMA":
+            name = parts[index + 2].text.strip('"').lower()
+            found.append(MutableToken("quoted", f'"information_schema.{name}"'))
+            after = parts[index + 3] if index + 3 < len(parts) else None
+            if after is None or after.upper in _AFTER_TABLE:
+                found += [MutableToken("word", "AS"), MutableToken("word", name)]
+            index += 3
+            continue
+        found.append(part)
+        index += 1
+    return found
+
+
+def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
+    """Raises SqlError 0A000 for a user's table beside the catalogue: its values would be compared and sorted by SQLite's rules."""
+    common = _common_names(parts)
+    for index, part in enumerate(parts):
+        name = part.text.strip('"').lower()
+        is_called = index + 1 < len(parts) and parts[index + 1].text == "("
+        if part.kind not in ("word", "quoted") or is_called or part.upper in ("SELECT", "VALUES", "LATERAL", "ONLY", "UNNEST"):
+            continue
+        if _names_a_table(parts, index) and name not in common and not name.startswith(("pg_", "information_schema", "sqlite_")):
+            raise SqlError(
+                "0A000",
+                f'a query of the catalogue cannot read table "{part.text}" as well',
+                hint="Ask the catalogue and the table in two queries.",
+            )
+
+
+def _names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
+    """Whether a table's name stands here: behind FROM or JOIN, or behind a comma between tables."""
+    before = parts[index - 1].upper if index else ""
+    if before in ("FROM", "JOIN"):
+        return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
+    if before != ",":
+        return False
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
+        if depth < 0 or (depth == 0 and parts[at].upper in _NO_TABLES_FOLLOW):
+            return False
+        if depth == 0 and parts[at].upper == "FROM":
+            return True
+    return False
+
+
+def _common_names(parts: Sequence[MutableToken]) -> set[str]:
+    """Names of the tables that WITH makes."""
+    found: set[str] = set()
+    for index, part in enumerate(parts):
+        if part.kind not in ("word", "quoted") or not index or parts[index - 1].upper not in ("WITH", "RECURSIVE", ","):
+            continue
+        after = index + 1
+        if after < len(parts) and parts[after].text == "(":
+            after = closing(parts, after) + 1
+        if [one.upper for one in parts[after : after + 2]] == ["AS", "("]:
+            found.add(part.text.strip('"').lower())
+    return found
+
+
+def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
+    """``ARRAY[…]`` and ``ARRAY(SELECT …)``."""
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].upper == "ARRAY" and parts[index + 1].text == "[":
+            end = closing(parts, index + 1)
+            parts = [*parts[:index], *_made("pg_array("), *parts[index + 2 : end], *_made(")"), *parts[end + 1 :]]
+        elif parts[index].upper == "ARRAY" and parts[index + 1].text == "(":
+            end = closing(parts, index + 1)
+            query = parts[index + 2 : end]
+            whole = [*_made('(WITH "_a"("v") AS ('), *query, *_made(') SELECT pg_array_of("v") FROM "_a")')]
+            parts = [*parts[:index], *whole, *parts[end + 1 :]]
+        index += 1
+    return parts
+
+
+# Casts.
+
+
+def type_at(parts: Sequence[MutableToken], start: int) -> tuple[str, int]:
+    """The type that is written here, in capitals and without modifiers (``TEXT[]`` with brackets), and where it ends."""
+    words: list[str] = []
+    at = start
+    while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
+        word = parts[at].text.strip('"').upper()
+        if words and word not in ("VARYING", "PRECISION", "WITH", "WITHOUT", "TIME", "ZONE"):
+            break
+        words.append(word)
+        at += 1
+    if at < len(parts) and parts[at].text == "(":
+        at = closing(parts, at) + 1
+    dimensions = ""
+    while at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]":
+        at += 2
+        dimensions = "[]"
+    if not words:
+        raise SqlError("42601", "a type is missing after a cast")
+    return " ".join(words) + dimensions, at
+
+
+def _casts(parts: list[MutableToken]) -> list[MutableToken]:
+    index = 0
+    while index < len(parts):
+        if parts[index].text == "::":
+            start = _primary(parts, index - 1)
+            name, end = type_at(parts, index + 1)
+            cast = _cast(parts[start:index], name)
+            parts = [*parts[:start], *cast, *parts[end:]]
+            index = start + len(cast)
+        elif parts[index].upper == "CAST" and index + 1 < len(parts) and parts[index + 1].text == "(":
+            end = closing(parts, index + 1)
+            inner = _casts(parts[index + 2 : end])
+            at = max(place for place, part in enumerate(inner) if part.upper == "AS")
+            cast = _cast(inner[:at], type_at(inner, at + 1)[0])
+            parts = [*parts[:index], *cast, *parts[end + 1 :]]
+            index += len(cast)
+        else:
+            index += 1
+    return parts
+
+
+def _cast(operand: list[MutableToken], name: str) -> list[MutableToken]:
+    if name in _OBJECTS:
+        return [MutableToken("word", f"pg_cast_{_OBJECTS[name]}"), *_made("("), *operand, *_made(")")]
+    of_object = operand[0].text.removeprefix("pg_cast_") if operand[0].text.startswith("pg_cast_") else ""
+    if name in _TEXTS:
+        if of_object:
+            return [MutableToken("word", f"pg_{of_object}_text"), *_made("("), *operand, *_made(")")]
+        return [*_made("CAST("), *operand, *_made("AS TEXT)")]
+    if name in _INTEGERS:
+        return [*_made("CAST("), *operand, *_made("AS INTEGER)")]
+    if name.endswith("[]"):
+        return operand
+    if name in ("BOOL", "BOOLEAN"):
+        return [*_made("("), *operand, *_made(")")]
+    raise SqlError("0A000", f"a cast to {name.lower()} is not available in a query of the catalogue")
+
+
+def _subscripts(parts: list[MutableToken]) -> list[MutableToken]:
+    index = 1
+    while index < len(parts):
+        if parts[index].text == "[" and (parts[index - 1].kind in ("word", "quoted") or parts[index - 1].text == ")"):
+            start, end = _primary(parts, index - 1), closing(parts, index)
+            item = [*_made("pg_array_item("), *parts[start:index], *_made(","), *parts[index + 1 : end], *_made(")")]
+            parts = [*parts[:start], *item, *parts[end + 1 :]]
+            index = start + len(item)
+        index += 1
+    return parts
+
+
+def _quantified(parts: list[MutableToken]) -> list[MutableToken]:
+    """``x = ANY (array)`` and ``x <> ALL (array)``."""
+    index = 2
+    while index + 1 < len(parts):
+        word = parts[index].upper
+        if word in ("ANY", "SOME", "ALL") and parts[index + 1].text == "(":
+            operator = parts[index - 1].text
+            start, end = _primary(parts, index - 2), closing(parts, index + 1)
+            if (operator, word == "ALL") not in (("=", False), ("<>", True), ("!=", True)):
+                raise SqlError("0A000", f"{operator} {word} (…) is not available in a query of the catalogue")
+            negation = _made("NOT") if word == "ALL" else []
+            operand, inside = parts[start : index - 1], parts[index + 2 : end]
+            if inside and inside[0].upper in ("SELECT", "WITH"):
+                made = [*operand, *negation, *_made("IN ("), *inside, *_made(")")]
+            else:
+                made = [*negation, *_made("pg_array_has("), *inside, *_made(","), *operand, *_made(")")]
+            parts = [*parts[:start], *made, *parts[end + 1 :]]
+            index = start
+        index += 1
+    return parts
+
+
+def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
+    """LIKE minds the case and knows the backslash, as PostgreSQL's; ILIKE is SQLite's LIKE."""
+    index = 0
+    while index < len(parts):
+        word = parts[index].upper
+        if word in ("LIKE", "ILIKE"):
+            end = _operand_end(parts, index + 1)
+            pattern, rest = parts[index + 1 : end], end
+            escape = [MutableToken("string", "'\\'")]
+            if end < len(parts) and parts[end].upper == "ESCAPE":
+                rest = _operand_end(parts, end + 1)
+                escape = parts[end + 1 : rest]
+            if word == "LIKE":
+                made = [*_made("GLOB triplicate_glob("), *pattern, *_made(","), *escape, *_made(")")]
+            else:
+                made = [*_made("LIKE ("), *pattern, *_made(") ESCAPE"), *escape]
+            parts = [*parts[:index], *made, *parts[rest:]]
+            index += len(made)
+        index += 1
+    return parts
+
+
+def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
+    """Where an operand of LIKE ends: before what binds no stronger than LIKE does."""
+    depth = 0
+    for index in range(start, len(parts)):
+        is_end = parts[index].upper in _OPERAND_ENDS or parts[index].text in (")", "]", ",", "=", "<>", "!=", "<", ">", "<=", ">=")
+        if depth == 0 and index > start and is_end:
+            return index
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+    return len(parts)
+
+
+# Functions that give rows.
+
+
+def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
+    """``unnest`` and ``generate_subscripts`` in a select list and ``unnest`` in FROM become ``pg_unnest`` in FROM."""
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].upper in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+            select, in_from = _clause_of(parts, index)
+            parts = _unnest_in_from(parts, index) if in_from else _unnest_in_list(parts, select)
+        index += 1
+    return parts
+
+
+def _clause_of(parts: Sequence[MutableToken], index: int) -> tuple[int, bool]:
+    """The SELECT that a place belongs to, and whether the place stands behind its FROM."""
+    depth, in_from = 0, False
+    for at in range(index - 1, -1, -1):
+        depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
+        if depth < 0:
+            raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
+        if depth == 0 and parts[at].upper == "FROM":
+            in_from = True
+        if depth == 0 and parts[at].upper == "SELECT":
+            return at, in_from
+    raise SqlError("0A000", "unnest() is available in a select list and in FROM only")
+
+
+def _arguments(parts: Sequence[MutableToken], opening: int) -> list[list[MutableToken]]:
+    found: list[list[MutableToken]] = [[]]
+    depth = 0
+    for part in parts[opening + 1 : closing(parts, opening)]:
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if depth == 0 and part.text == ",":
+            found.append([])
+        else:
+            found[-1].append(part)
+    return found
+
+
+def _unnest_in_list(parts: list[MutableToken], select: int) -> list[MutableToken]:
+    arrays: list[list[MutableToken]] = []
+    made: list[MutableToken] = list(parts[: select + 1])
+    index, depth = select + 1, 0
+    while index < len(parts) and not (depth == 0 and parts[index].upper == "FROM") and depth >= 0:
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+        word = parts[index].upper
+        if depth == 0 and word in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
+            array = _arguments(parts, index + 1)[0]
+            place = next((at for at, known in enumerate(arrays) if _text(known) == _text(array)), None)
+            if place is None:
+                place = len(arrays)
+                arrays.append(array)
+            made += _made(f'"_u".value{place + 1}' if word == "UNNEST" else '"_u".subscript')
+            index = closing(parts, index + 1) + 1
+            continue
+        made.append(parts[index])
+        index += 1
+    call = _made("pg_unnest(")
+    for array in arrays:
+        call += [*array, *_made(",")]
+    call = [*call[:-1], *_made(') AS "_u"')]
+    if index >= len(parts) or parts[index].upper != "FROM":
+        return [*made, *_made("FROM"), *call, *parts[index:]]
+    end = _from_end(parts, index)
+    return [*made, *parts[index:end], *_made(","), *call, *parts[end:]]
+
+
+def _from_end(parts: Sequence[MutableToken], start: int) -> int:
+    depth = 0
+    for index in range(start, len(parts)):
+        if depth == 0 and (parts[index].upper in _FROM_ENDS or parts[index].text == ")"):
+            return index
+        depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
+    return len(parts)
+
+
+def _unnest_in_from(parts: list[MutableToken], index: int) -> list[MutableToken]:
+    end = closing(parts, index + 1) + 1
+    call = [*_made("pg_unnest"), *parts[index + 1 : end]]
+    has_place = [part.upper for part in parts[end : end + 2]] == ["WITH", "ORDINALITY"]
+    end += 2 if has_place else 0
+    end += end < len(parts) and parts[end].upper == "AS"
+    alias = parts[end] if end < len(parts) and parts[end].kind in ("word", "quoted") else None
+    if alias is None or end + 1 >= len(parts) or parts[end + 1].text != "(":
+        raise SqlError("0A000", "unnest() in FROM needs names for its columns: unnest(x) AS t(a)")
+    names = [part.text.strip('"').lower() for argument in _arguments(parts, end + 1) for part in argument]
+    rest_at = closing(parts, end + 1) + 1
+    columns = [f"value{place + 1}" for place in range(len(names))]
+    if has_place and names:
+        columns[-1] = "ordinality"
+    renamed = dict(zip(names, columns, strict=True))
+    shown = {place for place in range(len(parts)) if parts[place].text.strip('"').lower() in renamed}
+    made = [MutableToken("word", renamed[part.text.strip('"').lower()]) if place in shown else part for place, part in enumerate(parts)]
+    return [*made[:index], *call, *_made("AS"), alias, *made[rest_at:]]
+
+
+def _named_values(parts: list[MutableToken]) -> list[MutableToken]:
+    """``(VALUES …) AS t(a, b)``: SQLite names the columns itself, and takes no names behind the alias."""
+    index = 0
+    while index + 1 < len(parts):
+        if parts[index].text == "(" and parts[index + 1].upper == "VALUES":
+            end = closing(parts, index)
+            alias = end + 1 + (end + 1 < len(parts) and parts[end + 1].upper == "AS")
+            if alias + 1 < len(parts) and parts[alias].kind in ("word", "quoted") and parts[alias + 1].text == "(":
+                names = [argument[0] for argument in _arguments(parts, alias + 1) if argument]
+                made = _made("(SELECT")
+                for place, name in enumerate(names, start=1):
+                    made += [*_made(f"{',' if place > 1 else ''} column{place} AS"), name]
+                made += [*_made("FROM"), *parts[index : end + 1], *_made(")"), parts[alias]]
+                parts = [*parts[:index], *made, *parts[closing(parts, alias + 1) + 1 :]]
+                index += len(made)
+        index += 1
+    return parts
+
+
+def _text(parts: Sequence[MutableToken]) -> str:
+    return " ".join(part.text for part in parts)

@@ -1,0 +1,284 @@
+"""Types of parameters and results in queries of the catalogue, from the casts, the columns' names and the functions in them. Pure.
+
+The columns of the catalogue have names of their own (``relname``, ``conrelid``), so a name tells the type wherever it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from triplicate.sql.catalogue.relations import TABLES
+from triplicate.sql.catalogue.type_names import TYPES, type_named
+from triplicate.sql.interface import Column
+from triplicate.sql.pg.values import types
+
+
+class CatalogueToken(Protocol):
+    kind: str
+    text: str
+    upper: str
+
+
+CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY = 18, 19, 22, 1005, 1009
+"""Types that only the catalogue's columns have."""
+_KINDS = {
+    "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
+    "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
+}  # fmt: skip
+COLUMNS = {
+    column.split()[0]: _KINDS[column.split()[1]]
+    for columns in TABLES.values()
+    for column in columns.split(",")
+    if column.split()[1] in _KINDS
+}
+"""Type of each column of the catalogue, by its name."""
+
+
+def column_oid(column: Column) -> int | None:
+    """The type of a result's column that comes from a table as it is; None for an expression."""
+    if column.table in TABLES and column.origin is not None:
+        return COLUMNS[column.origin]
+    return types.oid_of_declared(column.declared_type) if column.declared_type else None
+
+
+_BOOL_CALLS = {
+    "PG_TABLE_IS_VISIBLE", "PG_TYPE_IS_VISIBLE", "PG_COLLATION_IS_VISIBLE", "BOOL_AND", "BOOL_OR", "EVERY", "HAS_TABLE_PRIVILEGE",
+    "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "EXISTS", "PG_IS_IN_RECOVERY",
+}  # fmt: skip
+_OID_CALLS = {"TO_REGCLASS", "TO_REGTYPE"}
+_INT_CALLS = {"COUNT", "GENERATE_SUBSCRIPTS", "ROW_NUMBER", "LENGTH"}
+_SAME_CALLS = {"MIN", "MAX", "COALESCE", "UNNEST", "NULLIF"}
+_BOOL_WORDS = {"=", "<>", "!=", "<", ">", "<=", ">=", "AND", "OR", "NOT", "IN", "IS", "LIKE", "ILIKE", "BETWEEN", "~", "!~"}
+_LIST_ENDS = {"FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING"}
+_DEEPEST = 12
+_Named = dict[str, list[list["CatalogueToken"]]]
+
+
+def parameter_oids(parts: Sequence[CatalogueToken]) -> dict[int, int]:
+    """Oids of parameters by number: from a cast behind one, or from the column that it is compared with."""
+    found: dict[int, int] = {}
+    for index, part in enumerate(parts):
+        if part.kind != "parameter" or not part.text[1:].isdigit():
+            continue
+        number = int(part.text[1:])
+        after = parts[index + 1].upper if index + 1 < len(parts) else ""
+        oid = _type_behind(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index)
+        if oid is not None:
+            found.setdefault(number, types.TEXT if oid in (NAME, CHAR1) else oid)
+    return found
+
+
+def _in_cast(parts: Sequence[CatalogueToken], index: int) -> bool:
+    return index >= 2 and parts[index - 1].text == "(" and parts[index - 2].upper == "CAST"
+
+
+def _type_behind(parts: Sequence[CatalogueToken], start: int) -> int | None:
+    words: list[str] = []
+    at = start
+    while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
+        if words and parts[at].upper not in ("VARYING", "PRECISION", "WITH", "WITHOUT", "TIME", "ZONE"):
+            break
+        words.append(parts[at].text)
+        at += 1
+    is_array = at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]"
+    name = " ".join(words)
+    if name.upper() in ("REGCLASS", "REGTYPE", "REGNAMESPACE"):
+        return types.TEXT  # What is bound is a name.
+    return type_named(name + ("[]" if is_array else ""))
+
+
+def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
+    """The type of the column before the operator, or before the list, that the parameter stands in."""
+    at = index - 1
+    while at >= 0 and (
+        parts[at].text in ("(", ",", "[", "=", "<>", "!=", "<", ">", "ANY", "any")
+        or parts[at].upper in ("IN", "NOT", "ARRAY")
+        or parts[at].kind == "parameter"
+    ):
+        at -= 1
+    return COLUMNS.get(parts[at].text.strip('"').lower()) if 0 <= at < index - 1 else None
+
+
+# Results.
+
+
+def result_oids(parts: Sequence[CatalogueToken]) -> tuple[int | None, ...]:
+    """The type of each item of the outer select list; empty where a star hides how many there are."""
+    items = _items(parts, _main_select(parts))
+    if any(item and item[-1].text == "*" for item in items):
+        return ()
+    named = _named_items(parts)
+    return tuple(_expression(item, named, 0) for item in items)
+
+
+def _main_select(parts: Sequence[CatalogueToken]) -> int:
+    depth = 0
+    for index, part in enumerate(parts):
+        if depth == 0 and part.upper == "SELECT":
+            return index
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+    return 0
+
+
+def _items(parts: Sequence[CatalogueToken], select: int) -> list[list[CatalogueToken]]:
+    items: list[list[CatalogueToken]] = [[]]
+    depth = 0
+    start = select + 1
+    if start < len(parts) and parts[start].upper in ("DISTINCT", "ALL"):
+        start += 1
+    for part in parts[start:]:
+        depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if depth < 0 or (depth == 0 and part.upper in _LIST_ENDS):
+            break
+        if depth == 0 and part.text == ",":
+            items.append([])
+        else:
+            items[-1].append(part)
+    return items
+
+
+def _named_items(parts: Sequence[CatalogueToken]) -> _Named:
+    """Every ``expression AS name`` of any select list inside, the outer ones first."""
+    found: _Named = {}
+    for index, part in enumerate(parts):
+        if part.upper == "SELECT":
+            for item in _items(parts, index):
+                if len(item) > 2 and item[-2].upper == "AS":
+                    name = item[-1].text.strip('"').lower()
+                    is_itself = len(item) in (3, 5) and item[-3].text.strip('"').lower() == name
+                    if not is_itself:
+                        found.setdefault(name, []).append(item[:-2])
+    return found
+
+
+def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+    if len(item) > 2 and item[-2].upper == "AS":
+        item = item[:-2]
+    if not item or depth > _DEEPEST:
+        return None
+    while len(item) > 2 and item[0].text == "(" and _closes_at_end(item):
+        item = item[1:-1]
+        if item[0].upper == "SELECT":
+            return _expression(_items(item, 0)[0], named, depth + 1)
+    top = _top(item)
+    if item[0].upper == "CASE":
+        then = next((index for index, part in enumerate(top) if part.upper == "THEN"), None)
+        return None if then is None else _case(item, named, depth)
+    if item[0].upper in ("NOT", "EXISTS") or any(part.upper in _BOOL_WORDS for part in top):
+        return types.BOOL
+    if any(part.text == "||" for part in top):
+        return types.TEXT
+    if "::" in [part.text for part in top]:
+        place = max(index for index, part in enumerate(item) if part.text == "::")
+        return _cast_oid(item, place + 1)
+    return _operand(item, named, depth)
+
+
+def _operand(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+    first = item[0]
+    if len(item) > 2 and item[1].text == "(" and _closes_at_end(item[1:]):
+        return _call(item, named, depth)
+    if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
+        name = item[-1].text.strip('"').lower()
+        if named.get(name):
+            # Inside of what a name stands for, the same name is one of a query further in.
+            meant, *inner = named[name]
+            return _expression(meant, {**named, name: inner}, depth + 1)
+        return COLUMNS.get(name)
+    if first.kind == "number":
+        return types.INT8
+    return types.TEXT if first.kind == "string" else None
+
+
+def _call(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+    name = item[0].upper
+    inside = item[2:-1]
+    if name == "CAST":
+        place = max((index for index, part in enumerate(inside) if part.upper == "AS"), default=0)
+        return _cast_oid(inside, place + 1)
+    if name in _BOOL_CALLS:
+        return types.BOOL
+    if name in _OID_CALLS:
+        return types.OID
+    if name in _INT_CALLS:
+        return types.INT8
+    if name in _SAME_CALLS:
+        argument: list[CatalogueToken] = []
+        level = 0
+        for part in inside:
+            level += (part.text == "(") - (part.text == ")")
+            if level == 0 and part.text == ",":
+                break
+            argument.append(part)
+        return _expression(argument, named, depth + 1)
+    if name in ("ARRAY_AGG", "ARRAY"):
+        return _array_of(_gathered(inside, named, depth))
+    if name == "CURRENT_SCHEMAS":
+        return TEXT_ARRAY
+    return types.TEXT
+
+
+def _gathered(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+    if inside and inside[0].upper == "SELECT":
+        return _expression(_items(inside, 0)[0], named, depth + 1)
+    level, end = 0, len(inside)
+    for index, part in enumerate(inside):
+        level += (part.text == "(") - (part.text == ")")
+        if level == 0 and part.upper == "ORDER":
+            end = index
+            break
+    return _expression(inside[:end], named, depth + 1)
+
+
+def _array_of(element: int | None) -> int:
+    found = TYPES.get(element or types.TEXT)
+    # A name in an array is text to the drivers, which know text[] and not name[].
+    return TEXT_ARRAY if found is None or element in (NAME, CHAR1) or not found.array else found.array
+
+
+def _cast_oid(parts: Sequence[CatalogueToken], start: int) -> int | None:
+    oid = _type_behind(parts, start)
+    word = parts[start].upper if start < len(parts) else ""
+    return types.OID if word in ("REGCLASS", "REGTYPE", "REGNAMESPACE") else oid
+
+
+def _case(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+    """The type of the first branch that tells one."""
+    level, cases = 0, 0
+    branch: list[CatalogueToken] | None = None
+    for part in item:
+        level += (part.text == "(") - (part.text == ")")
+        cases += (part.upper == "CASE") - (part.upper == "END")
+        ends = level == 0 and ((cases == 1 and part.upper in ("WHEN", "ELSE")) or cases == 0)
+        if branch is not None and ends:
+            oid = _expression(branch, named, depth + 1)
+            if oid is not None:
+                return oid
+            branch = None
+        if level == 0 and cases == 1 and part.upper in ("THEN", "ELSE"):
+            branch = []
+        elif branch is not None:
+            branch.append(part)
+    return None
+
+
+def _top(item: Sequence[CatalogueToken]) -> list[CatalogueToken]:
+    found: list[CatalogueToken] = []
+    level = 0
+    for part in item:
+        level -= part.text in (")", "]")
+        if level == 0:
+            found.append(part)
+        level += part.text in ("(", "[")
+    return found
+
+
+def _closes_at_end(item: Sequence[CatalogueToken]) -> bool:
+    """Whether the bracket that opens the item ends it."""
+    level = 0
+    for index, part in enumerate(item):
+        level += (part.text in ("(", "[")) - (part.text in (")", "]"))
+        if level == 0:
+            return index == len(item) - 1
+    return False

@@ -1,0 +1,90 @@
+"""CREATE TABLE AS: the columns take the types of the query's results, and the query means what it means in an INSERT. Pure.
+
+SQLite's own CREATE TABLE AS would give the query SQLite's meaning, and keep of a column's type no more than whether it holds numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.scan import quote
+from triplicate.sql.interface import Column
+from triplicate.sql.pg.ddl.column_types import SERIALS
+from triplicate.sql.pg.ddl.parts import at, closing, past_words, split
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.conversions import SHOWN
+
+_PLAIN = re.compile(r"\w+(?: \w+)*(?:\([\d ,]+\))?(?: \w+)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """A CREATE TABLE AS. `head`: its words before the table's columns. `columns`: their names, as far as they are given."""
+
+    head: str
+    table: str
+    columns: tuple[str, ...]
+    query: str
+
+    def definition(self, columns: Sequence[tuple[str, str]]) -> str:
+        """The engine's statement without its query: what is inserted follows.
+
+        Raises:
+            SqlError: 42601, more names than columns; 42701, two columns of one name.
+        """
+        if len(self.columns) > len(columns):
+            raise SqlError("42601", "too many column names were specified")
+        names = [name for name, _ in columns]
+        seen: set[str] = set()
+        for name in names:
+            if name.lower() in seen:
+                raise SqlError("42701", f'column "{name}" specified more than once')
+            seen.add(name.lower())
+        return f"{self.head} ({', '.join(f'{quote(name)} {declared}'.rstrip() for name, declared in columns)}) AS "
+
+    def insert(self, columns: Sequence[tuple[str, str]]) -> str:
+        """PostgreSQL's statement that fills the table."""
+        return f"INSERT INTO {quote(self.table)} ({', '.join(quote(name) for name, _ in columns)}) {self.query}"
+
+    def named(self, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """The columns under the names that the statement gives them."""
+        return [(self.columns[index] if index < len(self.columns) else name, kind) for index, (name, kind) in enumerate(columns)]
+
+
+def table_query(sql: str) -> CreateTableAs | None:
+    """What a CREATE TABLE AS says; None for any other statement."""
+    tokens = [token for token in tokenize(sql) if token.text != ";"]
+    if [token.upper for token in tokens[:2]] != ["CREATE", "TABLE"]:
+        return None
+    index = past_words(tokens, 2, "IF", "NOT", "EXISTS")
+    name, names = at(tokens, index), index + 1
+    stop = closing(tokens, names) + 1 if at(tokens, names).text == "(" else names
+    if at(tokens, stop).upper != "AS" or name.name is None or stop + 1 >= len(tokens):
+        return None
+    parts = split(tokens[names + 1 : stop - 1]) if stop > names else []
+    if any(len(part) != 1 or part[0].name is None for part in parts):
+        raise SqlError("42601", "CREATE TABLE AS takes names of columns, without types")
+    listed = tuple(part[0].name or "" for part in parts)
+    return CreateTableAs(sql[: name.end], name.name, listed, sql[tokens[stop + 1].start : tokens[-1].end])
+
+
+def column_type(column: Column, told: int | None, *, is_exact: bool) -> str:
+    """The declared type of a column that a query gives; empty where nothing tells it.
+
+    Args:
+        told: what the translation says of it.
+        is_exact: the result's column is the table's, with its length or precision.
+    """
+    declared = column.declared_type or ""
+    if declared and is_exact and _PLAIN.fullmatch(declared):
+        kind = parse_declared(declared).kind
+        return "BIGINT" if kind is Kind.INTEGER and declared.upper() in SERIALS else declared
+    oid = told if told is not None else types.oid_of_declared(declared) if declared else None
+    if oid in (types.BPCHAR, types.UNKNOWN):
+        return "text"
+    return "bigint" if oid == types.OID else SHOWN.get(oid or 0, "")

@@ -1,0 +1,37 @@
+"""Names that PostgreSQL allows without quotes and SQLite does not: ``index`` is what pandas calls a frame's first column. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from triplicate.sql.core.lexer import tokenize
+
+_LOWER = ("index", "transaction", "add", "alter", "drop", "commit")
+_WORDS = re.compile(rf"\b(?:{'|'.join(_LOWER)})\b", re.IGNORECASE)
+_QUERY = frozenset(word.upper() for word in _LOWER)
+_NAMES = {
+    **dict.fromkeys(("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "VALUES"), _QUERY),
+    "CREATE": _QUERY - {"COMMIT"},
+    "ALTER": frozenset(("INDEX", "TRANSACTION")),
+}
+"""By a statement's first word: the words that are never keywords in it, its first three left out (``CREATE UNIQUE INDEX``)."""
+_HEAD = 3
+
+
+def quote_reserved(sql: str) -> str:
+    """The statement with such names in quotes."""
+    lowered = sql.lower()
+    if not any(word in lowered for word in _LOWER) or _WORDS.search(sql) is None:
+        return sql
+    tokens = tokenize(sql)
+    names = _NAMES.get(tokens[0].upper, frozenset()) if tokens else frozenset()
+    if not names or "TRIGGER" in [token.upper for token in tokens[1:_HEAD]]:
+        return sql
+    pieces: list[str] = []
+    at = 0
+    head = _HEAD if tokens[0].upper in ("CREATE", "ALTER") else 0
+    for token in tokens[head:]:
+        if token.kind == "word" and token.upper in names:
+            pieces += [sql[at : token.start], '"', token.text.lower(), '"']
+            at = token.end
+    return "".join(pieces) + sql[at:]

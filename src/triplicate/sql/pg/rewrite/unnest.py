@@ -1,0 +1,72 @@
+"""``INSERT … SELECT * FROM UNNEST(array, …)``, as Django writes many rows at once, as VALUES. Pure.
+
+The arrays are constants there, one per column. Their elements become untyped constants, so that the table's columns tell their types, as
+the arrays' casts would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import Token, quote_string, tokenize
+from triplicate.sql.interface import Value
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.array_parameters import read_array
+
+
+def unnest_as_values(sql: str) -> str:
+    """The statement with VALUES in the place of UNNEST; unchanged when it is none of this form.
+
+    Raises:
+        SqlError: 0A000, an argument is no constant; 22P02, one is no array.
+    """
+    if "unnest" not in sql.lower():
+        return sql
+    tokens = tokenize(sql)
+    if not tokens or tokens[0].upper != "INSERT":
+        return sql
+    words = [token.upper for token in tokens]
+    found = next((at for at in range(len(tokens)) if words[at : at + 5] == ["SELECT", "*", "FROM", "UNNEST", "("]), None)
+    if found is None:
+        return sql
+    arguments, end = _arguments(tokens, found + 4)
+    columns = [_elements(argument) for argument in arguments]
+    rows = ", ".join("(" + ", ".join(_constant(value) for value in row) + ")" for row in zip_longest(*columns))
+    if not rows:
+        raise SqlError("0A000", "UNNEST of empty arrays is not available", hint="Send no statement where there are no rows.")
+    return f"{sql[: tokens[found].start]}VALUES {rows}{sql[tokens[end].end :]}"
+
+
+def _arguments(tokens: Sequence[Token], opening: int) -> tuple[list[list[Token]], int]:
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for index in range(opening + 1, len(tokens)):
+        text = tokens[index].text
+        if depth == 0 and text == ")":
+            return found, index
+        depth += (text in ("(", "[")) - (text in (")", "]"))
+        if depth == 0 and text == ",":
+            found.append([])
+        else:
+            found[-1].append(tokens[index])
+    raise SqlError("42601", "the bracket after UNNEST has no end")
+
+
+def _elements(argument: Sequence[Token]) -> list[Value]:
+    """What one constant array holds, as text."""
+    strings = [token for token in argument if token.kind == "string"]
+    casts = next((index for index, token in enumerate(argument) if token.text == "::"), len(argument))
+    is_constant = len(strings) == 1 and all(token.text == "(" or token.kind == "string" for token in argument[:casts] if token.text != ")")
+    if not is_constant:
+        raise SqlError(
+            "0A000",
+            "UNNEST in an INSERT takes constants such as '{1,2}'::integer[]",
+            hint="Write VALUES (…), (…), or send a batch of INSERTs.",
+        )
+    return read_array(strings[0].string(), types.TEXT)
+
+
+def _constant(value: Value) -> str:
+    return "NULL" if value is None else quote_string(str(value))

@@ -1,0 +1,1 @@
+"""PostgreSQL's types, and the formats and conversions of their values."""

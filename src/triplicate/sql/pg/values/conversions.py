@@ -1,0 +1,397 @@
+"""Values from one of PostgreSQL's types to another, as a cast does it. Pure.
+
+Values are those that SQLite stores: integers (booleans too), floats, text (dates, times, UUIDs and JSON too) and bytes; a numeric is an
+integer, a float where that prints the same, or text. Source: PostgreSQL 15, the types' input functions and ``pg_cast``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.sql.interface import Value
+from triplicate.sql.pg.syntax.nodes import TypeName
+from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.datetimes import read_moment, round_moment, shown
+
+INTEGER_RANGES = {
+    types.INT2: (-(2**15), 2**15 - 1, "smallint"),
+    types.INT4: (-(2**31), 2**31 - 1, "integer"),
+    types.INT8: (-(2**63), 2**63 - 1, "bigint"),
+    types.OID: (0, 2**32 - 1, "oid"),
+}
+MOMENTS = (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
+NUMBERS = (types.INT2, types.INT4, types.INT8, types.FLOAT4, types.FLOAT8, types.NUMERIC)
+INTEGERS = (types.INT2, types.INT4, types.INT8, types.OID)
+TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
+WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
+"""Types whose text is not what SQLite makes of the stored value."""
+REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
+"""Names of the catalogue's types: they need the catalogue."""
+
+_NAMES = {
+    "int": types.INT4, "integer": types.INT4, "int4": types.INT4, "bigint": types.INT8, "int8": types.INT8, "smallint": types.INT2,
+    "int2": types.INT2, "real": types.FLOAT4, "float4": types.FLOAT4, "double precision": types.FLOAT8, "float8": types.FLOAT8,
+    "float": types.FLOAT8, "numeric": types.NUMERIC, "decimal": types.NUMERIC, "dec": types.NUMERIC, "text": types.TEXT,
+    "name": types.TEXT, "varchar": types.VARCHAR, "character varying": types.VARCHAR, "char": types.BPCHAR, "character": types.BPCHAR,
+    "bpchar": types.BPCHAR, "bool": types.BOOL, "boolean": types.BOOL, "date": types.DATE, "time": types.TIME,
+    "timestamp": types.TIMESTAMP, "timestamptz": types.TIMESTAMPTZ, "datetime": types.TIMESTAMP, "uuid": types.UUID, "json": types.JSON,
+    "jsonb": types.JSONB, "bytea": types.BYTEA, "blob": types.BYTEA, "oid": types.OID,
+}  # fmt: skip
+SHOWN = {
+    types.INT2: "smallint", types.INT4: "integer", types.INT8: "bigint", types.FLOAT4: "real", types.FLOAT8: "double precision",
+    types.NUMERIC: "numeric", types.TEXT: "text", types.VARCHAR: "character varying", types.BPCHAR: "character", types.BOOL: "boolean",
+    types.DATE: "date", types.TIME: "time without time zone", types.TIMESTAMP: "timestamp without time zone",
+    types.TIMESTAMPTZ: "timestamp with time zone", types.UUID: "uuid", types.JSON: "json", types.JSONB: "jsonb", types.BYTEA: "bytea",
+    types.OID: "oid", types.UNKNOWN: "unknown",
+}  # fmt: skip
+"""What error messages call the types."""
+CAST_NAMES = {
+    types.INT2: "int2", types.INT4: "int4", types.INT8: "int8", types.FLOAT4: "float4", types.FLOAT8: "float8", types.NUMERIC: "numeric",
+    types.TEXT: "text", types.VARCHAR: "varchar", types.BPCHAR: "bpchar", types.BOOL: "bool", types.DATE: "date", types.TIME: "time",
+    types.TIMESTAMP: "timestamp", types.TIMESTAMPTZ: "timestamptz", types.UUID: "uuid", types.JSON: "json", types.JSONB: "jsonb",
+    types.BYTEA: "bytea", types.OID: "oid",
+}  # fmt: skip
+"""The name of a result column that is a cast, and the end of the name of the function that converts."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL = {"nan": "nan", "inf": "inf", "infinity": "inf", "+inf": "inf", "+infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
+_BOOLEANS = {**dict.fromkeys(("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"), 1),
+             **dict.fromkeys(("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"), 0)}  # fmt: skip
+_EXACT = Context(prec=2000, rounding=ROUND_HALF_UP, Emax=200_000, Emin=-200_000)
+_UUID = re.compile(r"\{?[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}\}?")
+
+
+def type_of_name(name: TypeName) -> tuple[int, tuple[int, ...]]:
+    """The type that a cast names, and its modifiers. The caller handles arrays.
+
+    Raises:
+        SqlError: 0A000 for a type of PostgreSQL that is not here, 42704 for one that is no type, 22023 for modifiers that it has not.
+    """
+    oid = _NAMES.get(name.name)
+    if oid is None:
+        if name.name in ("interval", "timetz", "money", "bit", "bit varying", "xml", "inet", "cidr", "point", "tsvector", *REGISTERED):
+            raise SqlError("0A000", f"type {name.name} is not available", hint="Cast to text, or compute the value in the client.")
+        raise SqlError("42704", f'type "{name.name}" does not exist')
+    modifiers = name.modifiers
+    if name.name == "float":
+        oid = types.FLOAT4 if modifiers and modifiers[0] <= 24 else types.FLOAT8
+        return oid, ()
+    if oid == types.BPCHAR and not modifiers and name.name != "bpchar":
+        modifiers = (1,)
+    if oid in TEXTS and modifiers and modifiers[0] < 1:
+        raise SqlError("22023", f"length for type {name.name} must be at least 1")
+    if modifiers and oid not in (*TEXTS, *MOMENTS, types.NUMERIC):
+        raise SqlError("42601", f'type modifier is not allowed for type "{name.name}"')
+    if oid == types.NUMERIC and modifiers and not 1 <= modifiers[0] <= 1000:
+        raise SqlError("22023", f"NUMERIC precision {modifiers[0]} must be between 1 and 1000")
+    return oid, modifiers
+
+
+_CASTS = {
+    types.DATE: (types.TIMESTAMP, types.TIMESTAMPTZ),
+    types.TIMESTAMP: (types.DATE, types.TIME, types.TIMESTAMPTZ),
+    types.TIMESTAMPTZ: (types.DATE, types.TIME, types.TIMESTAMP),
+    types.BOOL: INTEGERS,
+    # A part of jsonb has the type json here, so both cast to the same types.
+    types.JSON: (types.JSONB, types.BOOL, *NUMBERS),
+    types.JSONB: (types.JSON, types.BOOL, *NUMBERS),
+}
+
+
+def has_cast(source: int, target: int) -> bool:
+    """Whether PostgreSQL casts one of these types to the other. Integers of all widths are alike here."""
+    if source == target or source not in SHOWN or source in TEXTS or target in TEXTS:
+        return True
+    if source in NUMBERS or source == types.OID:
+        return target in NUMBERS or (source in INTEGERS and target in (types.BOOL, types.OID))
+    return target in _CASTS.get(source, ())
+
+
+def convert(value: Value, source: int | None, target: int, modifiers: tuple[int, ...] = ()) -> Value:
+    """The value as the target type has it; NULL stays NULL.
+
+    Args:
+        source: the value's type, where it is known: only it tells a boolean from an integer and a numeric from a float.
+
+    Raises:
+        SqlError: 22P02, 22007 or 22008 for text that is not of the type, 22003 out of range, 42846 where there is no such cast.
+    """
+    if value is None:
+        return None
+    converter = _CONVERTERS.get(target)
+    if converter is None:
+        raise SqlError("42846", f"cannot cast to type oid {target}")
+    return converter(value, source, target, modifiers)
+
+
+def _type_of_value(value: Value) -> int:
+    return types.oid_of_value(value) or types.TEXT
+
+
+def _bad(target: int, value: Value) -> SqlError:
+    return SqlError("22P02", f'invalid input syntax for type {SHOWN[target]}: "{_shown(value)}"')
+
+
+def _shown(value: Value) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return text if len(text) <= 60 else text[:60] + "…"
+
+
+def _no_cast(source: int | None, target: int) -> SqlError:
+    name = SHOWN.get(source or 0, "bytea")
+    return SqlError("42846", f"cannot cast type {name} to {SHOWN[target]}", hint="Cast to text first.")
+
+
+def _to_integer(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    low, high, name = INTEGER_RANGES[target]
+    if isinstance(value, str):
+        if source == types.NUMERIC:
+            return _to_integer(_half_away(Decimal(value)), None, target, ())
+        stripped = value.strip(" \t\n\r\f\v")
+        if not _INTEGER.fullmatch(stripped):
+            raise _bad(target, value)
+        number = int(stripped) if len(stripped) < 100 else high + 1
+        if not low <= number <= high:
+            raise SqlError("22003", f'value "{_shown(value)}" is out of range for type {name}')
+        return number
+    if isinstance(value, bytes):
+        raise _no_cast(types.BYTEA, target)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise SqlError("22003", f"{name} out of range")
+        value = _half_away(Decimal(repr(value))) if source == types.NUMERIC else round(value)
+    if value is None or not low <= value <= high:
+        raise SqlError("22003", f"{name} out of range")
+    return value
+
+
+def _half_away(number: Decimal) -> int:
+    if not number.is_finite():
+        raise SqlError("22003", "cannot convert NaN or infinity to an integer")
+    return int(number.quantize(Decimal(1), context=_EXACT))
+
+
+def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if isinstance(value, bytes):
+        raise _no_cast(types.BYTEA, target)
+    if isinstance(value, str):
+        stripped = value.strip(" \t\n\r\f\v")
+        special = _SPECIAL.get(stripped.lower())
+        if special is None and not _NUMBER.fullmatch(stripped):
+            raise _bad(target, value)
+        number = float(special or stripped)
+        if special is None and (math.isinf(number) or (number == 0.0 and re.search("[1-9]", re.split("[eE]", stripped)[0]))):
+            raise SqlError("22003", f'"{_shown(value)}" is out of range for type {SHOWN[target]}')
+    else:
+        assert value is not None, "NULL is converted by the caller"
+        number = float(value)
+    if target == types.FLOAT4:
+        try:
+            rounded = float(struct.unpack(">f", struct.pack(">f", number))[0])
+        except OverflowError:
+            raise SqlError("22003", f'"{_shown(value)}" is out of range for type real') from None
+        return rounded
+    return number
+
+
+def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
+    """A stored number exactly. Raises SqlError 22P02 for text that is none."""
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else Decimal(value)
+    if isinstance(value, str):
+        stripped = value.strip(" \t\n\r\f\v")
+        special = _SPECIAL.get(stripped.lower())
+        if special is None and not _NUMBER.fullmatch(stripped):
+            raise _bad(target, value)
+        return Decimal(special or stripped)
+    raise _no_cast(types.BYTEA, target)
+
+
+def value_of_decimal(number: Decimal) -> Value:
+    """An integer where it is one, a float where that prints the same, else text. Raises SqlError 0A000 for NaN."""
+    if number.is_nan():
+        raise SqlError("0A000", "the result is NaN, which is not available as a numeric", hint="NULL stands for no number.")
+    if not number.is_finite():
+        return float(number)
+    if number == number.to_integral_value() and -(2**63) <= number < 2**63:
+        return int(number)
+    as_float = float(number)
+    if math.isfinite(as_float) and Decimal(repr(as_float)) == number:
+        return as_float
+    # One text for each number, so that equal ones are equal.
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
+    number = decimal_of(value, target)
+    if number.is_nan():
+        raise SqlError("0A000", "NaN is not available as a numeric", hint="NULL stands for no number.")
+    if source == types.FLOAT8 and isinstance(value, float) and math.isfinite(value):
+        number = Decimal(f"{value:.15g}")
+    elif source == types.FLOAT4 and isinstance(value, float) and math.isfinite(value):
+        number = Decimal(f"{value:.6g}")
+    if modifiers and number.is_finite():
+        precision, scale = modifiers[0], modifiers[1] if len(modifiers) > 1 else 0
+        number = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+        if abs(number) >= Decimal(10) ** (precision - scale):
+            raise SqlError(
+                "22003",
+                "numeric field overflow",
+                detail=f"With precision {precision} and scale {scale} the rounded value must be below 10^{precision - scale}.",
+            )
+    return value_of_decimal(number)
+
+
+def stored_numeric(value: Value) -> Value:
+    """A numeric as a column keeps it.
+
+    Raises:
+        SqlError: 22003 for one with more digits than can be kept.
+    """
+    if isinstance(value, str):
+        raise SqlError(
+            "22003",
+            f"the numeric {value[:60]} has more digits than can be stored exactly",
+            hint="numeric keeps integers of 64 bits and numbers of up to 15 digits; use a column of type text for longer ones",
+        )
+    return value
+
+
+def _to_bool(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if isinstance(value, str):
+        found = _BOOLEANS.get(value.strip(" \t\n\r\f\v").lower())
+        if found is None:
+            raise _bad(target, value)
+        return found
+    if isinstance(value, int):
+        return int(value != 0)
+    raise _no_cast(types.FLOAT8 if isinstance(value, float) else types.BYTEA, target)
+
+
+def text_of(value: Value, source: int | None) -> str:
+    """A value as PostgreSQL prints it."""
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if source == types.BOOL and isinstance(value, int):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return text_of_float(value, source)
+    if isinstance(value, str) and source in MOMENTS:
+        return shown(value, source)
+    return str(value)
+
+
+def text_of_float(value: float, source: int | None = None) -> str:
+    """The shortest digits that give the number back, as PostgreSQL writes them."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if source == types.NUMERIC:
+        return f"{Decimal(repr(value)):f}".removesuffix(".0")
+    shown = repr(value)
+    if source == types.FLOAT4:
+        shown = next((short for digits in range(6, 9) if float(short := f"{value:.{digits}g}") == value), f"{value:.9g}")
+    number = Decimal(shown)
+    digits = number.normalize().as_tuple().digits
+    exponent = number.adjusted() if value else 0
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if -4 <= exponent < (6 if source == types.FLOAT4 else 15):
+        return sign + f"{abs(number):f}".removesuffix(".0")
+    mantissa = "".join(map(str, digits))
+    point = "." if len(mantissa) > 1 else ""
+    return f"{sign}{mantissa[0]}{point}{mantissa[1:]}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def _to_text(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
+    text = text_of(value, source)
+    if modifiers:
+        text = text[: modifiers[0]]
+    # As a column keeps it: PostgreSQL's blanks at the end count in no comparison.
+    return text.rstrip(" ") if target == types.BPCHAR else text
+
+
+def _to_moment(value: Value, source: int | None, target: int, modifiers: tuple[int, ...]) -> Value:
+    if not isinstance(value, str):
+        raise _no_cast(source or _type_of_value(value), target)
+    if target == types.TIME and source in (types.TIMESTAMP, types.TIMESTAMPTZ):
+        value = value[value.find(" ") + 1 :].removesuffix("+00:00")
+    moment = read_moment(value, target)
+    return round_moment(moment, target, modifiers[0]) if modifiers else moment
+
+
+def _to_uuid(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if not isinstance(value, str):
+        raise _no_cast(types.BYTEA if isinstance(value, bytes) else types.INT8, target)
+    stripped = value.strip()
+    if not _UUID.fullmatch(stripped) or (stripped[0] == "{") != (stripped[-1] == "}"):
+        raise _bad(target, value)
+    return str(uuid.UUID(stripped))
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if not isinstance(value, str):
+        raise _no_cast(types.BYTEA if isinstance(value, bytes) else types.INT8, target)
+    try:
+        tree = json.loads(value, parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise SqlError("22P02", f'invalid input syntax for type json: "{_shown(value)}"') from None
+    if isinstance(tree, Decimal):
+        types.check_json_number(tree)
+    return value if target == types.JSON else _normal_json(tree)
+
+
+def _normal_json(tree: Any) -> str:
+    """As jsonb prints it: keys by length and then by bytes, the last of equal ones, one blank after commas and colons."""
+    if isinstance(tree, dict):
+        keys = sorted(tree, key=lambda key: (len(key.encode()), key.encode()))
+        return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_normal_json(tree[key])}" for key in keys) + "}"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(_normal_json, tree)) + "]"
+    if isinstance(tree, Decimal):
+        return f"{tree:f}"
+    return json.dumps(tree, ensure_ascii=False)
+
+
+def _to_bytes(value: Value, source: int | None, target: int, _modifiers: tuple[int, ...]) -> Value:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise _no_cast(source or types.INT8, target)
+    if value.startswith("\\x"):
+        try:
+            return bytes.fromhex(value[2:])
+        except ValueError:
+            raise _bad(target, value) from None
+    if re.search(r"\\(?!\\|[0-3][0-7]{2})", value.replace("\\\\", "")):
+        raise _bad(target, value)
+    return re.sub(rb"\\(\\|[0-3][0-7]{2})", lambda m: b"\\" if m[1] == b"\\" else bytes([int(m[1], 8)]), value.encode())
+
+
+_CONVERTERS: dict[int, Callable[[Value, int | None, int, tuple[int, ...]], Value]] = {
+    **dict.fromkeys(INTEGERS, _to_integer),
+    **dict.fromkeys((types.FLOAT4, types.FLOAT8), _to_float),
+    **dict.fromkeys(TEXTS, _to_text),
+    **dict.fromkeys(MOMENTS, _to_moment),
+    **dict.fromkeys((types.JSON, types.JSONB), _to_json),
+    types.NUMERIC: _to_numeric,
+    types.BOOL: _to_bool,
+    types.UUID: _to_uuid,
+    types.BYTEA: _to_bytes,
+}

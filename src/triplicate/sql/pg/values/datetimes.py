@@ -1,0 +1,51 @@
+"""Dates and times from one of their types to another, as they are stored. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from triplicate.sql.core.datetime_text import datetime_of_microseconds, microseconds_of, shown_datetime, stored_datetime
+from triplicate.sql.core.declared_types import Kind
+from triplicate.sql.pg.values import types
+
+_KINDS = {
+    types.DATE: Kind.DATE,
+    types.TIME: Kind.TIME,
+    types.TIMESTAMP: Kind.TIMESTAMP,
+    types.TIMESTAMPTZ: Kind.TIMESTAMPTZ,
+}
+
+
+def read_moment(text: str, oid: int) -> str:
+    """A date, time or timestamp as it is stored, from its text or from another of these types.
+
+    Raises:
+        SqlError: 22007 for text that is none, 22008 for a field out of range, 0A000 for what cannot be stored.
+    """
+    return stored_datetime(text, _KINDS[oid])
+
+
+def shown(stored: str, oid: int) -> str:
+    """As PostgreSQL prints it."""
+    return shown_datetime(stored, _KINDS[oid])
+
+
+def round_moment(stored: str, oid: int, digits: int) -> str:
+    """A stored time or timestamp, rounded to `digits` digits of a second."""
+    step = 10 ** (6 - min(max(digits, 0), 6))
+    if oid == types.DATE:
+        return stored
+    # PostgreSQL counts from here, and rounds halves away from it.
+    micros = microseconds_of(stored, _KINDS[oid])
+    rounded = (abs(micros) + step // 2) // step * step
+    return datetime_of_microseconds(rounded if micros >= 0 else -rounded, _KINDS[oid])
+
+
+def text_of_micros(micros: int, oid: int) -> str:
+    """A moment in microseconds since 1970 as a value of the type is stored."""
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
+    if oid == types.DATE:
+        return moment.date().isoformat()
+    if oid == types.TIME:
+        return moment.time().isoformat()
+    return moment.isoformat(" ") if oid == types.TIMESTAMPTZ else moment.replace(tzinfo=None).isoformat(" ")

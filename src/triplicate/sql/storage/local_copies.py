@@ -1,0 +1,136 @@
+"""A node's local copies as files: when one is damaged or wrong, it is set aside, and how one that is suspected is compared with the log.
+
+A copy is the folder ``databases/<name>`` with the SQLite file and what SQLite keeps beside it. It is set aside as a whole, by one rename,
+since the file is worth nothing without its write-ahead log: ``databases/.<name>.aside-1`` is the newest. No database is named so.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable
+from typing import TypeVar
+
+import apsw
+
+from triplicate.errors import Diverged, EnvironmentFault
+from triplicate.replica import STANDS_AT
+from triplicate.runtime import Disk
+from triplicate.sql.core.records import decode_header
+from triplicate.sql.storage.applier import LogBatch
+from triplicate.sql.storage.sqlite_file import read_state
+
+Result = TypeVar("Result")
+
+_EPOCH_BITS = 40
+
+
+def is_damage(error: apsw.Error) -> bool:
+    """Whether SQLite says that the file itself cannot be right. A full disk or a failed read is none: it may be better next time."""
+    if isinstance(error, apsw.NotADBError):
+        return True
+    # A virtual table says the same of its own tables where a client has broken its rules.
+    of_table = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
+    return isinstance(error, apsw.CorruptError) and not of_table
+
+
+def with_file_errors(path: str, work: Callable[[], Result]) -> Result:
+    """Do something with a local file.
+
+    Raises:
+        Diverged: the file is damaged. EnvironmentFault: it cannot be used now.
+    """
+    try:
+        return work()
+    except apsw.Error as error:
+        if is_damage(error):
+            raise Diverged(f"the local file {path} is damaged: {error}") from error
+        raise EnvironmentFault(f"{path} cannot be opened: {error}") from error
+    except OSError as error:
+        raise EnvironmentFault(f"{path} cannot be opened: {error.strerror or error}") from error
+
+
+def is_position_mismatch(reason: str) -> bool:
+    """Whether a copy was given up for its place in the log, and may be right; any other reason is about its content."""
+    return reason.startswith(STANDS_AT)
+
+
+def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> None:
+    """Compare what the copy applied last with the log's entry before its position, and lift the suspicion where they agree.
+
+    Raises:
+        Diverged: they differ. FormatError: the entry is of a later release.
+    """
+    state = read_state(connection)
+    if batch is not None:
+        where = f"the log's entry before offset {state.position}"
+        end = batch.first_offset + len(batch.records)
+        if end != state.position:
+            raise Diverged(f"{where} ends at {end}")
+        if batch.preamble is None:
+            raise Diverged(f"{where} has no batch header; this is not a database's log")
+        header = decode_header(batch.preamble)
+        found = (header.database, header.epoch, header.batch)
+        row = connection.execute("select max(last_id) from triplicate_transactions where position = ?", (state.position,)).fetchone()
+        epoch = header.epoch if row is None or row[0] is None else int(row[0]) >> _EPOCH_BITS
+        wanted = (state.database, epoch, state.batch)
+        if found != wanted:
+            theirs, ours = f"batch {header.batch} of epoch {header.epoch}", f"batch {state.batch} of epoch {epoch}"
+            raise Diverged(f"{where} is {theirs}, this copy applied {ours} last")
+    connection.execute("update triplicate_state set diverged = null")
+
+
+def set_aside_copy(disk: Disk, path: str, kept: int) -> str | None:
+    """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
+
+    Args:
+        path: the copy's file, which nobody has open.
+        kept: how many folders that were set aside are kept; the content of older ones is deleted.
+
+    Returns:
+        The folder's new path; None where there was no copy.
+
+    Raises:
+        OSError.
+    """
+    folder = os.path.dirname(path)
+    if not disk.exists(folder):
+        disk.mkdir(folder)
+        return None
+    parent, name = os.path.split(folder)
+    places = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, kept + 1)]
+    if disk.exists(places[-1]):
+        for file in disk.names(places[-1]):
+            disk.delete(os.path.join(places[-1], file))
+    for older, newer in zip(reversed(places[1:]), reversed(places[:-1]), strict=True):
+        if disk.exists(newer):
+            disk.rename(newer, older)
+    disk.rename(folder, places[0])
+    disk.mkdir(folder)
+    disk.sync_directory(parent)
+    return places[0]
+
+
+def delete_copy(disk: Disk, path: str) -> None:
+    """Delete the files of a copy which nobody has open. The empty folder stays. Blocks.
+
+    Raises:
+        OSError.
+    """
+    folder = os.path.dirname(path)
+    if disk.exists(folder):
+        for name in disk.names(folder):
+            disk.delete(os.path.join(folder, name))
+
+
+def rename_copy(disk: Disk, path: str, new_path: str) -> bool:
+    """Move the folder of a copy which nobody has open; False where there is something already. Blocks.
+
+    Raises:
+        OSError.
+    """
+    folder, new_folder = os.path.dirname(path), os.path.dirname(new_path)
+    if not disk.exists(folder) or disk.exists(new_path):
+        return False
+    disk.rename(folder, new_folder)
+    disk.sync_directory(os.path.dirname(new_folder))
+    return True

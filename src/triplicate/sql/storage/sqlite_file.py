@@ -1,0 +1,161 @@
+"""One replica's local file: how its connections are opened, and the internal tables that make the file a checkpoint of the log.
+
+The log is the truth: the file is in WAL mode with synchronous NORMAL, so after a power failure it is consistent but may be at an
+earlier position than was reported. Everything here blocks and runs on a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from triplicate.errors import FormatError
+from triplicate.sql.storage import transaction_history
+from triplicate.sql.storage.transaction_history import CommitRecord
+
+STORE_FORMAT = 2
+
+ConnectionSetup = Callable[[apsw.Connection], None]
+"""Called on each new connection, for example to register functions. It must do the same on every node."""
+
+_TABLES = """
+create table triplicate_state(
+    id integer primary key check (id = 1), format integer not null, database blob not null, position integer not null,
+    epoch integer not null, batch integer not null, schema_version integer not null, pruned_through integer not null, diverged text
+);
+create table triplicate_tables(name text primary key, change_images text not null) without rowid;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """Where the file stands."""
+
+    database: bytes
+    position: int
+    """Offset after the last log record applied."""
+    epoch: int
+    """Epoch of the last batch applied, or of a later leader that has been seen."""
+    batch: int
+    schema_version: int
+    pruned_through: int
+    """Transaction ids up to this one may have been forgotten."""
+    diverged: str | None
+    """Why this copy is wrong and must not be served."""
+
+
+def open_store(path: str, database: bytes) -> None:
+    """Make the file with its internal tables, or check that it is of this database; a file of an earlier format is upgraded.
+
+    Raises:
+        FormatError: it was written by a later release. ValueError: it belongs to another database.
+    """
+    connection = apsw.Connection(path)
+    try:
+        connection.set_busy_timeout(5000)
+        connection.execute("pragma journal_mode = wal")
+        if not connection.execute("select 1 from sqlite_schema where name = 'triplicate_state'").fetchall():
+            with connection:
+                connection.execute(_TABLES)
+                connection.execute(transaction_history.TABLES)
+                connection.execute("insert into triplicate_state values(1, ?, ?, 0, 0, 0, 0, 0, null)", (STORE_FORMAT, database))
+        _upgrade(connection)
+        stored = _row(connection, "select format, database from triplicate_state")
+        if stored is None or stored[0] != STORE_FORMAT:
+            raise FormatError(f"{path} has format {stored and stored[0]}; this release knows {STORE_FORMAT}")
+        if stored[1] != database:
+            raise ValueError(f"{path} belongs to another database")
+    finally:
+        connection.close()
+
+
+def _upgrade(connection: apsw.Connection) -> None:
+    if _row(connection, "select 1 from triplicate_state where format = 1") is None:
+        return
+    with connection:
+        transaction_history.upgrade_from_format_1(connection)
+        connection.execute("update triplicate_state set format = ?", (STORE_FORMAT,))
+
+
+def open_writer(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
+    """The leader's connection: triggers and foreign keys act, SQLite's own tables and shadow tables are protected."""
+    connection = _open(path, setup)
+    connection.execute("pragma foreign_keys = on")
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # An index on a "name" that is none would be one on a text, and damaged as soon as a column has the name. Stored schemas keep theirs.
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    return connection
+
+
+def open_follower(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
+    """The connection that applies the log: nothing but the logged changes may happen, shadow tables must be writable."""
+    connection = _open(path, setup)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    connection.execute("pragma foreign_keys = off; pragma ignore_check_constraints = on")
+    return connection
+
+
+def open_reader(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
+    """A connection that cannot write."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=100)
+    connection.set_busy_timeout(5000)
+    connection.execute("pragma query_only = on")
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    if setup is not None:
+        setup(connection)
+    return connection
+
+
+def _open(path: str, setup: ConnectionSetup | None) -> apsw.Connection:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=500)
+    connection.set_busy_timeout(5000)
+    connection.execute("pragma journal_mode = wal; pragma synchronous = normal")
+    if setup is not None:
+        setup(connection)
+    return connection
+
+
+def read_state(connection: apsw.Connection) -> StoreState:
+    row = _row(connection, "select database, position, epoch, batch, schema_version, pruned_through, diverged from triplicate_state")
+    if row is None:
+        raise FormatError("the local file has lost its state row")
+    return StoreState(*row)
+
+
+def mark_diverged(connection: apsw.Connection, reason: str) -> None:
+    """Remember across restarts that this copy is wrong. Outside a transaction."""
+    connection.execute("update triplicate_state set diverged = ?", (reason,))
+
+
+def mark_epoch(connection: apsw.Connection, epoch: int) -> None:
+    """Remember that a leader of this epoch was seen, which decides the fate of transactions of earlier ones."""
+    connection.execute("update triplicate_state set epoch = ? where epoch < ?", (epoch, epoch))
+
+
+def full_image_tables(connection: apsw.Connection) -> frozenset[str]:
+    return frozenset(str(name) for (name,) in connection.execute("select name from triplicate_tables where change_images = 'full'"))
+
+
+def set_change_images(connection: apsw.Connection, table: str, value: str) -> None:
+    if value == "keys":
+        connection.execute("delete from triplicate_tables where name = ?", (table,))
+    else:
+        connection.execute("insert or replace into triplicate_tables values(?, ?)", (table, value))
+
+
+def record_batch(connection: apsw.Connection, facts: CommitRecord) -> None:
+    """Store position, transaction ids and results of a batch, in the open transaction that holds its changes."""
+    connection.execute(
+        "update triplicate_state set position = ?, epoch = max(epoch, ?), batch = ?, schema_version = ?",
+        (facts.end, facts.epoch, facts.batch, facts.schema_version),
+    )
+    transaction_history.record_history(connection, facts)
+
+
+def _row(connection: apsw.Connection, sql: str, *parameters: Any) -> tuple[Any, ...] | None:
+    rows = connection.execute(sql, parameters).fetchall()
+    return rows[0] if rows else None

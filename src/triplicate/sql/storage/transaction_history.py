@@ -1,0 +1,385 @@
+"""What is kept of past transactions: results by request id, and which transaction ids committed.
+
+Everything is a function of the log alone, so all copies keep and forget the same. Time is the log's: the leader's clock, in the header
+of each batch, never going back. Batches of the first format have no time (0): there the age of what is kept is counted in records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.records import StatementResult, decode_results, encode_results
+from triplicate.sql.core.request_ids import fingerprint, issued_ms
+
+KEPT_POSITIONS = 200_000
+"""Before batches had a time, what they left was kept for at least so many log records."""
+_PRUNE_STEP = 1024
+KEPT_RUNS = 1_000_000
+"""Runs of transaction ids that are kept at most; with more, the status of the oldest ids is unknown."""
+FORGET_AT_ONCE = 1000
+"""Old results that a batch takes away at most, unless it brings more: no batch may hold up the others for long."""
+_FORGET_EVERY_MS = 1000
+"""Batches without a request look for what is old only when the log's time has come to another span of so many ms."""
+_RUN_MS = 60_000
+"""Consecutive transaction ids of the same span of so many ms are one run."""
+AHEAD_MS = 3_600_000
+"""A request id may be dated so far after the log's own time; clients' clocks differ."""
+KEPT_ROWS_BYTES = 64 * 1024
+"""Rows of RETURNING kept with the result of a request id."""
+
+TABLES = """
+create table triplicate_transactions(
+    first_id integer primary key, last_id integer not null, position integer not null, time_ms integer not null
+);
+create index triplicate_transactions_time on triplicate_transactions(time_ms);
+create table triplicate_requests(
+    request_id text primary key, transaction_id integer not null, position integer not null, results blob not null,
+    time_ms integer not null
+) without rowid;
+create index triplicate_requests_time on triplicate_requests(time_ms);
+create table triplicate_forgotten(fingerprint integer primary key);
+create table triplicate_kept(
+    id integer primary key check (id = 1), time_ms integer not null, forgotten_ms integer not null, requests integer not null,
+    request_bytes integer not null, undated integer not null, runs integer not null
+);
+insert into triplicate_kept values(1, 0, 0, 0, 0, 0, 0);
+create view triplicate_request_horizon as
+select k.requests as requests, k.request_bytes as bytes, k.undated as undated,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (select min(time_ms) from triplicate_requests) / 1000.0, 'unixepoch') as oldest_kept,
+    strftime('%Y-%m-%dT%H:%M:%fZ', nullif(k.forgotten_ms, 0) / 1000.0, 'unixepoch') as refused_through,
+    strftime('%Y-%m-%dT%H:%M:%fZ', nullif(k.time_ms, 0) / 1000.0, 'unixepoch') as log_time
+from triplicate_kept k;
+"""
+_FROM_FORMAT_1 = (
+    # Copied and made again, not altered: every copy has the same text, and views of users that read these tables are not rewritten.
+    "create temp table old_transactions as select first_id, last_id, position from main.triplicate_transactions",
+    "create temp table old_requests as select request_id, transaction_id, position, results from main.triplicate_requests",
+    "drop table main.triplicate_transactions",
+    "drop table main.triplicate_requests",
+    TABLES,
+    "insert into triplicate_transactions select *, 0 from temp.old_transactions",
+    "insert into triplicate_requests select *, 0 from temp.old_requests",
+    "drop table temp.old_transactions",
+    "drop table temp.old_requests",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    transaction_id: int
+    results: tuple[StatementResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What a leader admits and how long it has all copies keep it. Other copies follow what the log says, whatever their own limits."""
+
+    keep_ms: int = 24 * 3600 * 1000
+    requests: int = 10_000_000
+    bytes: int = 4 * 1024**3
+    """With more than this kept, the rows that requests return are not."""
+    undated: int = 10_000_000
+    """Request ids without a time that a database accepts in all its life, since each leaves its fingerprint."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """What a batch leaves in the internal tables, on the leader and on followers alike."""
+
+    epoch: int
+    batch: int
+    start: int
+    """Offset of its first record."""
+    end: int
+    """Offset after its last record."""
+    schema_version: int
+    numbers: Sequence[int]
+    requests: Sequence[tuple[str, int, bytes]]
+    """Request id, transaction number, encoded results."""
+    time_ms: int = 0
+    """The log's own time; 0 in a batch of the first format."""
+    forget_before_ms: int = 0
+    """Results and ids of before this time are forgotten with this batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTotals:
+    """How much is kept, and through when it has been forgotten."""
+
+    time_ms: int
+    forgotten_ms: int
+    """A request dated at or before this may have been forgotten."""
+    requests: int
+    bytes: int
+    undated: int
+    """Ids without a time: those kept and those of which a fingerprint is left."""
+    runs: int
+
+
+def _query(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    return connection.execute(sql, parameters).fetchall()
+
+
+def transaction_id(epoch: int, number: int) -> int:
+    """The 64-bit id that ``pg_current_xact_id()`` shows."""
+    return epoch << 40 | number
+
+
+def upgrade_from_format_1(connection: apsw.Connection) -> None:
+    """Bring the tables of a file of the first format to this one. In an open transaction."""
+    for sql in _FROM_FORMAT_1:
+        _query(connection, sql)
+    connection.execute("update triplicate_kept set runs = (select count(*) from triplicate_transactions)")
+
+
+def read_history(connection: apsw.Connection) -> HistoryTotals:
+    (row,) = _query(connection, "select time_ms, forgotten_ms, requests, request_bytes, undated, runs from triplicate_kept")
+    return HistoryTotals(*row)
+
+
+# What a batch leaves and takes away.
+
+
+def record_history(connection: apsw.Connection, facts: CommitRecord) -> None:
+    """Keep the ids and results of a batch and forget what is too old, in the open transaction that holds its changes."""
+    kept = read_history(connection)
+    if facts.time_ms and not kept.time_ms:
+        _begin_time(connection, facts.time_ms)
+    time_ms = max(kept.time_ms, facts.time_ms)
+    runs = _record_runs(connection, facts, time_ms)
+    _record_requests(connection, facts, time_ms, runs)
+    if time_ms == 0:
+        if facts.start // _PRUNE_STEP != facts.end // _PRUNE_STEP:
+            _forget_by_position(connection, facts.end - KEPT_POSITIONS)
+        return
+    if not facts.requests and time_ms // _FORGET_EVERY_MS == kept.time_ms // _FORGET_EVERY_MS:
+        return
+    _forget_runs(connection, facts.forget_before_ms, kept.runs + runs)
+    _forget_requests(connection, facts.forget_before_ms, max(FORGET_AT_ONCE, 2 * len(facts.requests)))
+
+
+def _record_runs(connection: apsw.Connection, facts: CommitRecord, time_ms: int) -> int:
+    """Note the batch's transaction ids; how many runs were added."""
+    added = 0
+    for first, last in _runs(facts.numbers):
+        first_id, last_id = transaction_id(facts.epoch, first), transaction_id(facts.epoch, last)
+        if time_ms:
+            before = _query(connection, "select first_id, last_id, time_ms from triplicate_transactions order by first_id desc limit 1")
+            if before and before[0][1] == first_id - 1 and before[0][2] // _RUN_MS == time_ms // _RUN_MS:
+                connection.execute(
+                    "update triplicate_transactions set last_id = ?, position = ? where first_id = ?", (last_id, facts.end, before[0][0])
+                )
+                continue
+        connection.execute("insert into triplicate_transactions values(?, ?, ?, ?)", (first_id, last_id, facts.end, time_ms))
+        added += 1
+    return added
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _record_requests(connection: apsw.Connection, facts: CommitRecord, time_ms: int, runs: int) -> None:
+    size = undated = 0
+    for request_id, number, results in facts.requests:
+        connection.execute(
+            "insert or replace into triplicate_requests values(?, ?, ?, ?, ?)",
+            (request_id, transaction_id(facts.epoch, number), facts.end, results, _kept_from(request_id, time_ms)),
+        )
+        size += _size(request_id, len(results))
+        undated += issued_ms(request_id) is None
+    if time_ms:  # Before, what is kept is counted when time begins.
+        connection.execute(
+            "update triplicate_kept set time_ms = ?, requests = requests + ?, request_bytes = request_bytes + ?, undated = undated + ?,"
+            " runs = runs + ?",
+            (time_ms, len(facts.requests), size, undated, runs),
+        )
+    else:
+        connection.execute("update triplicate_kept set runs = runs + ?", (runs,))
+
+
+def _size(request_id: str, results: int) -> int:
+    return len(request_id.encode()) + results
+
+
+def _kept_from(request_id: str, time_ms: int) -> int:
+    """The time that a request's age is counted from: never before the one in its id, so what is forgotten is dated before what is kept."""
+    return max(time_ms, issued_ms(request_id) or 0) if time_ms else 0
+
+
+def _begin_time(connection: apsw.Connection, time_ms: int) -> None:
+    """The first batch with a time: what was kept by position is as old as this batch."""
+    rows = _query(connection, "select request_id, length(results) from triplicate_requests")
+    connection.executemany(
+        "update triplicate_requests set time_ms = ? where request_id = ?",
+        [(_kept_from(request_id, time_ms), request_id) for request_id, _ in rows],
+    )
+    connection.execute("update triplicate_transactions set time_ms = ?", (time_ms,))
+    # What was forgotten by position left no trace. Dated ids of before this batch are refused for it, where anything was.
+    connection.execute(
+        "update triplicate_kept set requests = ?, request_bytes = ?, undated = ?,"
+        " forgotten_ms = case when (select pruned_through from triplicate_state) > 0 then ? else 0 end",
+        (
+            len(rows),
+            sum(_size(request_id, size) for request_id, size in rows),
+            sum(issued_ms(request_id) is None for request_id, _ in rows),
+            time_ms,
+        ),
+    )
+
+
+def _forget_by_position(connection: apsw.Connection, before: int) -> None:
+    if before <= 0:
+        return
+    connection.execute(
+        "update triplicate_state set pruned_through ="
+        " max(pruned_through, coalesce((select max(last_id) from triplicate_transactions where position < ?), 0))",
+        (before,),
+    )
+    connection.execute("delete from triplicate_transactions where position < ?", (before,))
+    connection.execute("update triplicate_kept set runs = runs - ?", (connection.changes(),))
+    connection.execute("delete from triplicate_requests where position < ?", (before,))
+
+
+def _forget_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None:
+    # A run's time is that of its first id; its last may be younger by the span of a run.
+    old = _query(
+        connection,
+        "select first_id, last_id from triplicate_transactions where time_ms < ? order by time_ms limit ?",
+        (before_ms - _RUN_MS, FORGET_AT_ONCE),
+    )
+    beyond = runs - len(old) - KEPT_RUNS
+    if beyond > 0:
+        old += connection.execute(
+            "select first_id, last_id from triplicate_transactions where first_id > ? order by first_id limit ?",
+            (max((first for first, _ in old), default=0), min(beyond, FORGET_AT_ONCE)),
+        ).fetchall()
+    if not old:
+        return
+    connection.executemany("delete from triplicate_transactions where first_id = ?", [(first,) for first, _ in old])
+    connection.execute("update triplicate_kept set runs = runs - ?", (len(old),))
+    connection.execute("update triplicate_state set pruned_through = max(pruned_through, ?)", (max(last for _, last in old),))
+
+
+def _forget_requests(connection: apsw.Connection, before_ms: int, limit: int) -> None:
+    old = _query(
+        connection,
+        "select request_id, length(results), time_ms from triplicate_requests where time_ms < ? order by time_ms, request_id limit ?",
+        (before_ms, limit),
+    )
+    if not old:
+        return
+    connection.executemany(
+        "insert or ignore into triplicate_forgotten values(?)",
+        [(fingerprint(request_id),) for request_id, _, _ in old if issued_ms(request_id) is None],
+    )
+    connection.executemany("delete from triplicate_requests where request_id = ?", [(request_id,) for request_id, _, _ in old])
+    connection.execute(
+        "update triplicate_kept set requests = requests - ?, request_bytes = request_bytes - ?, forgotten_ms = max(forgotten_ms, ?)",
+        (len(old), sum(_size(request_id, size) for request_id, size, _ in old), old[-1][2]),
+    )
+
+
+# What is asked of it.
+
+
+def stored_result(connection: apsw.Connection, request_id: str) -> StoredResult | None:
+    """The result kept under a request id, or None."""
+    rows = _query(connection, "select transaction_id, results from triplicate_requests where request_id = ?", (request_id,))
+    return StoredResult(rows[0][0], decode_results(rows[0][1])) if rows else None
+
+
+def check_request(
+    connection: apsw.Connection, request_id: str, kept: HistoryTotals, time_ms: int, limits: RequestLimits, waiting: int = 0
+) -> None:
+    """Refuse to run a request of which no result is kept and which may have run before, or could not be kept.
+
+    Args:
+        kept: what the open transaction sees of it. time_ms: the log's time now.
+        waiting: requests of the same batch that will be kept besides.
+
+    Raises:
+        SqlError: 55000, it is older than what is kept; 22023, its time lies in the future; 53400, too many are kept.
+    """
+    issued = issued_ms(request_id)
+    if issued is None:
+        gone = _query(connection, "select 1 from triplicate_forgotten where fingerprint = ?", (fingerprint(request_id),))
+        if gone:
+            raise _too_old(connection, request_id)
+        if kept.undated + waiting >= limits.undated:
+            raise SqlError(
+                "53400",
+                f"this database has had {kept.undated} request ids without a time in them, of which each leaves a trace for good",
+                hint="Use ids that are UUIDs of version 7, or begin with the ms since the epoch and a colon.",
+            )
+    elif issued <= kept.forgotten_ms:
+        raise _too_old(connection, request_id)
+    elif issued > time_ms + AHEAD_MS:
+        raise SqlError(
+            "22023",
+            f"the time in request id {request_id!r} lies {(issued - time_ms) // 1000} s ahead of the database's",
+            hint="Set the client's clock.",
+        )
+    if kept.requests + waiting >= limits.requests:
+        raise SqlError(
+            "53400",
+            f"the results of {kept.requests} requests are kept, more than which this database does not keep",
+            detail=f"Each is kept for {limits.keep_ms // 1000} s. {_oldest(connection)}",
+            hint="Send fewer requests with an id, or raise node.request_limit.",
+        )
+
+
+def _too_old(connection: apsw.Connection, request_id: str) -> SqlError:
+    return SqlError(
+        "55000",
+        f"request id {request_id!r} is older than what is kept; it may have run before and is not run again",
+        detail=_oldest(connection),
+        hint="Look in the tables for what it did. A new request needs a new id, with a time of now where it has one.",
+    )
+
+
+def _oldest(connection: apsw.Connection) -> str:
+    ((oldest, through),) = _query(connection, "select oldest_kept, refused_through from triplicate_request_horizon")
+    kept = "No result is kept" if oldest is None else f"The oldest result that is kept is of {oldest}"
+    return f"{kept}; ids dated {through} or before are refused." if through is not None else f"{kept}."
+
+
+def committed(connection: apsw.Connection, identity: int) -> bool | None:
+    """True when a transaction's id is among those kept; None when it may have been forgotten; False when it is not there."""
+    rows = _query(connection, "select last_id from triplicate_transactions where first_id <= ? order by first_id desc limit 1", (identity,))
+    if rows and rows[0][0] >= identity:
+        return True
+    ((pruned_through,),) = _query(connection, "select pruned_through from triplicate_state")
+    return None if identity <= pruned_through else False
+
+
+def keepable(results: Sequence[StatementResult], *, rows: bool = True) -> tuple[StatementResult, ...]:
+    """Results as they are stored under a request id: rows beyond a bound are left out, and said to be."""
+    if rows and len(encode_results(results)) <= KEPT_ROWS_BYTES:
+        return tuple(results)
+    return tuple(StatementResult(result.rows_affected, (), bool(result.rows)) for result in results)
+
+
+def repeated(results: Sequence[StatementResult], index: int) -> tuple[list[Any], int]:
+    """Rows and count of rows affected that a repeated request's statement of this index answered.
+
+    Raises:
+        SqlError: 55000, the rows were too many to keep.
+    """
+    if index >= len(results):
+        return [], 0
+    result = results[index]
+    if result.rows_dropped:
+        raise SqlError("55000", "this request has run before, but the rows it returned were too many to keep")
+    return list(result.rows), result.rows_affected
