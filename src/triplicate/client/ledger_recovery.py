@@ -403,7 +403,7 @@ class _Attempt:
     def adds_acknowledged(self, lane: AddStream, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""
         self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
-        lane.settle(self._machine.reach_of(lane.bookie_id))
+        lane.settle(self._machine.acked_through(lane.bookie_id))
 
     def add_acknowledged(self, lane: AddStream, entry_id: int) -> None:
         """A bookie stored this entry."""

@@ -205,12 +205,12 @@ class AddPipeline:
     @property
     def missing_bookies(self) -> tuple[str, ...]:
         """Bookies of the ensemble that failed and take no entries now."""
-        return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
+        return tuple(self._tracker.ensemble[position] for position in self._tracker.suspended)
 
     @property
     def has_missed_bookies(self) -> bool:
         """Whether a bookie of the ensemble is missing, or ever was while entries were confirmed."""
-        return self._changer.went_without or bool(self._tracker.absent)
+        return self._changer.went_without or bool(self._tracker.suspended)
 
     @property
     def ensemble_changes(self) -> int:
@@ -323,7 +323,7 @@ class AddPipeline:
             else:
                 frames = b"".join(out)
                 out.clear()
-            flight = (self._tracker.mark_of(last), count, len(frames), now)
+            flight = (self._tracker.order_of(last), count, len(frames), now)
             self._lanes.send(frames, flight)
         else:
             self._out = []
@@ -373,7 +373,7 @@ class AddPipeline:
         """Do without the bookie, if it still belongs to the ensemble: until it is replaced, or comes back."""
         if self.failure is not None or self._lanes.lane_of(bookie_id) is None:
             return
-        self._lanes.withdraw(bookie_id)
+        self._lanes.suspend(bookie_id)
         if self.deferred_sync:
             self.fail(self._lost_unforced(error))
         else:
@@ -427,9 +427,9 @@ class AddPipeline:
         """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
         self._lanes.take_ensemble(changed)
 
-    def readmit(self, position: int) -> None:
+    def resume(self, position: int) -> None:
         """The bookie of an absent position is back: send it what is not confirmed."""
-        self._lanes.readmit(position)
+        self._lanes.resume(position)
 
     # Forcing.
 

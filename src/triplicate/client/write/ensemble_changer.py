@@ -1,6 +1,6 @@
 """Bookies that fail a writer: replaced in the ensemble, missed for a while, or taken in again.
 
-A bookie that fails is absent at once (`WriteTracker.withdraw`). What follows is derived from who is absent:
+A bookie that fails is absent at once (`WriteTracker.suspend`). What follows is derived from who is absent:
 
 - Normally it is replaced at once, where there is another bookie; entries are confirmed again when that is done or known not to be
   possible, so that what was on its way gets all its copies. With `delay_ensemble_change` it is replaced only when so many are absent
@@ -61,7 +61,7 @@ class ChangingWriter(Protocol):
 
     def take_ensemble(self, changed: Sequence[int]) -> None: ...
 
-    def readmit(self, position: int) -> None: ...
+    def resume(self, position: int) -> None: ...
 
     def confirm(self) -> None: ...
 
@@ -138,7 +138,7 @@ class EnsembleChanger:
 
     async def _run(self) -> None:
         try:
-            while self._writer.failure is None and self._tracker.absent:
+            while self._writer.failure is None and self._tracker.suspended:
                 await self._do_what_is_due()
         except TriplicateError as error:
             self._writer.fail(error)
@@ -163,11 +163,11 @@ class EnsembleChanger:
             return
         self._tell_absent(self._absent())
         self._welcome_back()
-        if self._tracker.absent:
+        if self._tracker.suspended:
             await self._pause()
 
     def _absent(self) -> tuple[str, ...]:
-        return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
+        return tuple(self._tracker.ensemble[position] for position in self._tracker.suspended)
 
     # Replacing.
 
@@ -198,7 +198,7 @@ class EnsembleChanger:
         self._absentees.forget_the_forgiven(tracker.ensemble)
         candidates = [bookie_id for bookie_id in self._writable if not self._absentees.is_left_alone(bookie_id)]
         try:
-            ensemble = replace_bookies(tracker.ensemble, tracker.absent, candidates, self._rng, services.suspects.names(now))
+            ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, services.suspects.names(now))
         except NotEnoughBookies as error:
             self._check_patience(now, services.settings.add_timeout_s, self._too_few(error))
             self._go_on_without(now)
@@ -265,7 +265,7 @@ class EnsembleChanger:
         # What was numbered but not sent goes out to the bookies that stay; the new ones are sent everything unconfirmed.
         self._writer.flush()
         self._writer.take_ensemble(tracker.replace(proposed.ensemble))
-        if not (tracker.absent and self._is_change_wanted()):
+        if not (tracker.suspended and self._is_change_wanted()):
             tracker.end_change()
             self._writer.confirm()
 
@@ -320,7 +320,7 @@ class EnsembleChanger:
     def _welcome_back(self) -> None:
         """Take in again those who answered, and ask those whose pause is over."""
         tracker = self._tracker
-        for position in tracker.absent:
+        for position in tracker.suspended:
             bookie_id = tracker.ensemble[position]
             if not self._may_come_back(bookie_id):
                 continue
@@ -331,7 +331,7 @@ class EnsembleChanger:
             self._services.host.trace(
                 "client.bookie_back", ledger=self._writer.ledger_id, bookie=bookie_id, first=tracker.last_add_confirmed + 1
             )
-            self._writer.readmit(position)
+            self._writer.resume(position)
 
     def _is_anyone_back(self) -> bool:
         """Whether an absent bookie has answered and is about to be taken in again."""
