@@ -45,8 +45,7 @@ from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.writing.entry_builder import EntryBuilder, PendingEntry, joined, renumber
 from triplicate.log.writing.segment_roller import SegmentRoller
 from triplicate.log.writing.segment_transitions import SegmentTransitions
-from triplicate.log.writing.window import AdmissionWindow
-from triplicate.runtime import TaskScope, Timer, fault_point
+from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fault_point
 
 LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
 """What a writer meets when it has lost its log: to another writer, or to its deletion."""
@@ -144,14 +143,14 @@ class LogWriter:
         encoded_headers = None if headers is None else encode_record_headers(headers)
         cost = checked_cost(value, key, encoded_headers)
         self._check()
-        await self._window.take(0, cost)
+        await self._window.admit(0, cost)
         try:
             self._check()
             if self._batch is not None and self._batch.size_bytes + cost > self._settings.entry_target_bytes:
                 self._flush()
                 self._check()  # The ledger may have refused what was flushed.
         except BaseException:
-            self._window.give_back(0, cost)
+            self._window.release(0, cost)
             raise
         if self._batch is None:
             self._batch = EntryBuilder()
@@ -219,7 +218,7 @@ class LogWriter:
         self._check()
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
         encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
-        if not self._window.take_nowait(1, encoded.size_bytes):
+        if not self._window.try_admit(1, encoded.size_bytes):
             raise WindowFull(f"log {self.name!r}: the window of unacknowledged entries is full; await append_entry instead")
         return self._enqueue(encoded, matters=True)
 
@@ -239,11 +238,11 @@ class LogWriter:
 
     async def _send(self, encoded: EncodedEntry, *, matters: bool = True) -> asyncio.Future[range]:
         self._check()
-        await self._window.take(1, encoded.size_bytes)
+        await self._window.admit(1, encoded.size_bytes)
         try:
             self._check()
         except BaseException:
-            self._window.give_back(1, encoded.size_bytes)
+            self._window.release(1, encoded.size_bytes)
             raise
         return self._enqueue(encoded, matters=matters)
 
@@ -257,7 +256,7 @@ class LogWriter:
         """Put an entry, for which there is room, behind the records that wait for theirs."""
         self._flush()
         if self._failure is not None:
-            self._window.give_back(1, encoded.size_bytes)
+            self._window.release(1, encoded.size_bytes)
             raise self._failure  # The ledger has refused what was flushed.
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
         self._queue.append(PendingEntry(encoded, self._next_offset, future, encoded.size_bytes, matters))
@@ -276,7 +275,7 @@ class LogWriter:
         if batch is None or self._failure is not None:
             return
         encoded = batch.encode(self._compressor, self._host.clock.wall_us())
-        self._window.count(1)
+        self._window.add_entry()
         self._queue.append(PendingEntry(encoded, self._next_offset, batch.future, batch.size_bytes))
         self._next_offset += encoded.count
         self._pump()
@@ -336,7 +335,7 @@ class LogWriter:
         self._metrics.entries.inc()
         self._metrics.bytes.inc(item.encoded.size_bytes)
         item.settle()
-        self._window.give_back(1, item.room_bytes)
+        self._window.release(1, item.room_bytes)
 
     def _look_idle(self) -> None:
         if self._sent or self._queue:
@@ -356,7 +355,7 @@ class LogWriter:
         self._noop_timer = None
         if self._worth_reading <= self._readable or self._sent or self._queue or self._batch or self._failure is not None or self._closing:
             return
-        self._window.count(1)
+        self._window.add_entry()
         self._queue.append(PendingEntry(encode_control("noop", {}), self._next_offset, None, 0, matters=False))
         self._pump()
 
