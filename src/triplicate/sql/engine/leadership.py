@@ -19,15 +19,13 @@ from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlErr
 from triplicate.runtime import Host, TaskScope, Timer, Worker, fault_point, shielded
 from triplicate.sql.core.lease import Lease
 from triplicate.sql.core.records import StatementResult
-from triplicate.sql.executor.reader_pool import finish_or_stop
-from triplicate.sql.executor.threads import StopFlag
+from triplicate.sql.executor.interrupts import StopFlag, TransactionLost, finish_or_stop
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import (
     AutocommitRequest,
     AutocommitResult,
     LateChanges,
     PendingBatch,
-    TransactionLost,
     WriterConnection,
 )
 from triplicate.sql.storage.sqlstates import from_sqlite
@@ -99,7 +97,7 @@ class InteractiveTransaction:
             self._watch_idle()
 
     def _with_stop(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Any:
-        self._leadership.writer.stop = stop
+        self._leadership.writer.limit.stop = stop
         return function(*arguments)
 
     def interrupt(self, reason: SqlError) -> None:
@@ -217,7 +215,7 @@ class Leadership:
         self._log = log
         self._worker = worker
         self.writer = writer
-        self.numbers = numbers
+        self.ids = numbers
         self._settings = settings
         self._name = name
         self._queue: deque[_QueuedStatement | _WriterClaim] = deque()
@@ -506,7 +504,7 @@ class Leadership:
 
     def _settle_numbers(self, pending: PendingBatch, *, committed: bool) -> None:
         for number in pending.numbers:
-            self.numbers.finish(number, committed=committed)
+            self.ids.finish(number, committed=committed)
 
     def _not_leading(self) -> SqlError:
         return SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
@@ -515,7 +513,7 @@ class Leadership:
         return SqlError(
             "08007",
             "the outcome of the transaction is unknown: this node lost the leadership while it was being written",
-            detail=f"The transaction's id is {transaction_id(self.numbers.epoch, number)}.",
+            detail=f"The transaction's id is {transaction_id(self.ids.epoch, number)}.",
             hint="Connect again and ask pg_xact_status(id), or repeat it under the same triplicate.request_id.",
         )
 
