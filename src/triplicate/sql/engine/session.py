@@ -17,7 +17,8 @@ from triplicate.sql.core import scan
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
-from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
+from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.authorizer import control_statement, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_pool import FIRST_ROWS, HeldSnapshot, ReaderPool
