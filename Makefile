@@ -10,7 +10,7 @@ help: ## Show this list
 
 setup: $(READY) ## Make .venv with everything from requirements.lock; Java 17 and psql where they are missing
 
-$(READY): requirements.lock pyproject.toml scripts/setup.sh
+$(READY): requirements.lock pyproject.toml simulator/pyproject.toml demo/pyproject.toml scripts/setup.sh
 	@scripts/setup.sh
 
 lock: $(READY) ## Make requirements.lock again from pyproject.toml
