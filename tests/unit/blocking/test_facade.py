@@ -26,7 +26,7 @@ def twin_of(twin: Twin) -> type:
 
 def waiting_methods(original: type) -> dict[str, Callable[..., Any]]:
     """The public methods that return a coroutine, a future or an async iterator."""
-    found = {}
+    found: dict[str, Callable[..., Any]] = {}
     for name, member in inspect.getmembers(original, inspect.isfunction):
         returned = str(inspect.signature(member).return_annotation)
         if not name.startswith("_") and (inspect.iscoroutinefunction(member) or returned.startswith(("asyncio.Future[", "AsyncIterator["))):
@@ -83,4 +83,4 @@ def test_the_public_names_are_there() -> None:
     assert blocking.BlockingClient is BlockingClient
     assert blocking.BlockingTail is BlockingTail
     with pytest.raises(AttributeError):
-        _ = blocking.BlockingNothing  # type: ignore[attr-defined]
+        _ = blocking.BlockingNothing
