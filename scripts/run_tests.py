@@ -31,6 +31,9 @@ INTEROP_TABLE = "build/interop/table.md"
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
+UPPER_UNITS = ("log", "replica", "sql", "pg", "spark", "cli", "sim")
+"""About half of the unit tests by time: the other half runs beside them."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -64,10 +67,17 @@ def code_folders() -> tuple[str, ...]:
     return tuple(name for name in CODE_FOLDERS if any((ROOT / name).rglob("*.py")))
 
 
+def unit_folders() -> list[str]:
+    """The folders and files of unit tests, from the checkout on."""
+    found = [path for path in (ROOT / "tests/unit").iterdir() if path.is_dir() or path.name.startswith("test_")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
 def parts() -> list[Part]:
     return [
+        Part("unit", folders=("tests/golden", *(name for name in unit_folders() if Path(name).name not in UPPER_UNITS))),
+        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS)),
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
-        Part("unit", folders=("tests/unit", "tests/golden")),
         Part("property", folders=("tests/property",)),
         Part("crash", folders=("tests/crash",)),
         Part("simulation", folders=("tests/simulation",), alone=True),
@@ -99,7 +109,7 @@ def is_chosen(part: Part, names: list[str]) -> bool:
 
 
 def test_folders(part: Part) -> list[str]:
-    return [folder for folder in part.folders if any((ROOT / folder).rglob("test_*.py"))]
+    return [name for name in part.folders if (ROOT / name).is_file() or any((ROOT / name).rglob("test_*.py"))]
 
 
 def command_of(part: Part) -> list[str]:
@@ -125,15 +135,25 @@ def run_part(part: Part) -> Outcome:
     xml.unlink(missing_ok=True)
     if part.shows:
         (ROOT / part.shows).unlink(missing_ok=True)
+    current = RESULTS / f"{part.name}.current"
+    current.unlink(missing_ok=True)
+    environment = {**os.environ, "TRIPLICATE_CURRENT_TEST": str(current)}
     started = time.monotonic()
     with (RESULTS / f"{part.name}.log").open("w") as log:
         process = subprocess.Popen(
-            command_of(part), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command_of(part),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment,
         )
         try:
             code = process.wait(timeout=part.limit_s)
         except subprocess.TimeoutExpired:
-            outcome.note = f"ended after {part.limit_s:.0f} s"
+            running = f" in {current.read_text()}" if current.exists() else ""
+            outcome.note = f"ended after {part.limit_s:.0f} s{running}"
             code = -1
         finally:
             # Also after a normal end: a test that left a server behind must not disturb the next part.
