@@ -259,7 +259,7 @@ class LedgerReader:
         clock = self._context.host.clock
         refresh_at = clock.monotonic()
         deadline = refresh_at + timeout_s
-        listening = LongPoller(self._context, self, self._codec, longest_wait_s=timeout_s)
+        poller = LongPoller(self._context, self, self._codec, longest_wait_s=timeout_s)
         while entry_id > self._last_add_confirmed and not self.is_closed:
             now = clock.monotonic()
             if now >= refresh_at:
@@ -269,10 +269,10 @@ class LedgerReader:
                 refresh_at = clock.monotonic() + pause_s
                 continue
             if now >= deadline:
-                if listening.failure and not listening.answers:
-                    raise self._unheard(entry_id, listening.failure)
+                if poller.failure and not poller.answers:
+                    raise self._unheard(entry_id, poller.failure)
                 return None
-            entry = await listening.wait(entry_id, min(deadline, refresh_at) - now)
+            entry = await poller.wait(entry_id, min(deadline, refresh_at) - now)
             if entry is not None:
                 self._count(1, len(entry.payload))
                 return entry
