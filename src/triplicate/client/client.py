@@ -164,8 +164,8 @@ class Client:
         context, (ensemble_size, write_quorum, ack_quorum) = self._context, sizes
         if ledger_id is not None and not 0 <= ledger_id < 2**63:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        patience = MetadataRetry(context, None, "the creation of a ledger")
-        writable = await patience.read(context.metadata.bookies.writable)
+        retry = MetadataRetry(context, None, "the creation of a ledger")
+        writable = await retry.read(context.metadata.bookies.writable)
         suspects = context.failed_bookies.names(context.host.clock.monotonic())
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
         now_ms = context.host.clock.wall_us() // 1000
@@ -182,7 +182,7 @@ class Client:
             # Drawn here, not by the store, so that a repetition after all the store's own attempts still knows what it made before.
             creator_token=self._tokens.randrange(CREATOR_TOKENS_END),
         )
-        ledger_id, created = await self._store(ledger_id, wanted, patience)
+        ledger_id, created = await self._store(ledger_id, wanted, retry)
         self._check_usable()
         context.metrics.ledgers_created.inc()
         context.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
@@ -218,14 +218,14 @@ class Client:
         self._remember(writer)
         return writer
 
-    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: MetadataRetry) -> tuple[int, Versioned]:
+    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, retry: MetadataRetry) -> tuple[int, Versioned]:
         ledgers = self._context.metadata.ledgers
         if ledger_id is not None:
-            return ledger_id, await patience.read(partial(ledgers.create, ledger_id, metadata))
+            return ledger_id, await retry.read(partial(ledgers.create, ledger_id, metadata))
         for attempt in range(1, CREATE_ATTEMPTS + 1):
-            fresh = await patience.read(ledgers.new_id)
+            fresh = await retry.read(ledgers.new_id)
             try:
-                return fresh, await patience.read(partial(ledgers.create, fresh, metadata))
+                return fresh, await retry.read(partial(ledgers.create, fresh, metadata))
             except LedgerExists:
                 if attempt == CREATE_ATTEMPTS:
                     raise
@@ -241,7 +241,7 @@ class Client:
         self._check_usable()
         found = self._admit(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
         reader = self._reader(ledger_id, found)
-        await reader.ask_last_confirmed()
+        await reader.refresh_last_confirmed()
         self._context.metrics.ledgers_opened.inc()
         return reader
 
@@ -255,10 +255,10 @@ class Client:
             OutcomeUnknown: the metadata could not be reached within ``metadata_timeout_s``.
         """
         self._check_usable()
-        patience = MetadataRetry(self._context, ledger_id, f"the recovery of ledger {ledger_id}")
-        found = self._admit(ledger_id, await patience.read(lambda: self._context.metadata.ledgers.get(ledger_id)), password)
+        retry = MetadataRetry(self._context, ledger_id, f"the recovery of ledger {ledger_id}")
+        found = self._admit(ledger_id, await retry.read(lambda: self._context.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
-        recovered = await recover_ledger(self._context, ledger_id, found, patience)
+        recovered = await recover_ledger(self._context, ledger_id, found, retry)
         reader = self._reader(ledger_id, recovered.found)
         reader.missing_bookies = recovered.missing
         if not was_closed:

@@ -27,8 +27,8 @@ from triplicate.metadata import Versioned
 from triplicate.runtime import Host, Timer, fault_point
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
-FIRST_WORD_S = 1.0
-LAST_WORD_S = 10.0
+FIRST_REPORT_S = 1.0
+REPORT_PAUSE_MAXIMUM_S = 10.0
 """A recovery that is not done says what it waits for after the first of these, and then with pauses up to the second."""
 RESTARTS_MAX = 8
 """How often a recovery starts over because somebody else changed the ledger's segments under it."""
@@ -50,13 +50,13 @@ class RecoveredLedger:
     missing: tuple[str, ...] = ()
 
 
-async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> RecoveredLedger:
+async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> RecoveredLedger:
     """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
 
     Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
 
     Args:
-        found: the ledger's metadata. patience: with the metadata, in all.
+        found: the ledger's metadata. retry: with the metadata, in all.
 
     Raises:
         RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
@@ -70,16 +70,16 @@ async def recover_ledger(context: ClientContext, ledger_id: int, found: Versione
         try:
             # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
             pool.connect(found.value.last_segment.ensemble)
-            marked = await _mark(context, ledger_id, found, patience)
+            marked = await _mark(context, ledger_id, found, retry)
             if marked.value.is_closed:
                 return RecoveredLedger(marked)
             proposed, missing = await _run(context, ledger_id, marked.value, pool)
         finally:
             pool.close()
         try:
-            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, patience), missing)
+            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, retry), missing)
         except MetadataChanged:
-            found = await patience.read(lambda: context.metadata.ledgers.get(ledger_id))
+            found = await retry.read(lambda: context.metadata.ledgers.get(ledger_id))
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
     error.ledger_id = ledger_id
     raise error
@@ -96,49 +96,49 @@ async def _run(
         attempt.close()
 
 
-async def _mark(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> Versioned:
+async def _mark(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> Versioned:
     """Say IN_RECOVERY in the metadata, so that the writer can change ensembles no more."""
 
-    def settled(there: Versioned) -> Versioned | None:
+    def judge(there: Versioned) -> Versioned | None:
         return None if there.value.state == LedgerState.OPEN else there
 
     if found.value.state != LedgerState.OPEN:
         return found
-    return await patience.swap(found, lambda metadata: metadata.recovering(), settled)
+    return await retry.swap(found, lambda metadata: metadata.recovering(), judge)
 
 
 @fault_point("client.recovery.closing")
-async def _close(context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry) -> Versioned:
+async def _close(context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, retry: MetadataRetry) -> Versioned:
     """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
 
-    def settled(there: Versioned) -> Versioned | None:
+    def judge(there: Versioned) -> Versioned | None:
         if there.value.is_closed:
             return there
         if there.value.segments != marked.value.segments or there.value.state != LedgerState.IN_RECOVERY:
             raise MetadataChanged
         return None
 
-    closed = await patience.swap(marked, lambda _: proposed, settled)
+    closed = await retry.swap(marked, lambda _: proposed, judge)
     context.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
     return closed
 
 
-class _Teller:
+class _WaitReporter:
     """Calls every now and then until cancelled, with growing pauses."""
 
-    def __init__(self, host: Host, tell: Callable[[], None]) -> None:
+    def __init__(self, host: Host, report: Callable[[], None]) -> None:
         self._clock = host.clock
-        self._tell = tell
-        self._pause_s = FIRST_WORD_S
+        self._report = report
+        self._pause_s = FIRST_REPORT_S
         self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
 
     def cancel(self) -> None:
         self._timer.cancel()
 
     def _due(self) -> None:
-        self._pause_s = min(2 * self._pause_s, LAST_WORD_S)
+        self._pause_s = min(2 * self._pause_s, REPORT_PAUSE_MAXIMUM_S)
         self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
-        self._tell()
+        self._report()
 
 
 class _Attempt:
@@ -181,25 +181,25 @@ class _Attempt:
             RecoveryFailed, Unauthorized, HandleClosed: see `recover_ledger`.
         """
         await self._fence()
-        teller = self._tell_later()
+        reporter = self._start_reporter()
         try:
             fenced = False
             while True:
                 self._check()
-                commands = self._machine.take_commands()
+                commands = self._machine.pop_commands()
                 if self._machine.is_fenced and not fenced:
                     fenced = True
-                    await self._go_on()
+                    await self._note_fenced()
                 for command in commands:
                     if isinstance(command, machine.CloseLedger):
                         return await self._copied(command)
-                await self._obey(commands)
+                await self._execute(commands)
                 self._hedge_later()
                 if not self._failure and not self._machine.is_finished and not self._machine.has_commands:
                     self._news = asyncio.get_running_loop().create_future()
                     await self._news
         finally:
-            teller.cancel()
+            reporter.cancel()
             for bookie_id in self._machine.silent_bookies():
                 self._context.slow_bookies.add(bookie_id, self._now())
 
@@ -250,27 +250,27 @@ class _Attempt:
 
     @fault_point("client.recovery.marked")
     async def _fence(self) -> None:
-        for command in self._machine.take_commands():
+        for command in self._machine.pop_commands():
             assert isinstance(command, machine.FenceAndReadLac), "nothing comes before the fence"
             self._read(command.bookie_id, LAST_ENTRY, command)
 
     @fault_point("client.recovery.fenced")
-    async def _go_on(self) -> None:
+    async def _note_fenced(self) -> None:
         """Enough bookies are fenced."""
 
-    async def _obey(self, commands: list[machine.Command]) -> None:
+    async def _execute(self, commands: list[machine.Command]) -> None:
         reads = [command for command in commands if isinstance(command, machine.RecoveryRead)]
         adds = [command for command in commands if isinstance(command, machine.RecoveryAdd)]
         if adds:
             await self._copy(adds)
         if reads:
-            await self._read_on(reads)
+            await self._read_entries(reads)
         for command in commands:
             if isinstance(command, machine.ReplaceBookies):
                 self._replacing = self._context.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
 
     @fault_point("client.recovery.read_on")
-    async def _read_on(self, reads: list[machine.RecoveryRead]) -> None:
+    async def _read_entries(self, reads: list[machine.RecoveryRead]) -> None:
         for command in reads:
             self._read(command.bookie_id, command.entry_id, command)
 
@@ -304,10 +304,10 @@ class _Attempt:
 
     # Waiting.
 
-    def _tell_later(self) -> _Teller:
-        return _Teller(self._context.host, self._tell_what_is_awaited)
+    def _start_reporter(self) -> _WaitReporter:
+        return _WaitReporter(self._context.host, self._report_waits)
 
-    def _tell_what_is_awaited(self) -> None:
+    def _report_waits(self) -> None:
         """Say which bookies the recovery waits for, and for how long it has been at work."""
         awaited = "; ".join(f"{what}: {', '.join(bookies)}" for what, bookies in self._machine.waits_for().items())
         seconds = round(self._now() - self._began_at, 1)
@@ -431,9 +431,9 @@ class _Attempt:
         self._step(machine.AddFailed(bookie_id, str(error)))
 
     async def _replace(self, command: machine.ReplaceBookies) -> None:
-        patience = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
+        retry = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
         try:
-            writable = await patience.read(self._context.metadata.bookies.writable)
+            writable = await retry.read(self._context.metadata.bookies.writable)
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
             suspects = self._context.failed_bookies.names(self._now())

@@ -63,16 +63,16 @@ class MetadataRetry:
         await sleep_until(self._clock, min(now + self._backoff.next_s(), self._deadline))
 
     async def swap(
-        self, current: Versioned, propose: Callable[[LedgerMetadata], LedgerMetadata], settled: Callable[[Versioned], Versioned | None]
+        self, current: Versioned, propose: Callable[[LedgerMetadata], LedgerMetadata], judge: Callable[[Versioned], Versioned | None]
     ) -> Versioned:
-        """Change the metadata by compare-and-set until it is changed or `settled` decides otherwise.
+        """Change the metadata by compare-and-set until it is changed or `judge` decides otherwise.
 
         After a conflict, and after a connection lost in mid-change (which may have been applied or not), the metadata is read
-        again and `settled` looks at it.
+        again and `judge` looks at it.
 
         Args:
-            propose: the new metadata from what is there. It must not fail on metadata that `settled` let pass.
-            settled: what is to be returned because nothing more needs doing; None to try again on what was found; or it raises.
+            propose: the new metadata from what is there. It must not fail on metadata that `judge` let pass.
+            judge: what is to be returned because nothing more needs doing; None to try again on what was found; or it raises.
 
         Raises:
             OutcomeUnknown: the store stayed away until the deadline. NoSuchLedger: the ledger was deleted.
@@ -88,7 +88,7 @@ class MetadataRetry:
                 lost = error
                 await self.pause(error)
             found = await self.read(lambda: ledgers.get(ledger_id))
-            done = settled(found)
+            done = judge(found)
             if done is not None:
                 return done
             if found.version == current.version and isinstance(lost, BadVersion):

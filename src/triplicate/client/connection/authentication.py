@@ -48,7 +48,7 @@ class Handshake:
             ProtocolError: it sent something else.
         """
         authenticator = self._authenticator
-        token: bytes | None = self._said_by_plugin(authenticator.first_token)
+        token: bytes | None = self._call_plugin(authenticator.first_token)
         while token is not None:
             self._answer = asyncio.get_running_loop().create_future()
             self._transport.write(self._exchange.encode_token(AuthRequest(authenticator.plugin, token)))
@@ -59,9 +59,9 @@ class Handshake:
                 return
             if answer.plugin != authenticator.plugin:
                 raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {authenticator.plugin!r}")
-            token = self._said_by_plugin(partial(authenticator.answer, answer.payload))
+            token = self._call_plugin(partial(authenticator.answer, answer.payload))
 
-    def _said_by_plugin(self, say: Callable[[], Token]) -> Token:
+    def _call_plugin(self, say: Callable[[], Token]) -> Token:
         try:
             return say()
         except Exception as error:

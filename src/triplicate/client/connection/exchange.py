@@ -226,7 +226,7 @@ class V2Exchange:
             found += [pending for pending in (*reads.asked, *reads.waiting) if pending.is_overdue(now)]
             reads.asked = [pending for pending in reads.asked if not pending.is_overdue(now)]
             reads.waiting = [pending for pending in reads.waiting if not pending.is_overdue(now)]
-        return found + _take_overdue(self._batches, now)
+        return found + _pop_overdue(self._batches, now)
 
     def owed_since(self, now: float) -> float:
         """See `Exchange`."""
@@ -286,7 +286,7 @@ class V3Exchange:
 
     def overdue(self, now: float) -> list[PendingRequest]:
         """See `Exchange`."""
-        return _take_overdue(self._calls, now)
+        return _pop_overdue(self._calls, now)
 
     def owed_since(self, now: float) -> float:
         """See `Exchange`. Nobody waits behind another here."""
@@ -298,7 +298,7 @@ class V3Exchange:
         return list(calls.values())
 
 
-def _take_overdue(calls: dict[int, PendingRequest], now: float) -> list[PendingRequest]:
+def _pop_overdue(calls: dict[int, PendingRequest], now: float) -> list[PendingRequest]:
     overdue = {number: pending for number, pending in calls.items() if pending.is_overdue(now)}
     for number in overdue:
         del calls[number]

@@ -48,17 +48,17 @@ class LacRead:
             else:
                 self._otherwise(token, str(error))
         else:
-            self._take(token, response)
+            self._process(token, response)
         self._conclude()
 
-    def _take(self, token: Token, response: ReadLacResponse) -> None:
+    def _process(self, token: Token, response: ReadLacResponse) -> None:
         position, bookie_id = token
         # BookKeeper's bookie sends a record beside an I/O error when the ledger has no entry there; the record is signed all the same.
-        has_record = response.lac_body is not None and self._take_record(bookie_id, response.lac_body)
+        has_record = response.lac_body is not None and self._process_record(bookie_id, response.lac_body)
         if self._is_settled(response, has_record):
             self._answers.nothing_there(position)
         elif response.status is Status.OK and response.last_entry_body is not None:
-            self._take_entry(token, response.last_entry_body)
+            self._process_entry(token, response.last_entry_body)
         else:
             refusal = error_for_status(response.status, bookie_id, self._codec.ledger_id, "read of the last-add-confirmed")
             if isinstance(refusal, Unauthorized):
@@ -70,7 +70,7 @@ class LacRead:
         """Whether the bookie is known without a look at an entry."""
         return response.status in EXPLICIT_NEGATIVES or (response.status is Status.OK and has_record and response.last_entry_body is None)
 
-    def _take_record(self, bookie_id: str, record: bytes) -> bool:
+    def _process_record(self, bookie_id: str, record: bytes) -> bool:
         try:
             self.explicit = max(self.explicit, self._codec.decode_lac(record))
         except DigestMismatch:
@@ -78,7 +78,7 @@ class LacRead:
             return False
         return True
 
-    def _take_entry(self, token: Token, body: bytes) -> None:
+    def _process_entry(self, token: Token, body: bytes) -> None:
         position, bookie_id = token
         try:
             entry = self._codec.decode(body)
@@ -101,7 +101,7 @@ class LacRead:
         if response is None:
             self._answers.failed(token[0], str(error))
         elif response.status is Status.OK and response.body is not None:
-            self._take_entry(token, response.body)
+            self._process_entry(token, response.body)
         elif response.status in EXPLICIT_NEGATIVES:
             self._answers.nothing_there(token[0])
         else:
@@ -141,7 +141,7 @@ class ExplicitLacRead(LacRead):
         has_none = response.status is Status.OK and response.lac_body is None
         return has_record or has_none or response.status in EXPLICIT_NEGATIVES
 
-    def _take_entry(self, token: Token, body: bytes) -> None:
+    def _process_entry(self, token: Token, body: bytes) -> None:
         self._answers.failed(token[0], "its explicit record is damaged")
 
     def _otherwise(self, token: Token, reason: str) -> None:
@@ -171,7 +171,7 @@ class TryLacRead:
         if self.future.done():
             return
         try:
-            found = self._take(bookie_id, response, error)
+            found = self._process(bookie_id, response, error)
         except Unauthorized as refusal:
             self.future.set_exception(refusal)
             return
@@ -185,7 +185,7 @@ class TryLacRead:
         if not self._waiting:
             self._conclude()
 
-    def _take(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> int:
+    def _process(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> int:
         if response is None:
             assert error is not None, "a request without an answer has an error"
             raise error

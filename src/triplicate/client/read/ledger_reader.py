@@ -109,13 +109,13 @@ class LedgerReader:
         max_bytes = min(max_bytes, limit) if max_bytes else limit
         last = min(first_entry_id + max_entries - 1, self._last_add_confirmed)
         if self._batches.fits(self.metadata):
-            entries = await self._ask_batch(first_entry_id, last, max_bytes)
+            entries = await self._request_batch(first_entry_id, last, max_bytes)
             if entries:
                 return entries
         last = min(last, first_entry_id + self._context.settings.read_window_entries - 1)
         return self._cut(await self.read_confirmed(first_entry_id, last), max_bytes)
 
-    async def _ask_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
+    async def _request_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
         """What one bookie gives; empty when single reads have to do it."""
         future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
         count = min(last + 1, segment_end(self.metadata, first)) - first
@@ -147,7 +147,7 @@ class LedgerReader:
         if entry_id > self._last_add_confirmed and not self.is_closed:
             await self.read_last_confirmed()
         while entry_id > self._last_add_confirmed and not self.is_closed and await self._has_changed(self._found.version):
-            await self.ask_last_confirmed()
+            await self.refresh_last_confirmed()
         if entry_id > self._last_add_confirmed:
             error = NoSuchEntry(
                 f"entry {entry_id} of ledger {self.ledger_id} does not exist: the last confirmed entry is {self._last_add_confirmed}"
@@ -200,9 +200,9 @@ class LedgerReader:
         if not self.is_closed:
             # Bookies that were replaced since would in good faith answer with what they last heard, and nobody tells them of the end.
             await self.refresh_metadata()
-        return await self.ask_last_confirmed()
+        return await self.refresh_last_confirmed()
 
-    async def ask_last_confirmed(self) -> int:
+    async def refresh_last_confirmed(self) -> int:
         """`read_last_confirmed` with metadata that was just read."""
         while not self.is_closed:
             version = self._found.version
