@@ -40,7 +40,7 @@ def test_a_thousand_connections_that_wait_for_one_frame_all_go_on_when_it_is_the
             client.send_bytes(add_frame(number, 10)[:20])
             waiting.append(client)
         await asyncio.sleep(0.1)
-        assert rig.bookie._frames.waiting > 900
+        assert rig.bookie.connections.frames.waiting > 900
         # Whoever goes on ends a frame, makes room in turn and has begun the next one.
         for number, client in enumerate(waiting, 1):
             client.send_bytes(add_frame(number, 10)[20:] + add_frame(2000 + number, 10)[:30])
@@ -51,9 +51,9 @@ def test_a_thousand_connections_that_wait_for_one_frame_all_go_on_when_it_is_the
             assert (await client.answer()).status is Status.OK
             client.send_bytes(add_frame(2000 + number, 10)[30:])
         assert {(await client.answer()).status for client in waiting} == {Status.OK}
-        frames = rig.bookie._frames
+        frames = rig.bookie.connections.frames
         assert (frames.waiting, frames.held_bytes, frames.reserved_bytes) == (0, 0, 0)
-        assert all(each.is_read for each in rig.bookie._connections.values())
+        assert all(each.is_read for each in rig.bookie.connections)
 
     run_rig(body, unfinished_frames_bytes=191 * KIB, write_cache_bytes=4 << 20, verify_on_write="off", connections=2000)
 
@@ -217,7 +217,7 @@ def test_connections_that_have_gone_wait_no_more(monkeypatch: pytest.MonkeyPatch
         for entry_id in range(20):
             client = await rig.connect()
             assert await client.add(codec(), entry_id) is Status.OK
-            for connection in list(rig.bookie._connections.values()):
+            for connection in rig.bookie.connections:
                 connection.drop("the test ends it")
             await client.until_closed()
         assert len(rig.bookie.storage._room) == 0

@@ -78,7 +78,10 @@ class Storage:
             ClosedJournal(host.disk, join(directory, "current"), identity, JournalLimits.of(settings))
             for directory in settings.journal_directories
         ]
-        self._journal_callbacks = JournalCallbacks(on_group, on_failure, on_journal_full)
+        self._on_group = on_group
+        self._journal_callbacks = JournalCallbacks(
+            self._group_synced, on_failure, self._journal_full if on_journal_full is not None else None
+        )
         self.journals: list[Journal] = []
         """Empty before `open`."""
         self.flush_number = 0
@@ -109,7 +112,7 @@ class Storage:
         """
         opened = await self._writer.run(self._open)
         if any(journal.full for journal in opened) and self._on_journal_full is not None:
-            self._on_journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
+            self._journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
         if self.cache.frozen is not None:
             self._lack_space()
             self._wanted.set()
@@ -252,6 +255,16 @@ class Storage:
             handle.learn_lac(last_add_confirmed)
         if cache.active_bytes >= self._half_bytes:
             self._wanted.set()
+
+    def _group_synced(self, items: list[JournalItem]) -> None:
+        self._on_group(items)
+        self.tell_room()
+
+    def _journal_full(self, error: OSError) -> None:
+        """A group was refused. Those that wait for room behind it have it now, and find the bookie read-only."""
+        assert self._on_journal_full is not None, "a journal that does not outlive a full disk fails"
+        self._on_journal_full(error)
+        self.tell_room(adds_end=True)
 
     def journal_of(self, ledger_id: int) -> Journal:
         return self.journals[ledger_id % len(self.journals)]
@@ -412,11 +425,13 @@ class Storage:
         if self._without_space:
             self._without_space = False
             self._on_full_disk(False)
+            self.tell_room()
         await self._writer.run(frozen.drop, self._host.step_aside)
 
     def _lack_space(self) -> None:
         self._without_space = True
         self._on_full_disk(True)
+        self.tell_room(adds_end=True)
         self._tell_flush_waiters()
 
     @fault_point("bookie.flush.done")
