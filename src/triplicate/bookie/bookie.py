@@ -257,7 +257,7 @@ class BookieStart:
             on_failure=self._failure.fail,
             on_full_disk=guard.set_flush_without_space,
             on_journal_full=lambda error: guard.set_journal_without_space(),
-            in_limbo=self._limbo.about,
+            in_limbo=self._limbo.is_in_limbo,
         )
 
         async def close_storage(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -271,7 +271,7 @@ class BookieStart:
             await storage.on_writer(check_data, host, settings, identity)
             guard.before_start()
             await storage.open()
-            await self._limbo.settle(storage.ledgers)
+            await self._limbo.resolve_loaded(storage.ledgers)
         except OSError as error:
             raise cannot_start(error) from error
         self._trace_replay(storage)
@@ -296,7 +296,7 @@ class BookieStart:
         reads = ReadProcessor(host, storage, settings, metrics)
         long_polls = LongPolls(host.clock, reads, settings, metrics)
         requests = RequestProcessor(host, settings, storage, reads, long_polls, checks, guard, metrics)
-        guard.look_at_disks()
+        guard.measure_disks()
         await guard.make_reserves()
         self._opened.callback(scope.cancel)
         listener = await self._listen(requests)
@@ -305,7 +305,7 @@ class BookieStart:
         info = bookie_service(settings.advertised_address or host_name, port)
         await registration.register(info)
         scope.spawn(registration.run(info, (limbo, checks, collector)), name="registration")
-        scope.spawn(guard.run(storage.give_back_spares), name="disk guard")
+        scope.spawn(guard.run(storage.set_short_of_space), name="disk guard")
         scope.spawn(checks.run(), name="digests")
         for name, run in (("garbage collection", collector.run), ("compaction", compactor.run)):
             scope.spawn(keep_running(host, metrics, name, run), name=name)

@@ -102,7 +102,7 @@ class DiskGuard:
         return self._disks_full or self._flush_without_space or self._journal_without_space
 
     @property
-    def takes_high_priority(self) -> bool:
+    def accepts_high_priority(self) -> bool:
         """A recovery's adds are few and free space in the end; they are taken while there is some."""
         return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
 
@@ -132,7 +132,7 @@ class DiskGuard:
         if self.read_only:
             self._wanted.set()
 
-    def look_at_disks(self) -> None:
+    def measure_disks(self) -> None:
         """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
         fullest = 0.0
         least: int | None = None
@@ -173,7 +173,7 @@ class DiskGuard:
             try:
                 if ran_out:
                     await self._release()
-                self.look_at_disks()
+                self.measure_disks()
                 await self._worker.run(set_short, ran_out or self.read_only)
                 if not ran_out:
                     await self._recover()

@@ -97,7 +97,7 @@ class LedgerHandle:
         if self.wake is not None:
             self.wake(False)
 
-    def take(self, state: LedgerData) -> None:
+    def merge(self, state: LedgerData) -> None:
         """Add what a stored record says; fences only join, and an explicit last-add-confirmed only grows."""
         self.master_key = state.master_key
         self.fenced = self.fenced or state.fenced
@@ -286,7 +286,7 @@ class LedgerTable:
     def any_dirty(self) -> bool:
         return bool(self._dirty)
 
-    def take_dirty(self) -> list[LedgerData]:
+    def pop_dirty(self) -> list[LedgerData]:
         """The states that changed since the last call."""
         states = []
         for handle in self._dirty.values():

@@ -34,9 +34,9 @@ class Receiving(Protocol):
     def is_read(self) -> bool:
         """Whether its peer could send on."""
 
-    def hold_for_frames(self) -> None: ...
+    def pause_frames(self) -> None: ...
 
-    def go_on_with_frames(self) -> None: ...
+    def resume_frames(self) -> None: ...
 
     def drop(self, reason: str) -> None:
         """Close it."""
@@ -76,7 +76,7 @@ class FrameBudget:
         if self.held_bytes > self._limit:
             self._pause(connection)
 
-    def note(self, connection: Receiving, held: int, wanted: int) -> None:
+    def record(self, connection: Receiving, held: int, wanted: int) -> None:
         """After every chunk: so much is held of a connection, and so long is what it begins with."""
         if not held and not connection.frame_held:
             return
@@ -88,8 +88,8 @@ class FrameBudget:
             self._reserve(connection, 0)
             self._paused.pop(id(connection), None)
             self._waiting[id(connection)] = connection, needed
-            connection.hold_for_frames()
-            self._look_later()
+            connection.pause_frames()
+            self._check_later()
         else:
             self._reserve(connection, needed)
         if self.held_bytes > self._limit:
@@ -99,7 +99,7 @@ class FrameBudget:
                 self._all_paused = True
                 for other in list(self._everybody.values()):
                     self._pause(other)
-        self._go_on()
+        self._resume_waiting()
 
     def forget(self, connection: Receiving) -> None:
         """The connection is gone."""
@@ -108,15 +108,15 @@ class FrameBudget:
         self.held_bytes -= connection.frame_held
         connection.frame_held = 0
         self._reserve(connection, 0)
-        self._go_on()
+        self._resume_waiting()
 
     def _pause(self, connection: Receiving) -> None:
         if not connection.frame_reserved and id(connection) not in self._waiting and id(connection) not in self._paused:
             self._paused[id(connection)] = connection
-            connection.hold_for_frames()
-            self._look_later()
+            connection.pause_frames()
+            self._check_later()
 
-    def _go_on(self) -> None:
+    def _resume_waiting(self) -> None:
         """Let those go on for whom there is room now.
 
         Who goes on may end a frame and so make room for the next: that call returns at once and the loop goes on, since one call within
@@ -139,13 +139,13 @@ class FrameBudget:
                 del self._waiting[key]
                 self._reserve(connection, needed)
                 connection.frame_since = self._clock.monotonic()
-                connection.go_on_with_frames()
+                connection.resume_frames()
                 return True
         if self.held_bytes > self._limit:
             return False
         self._all_paused = False
         if self._paused:
-            self._paused.pop(next(iter(self._paused))).go_on_with_frames()
+            self._paused.pop(next(iter(self._paused))).resume_frames()
             return True
         return False
 
@@ -162,11 +162,11 @@ class FrameBudget:
         else:
             self._of.pop(id(connection), None)
 
-    def _look_later(self) -> None:
+    def _check_later(self) -> None:
         if self._timer is None:
-            self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+            self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._check_stale)
 
-    def _look(self) -> None:
+    def _check_stale(self) -> None:
         self._timer = None
         if not self.waiting:
             return
@@ -174,7 +174,7 @@ class FrameBudget:
         for connection in list(self._of.values()):
             if connection.is_read and now - connection.frame_since >= STALE_S:
                 connection.drop("a frame was begun and not finished while others waited")
-        self._look_later()
+        self._check_later()
 
     def close(self) -> None:
         """Look no more."""
@@ -191,7 +191,7 @@ class AnswerShares:
         self._most = settings.answers_per_connection_bytes
         self._sharers = 1
 
-    def count(self, connections: int) -> bool:
+    def resize(self, connections: int) -> bool:
         """So many connections share now. True when the share has changed: it does so when their number has doubled or halved."""
         before = self.share_bytes
         while self._sharers < connections:

@@ -46,7 +46,7 @@ class ConnectionSet:
             self._share_answers()
 
     def _share_answers(self) -> None:
-        if self._shares.count(len(self._open)):
+        if self._shares.resize(len(self._open)):
             for connection in self._open.values():
                 connection.share_answers(self._shares.share_bytes)
 

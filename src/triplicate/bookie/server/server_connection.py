@@ -107,7 +107,7 @@ class ServerConnection(asyncio.Protocol):
             return
         self._transport = None
         self._budget.forget(self)
-        self._storage.waits_no_more(self)
+        self._storage.forget_waiter(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
         self._closed(self)
@@ -133,10 +133,10 @@ class ServerConnection(asyncio.Protocol):
         """What the peer has not taken yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    def hold_for_frames(self) -> None:
+    def pause_frames(self) -> None:
         self._hold("frames are full")
 
-    def go_on_with_frames(self) -> None:
+    def resume_frames(self) -> None:
         self._release("frames are full")
 
     def share_answers(self, most_bytes: int) -> None:
@@ -154,7 +154,7 @@ class ServerConnection(asyncio.Protocol):
     # Holding back.
 
     @property
-    def takes_answers(self) -> bool:
+    def accepts_answers(self) -> bool:
         return self._transport is not None and "peer does not read" not in self._held
 
     @property
@@ -190,7 +190,7 @@ class ServerConnection(asyncio.Protocol):
                     return
             buffer, more, start = self._frames.feed_apart(data)
             if not buffer:
-                self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
+                self._budget.record(self, self._frames.held_bytes, self._frames.wanted_bytes)
                 return
             self._buffer, self._position, self._turn_bytes, self._turn_requests = buffer, 0, 0, 0
             if not self._held:
@@ -204,7 +204,7 @@ class ServerConnection(asyncio.Protocol):
                 # The frame that was begun before is not done, so what came behind it waits with it.
                 self._buffer, self._position = self._buffer[self._position :] + more[start:], 0
             self._frames.keep(self._buffer, self._position)
-            self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
+            self._budget.record(self, self._frames.held_bytes, self._frames.wanted_bytes)
         except (ProtocolError, FrameTooLarge) as error:
             self._adds.submit()
             self._host.trace("bookie.protocol_error", peer=self.peer, error=str(error))
@@ -220,7 +220,7 @@ class ServerConnection(asyncio.Protocol):
             dialect = self._dialect
             if self._alternating:
                 self._alternating = False
-                reached = self._adds.take_alternating(buffer, self._position, end, limit)
+                reached = self._adds.admit_alternating(buffer, self._position, end, limit)
                 if reached > self._position:
                     self._position = reached
                     self._wait_for_room()
@@ -230,7 +230,7 @@ class ServerConnection(asyncio.Protocol):
                 ledger_id = adds.run.ledger_id
                 handle = handles.get(ledger_id)
                 if handle is not None:
-                    self._adds.take(adds, dialect, handle)
+                    self._adds.admit(adds, dialect, handle)
                 elif not self._load(ledger_id):
                     self._adds.refuse(adds, dialect, Status.IO_ERROR)
                 else:
@@ -316,7 +316,7 @@ class ServerConnection(asyncio.Protocol):
                 return True
             asked.handle = handle
         if isinstance(request, AddRequest):
-            self._adds.take_one(asked, request)
+            self._adds.admit_one(asked, request)
         else:
             self._requests.handle(asked)
         return True
@@ -325,7 +325,7 @@ class ServerConnection(asyncio.Protocol):
         """After an add: not read while storage is crowded. A bookie that is read-only refuses adds, so there the peer's reads go on."""
         if self._storage.crowded and not self._requests.read_only:
             self._hold("storage is full")
-            self._storage.when_room(self, self._room_again)
+            self._storage.call_when_room(self, self._room_again)
 
     def _room_again(self) -> None:
         self._release("storage is full")
@@ -352,7 +352,7 @@ class ServerConnection(asyncio.Protocol):
         elif self.reads and self._requests.reads.full:
             # Who has none outstanding gets one in: so everybody goes on.
             self._hold("reads wait")
-            self._requests.reads.tell_room(self)
+            self._requests.reads.call_when_room(self)
         elif self._turn_bytes >= self._settings.read_turn_bytes or self._turn_requests >= self._settings.turn_requests:
             # Others have their turn before this peer goes on.
             self._hold("turn is over")
@@ -362,7 +362,7 @@ class ServerConnection(asyncio.Protocol):
         if len(self.reads) >= self._settings.reads_outstanding:
             return
         if self.reads and self._requests.reads.full:
-            self._requests.reads.tell_room(self)
+            self._requests.reads.call_when_room(self)
         else:
             self._release("reads wait")
 

@@ -170,11 +170,11 @@ class EntryLogWriter:
         if error is None or error.errno not in NO_SPACE:
             return False
         for each in [*finished, *([log] if log is not None else [])]:
-            self._give_back(each)
+            self._free_space(each)
         # Only now, since the directory counts as without space until more is free than at this time.
         return log is not None and self._places.pass_over(log.directory)
 
-    def _give_back(self, log: _OpenLog) -> None:
+    def _free_space(self, log: _OpenLog) -> None:
         """Free what a closed log holds beyond what the index may know. Nobody reads there: places count only after `sync`."""
         path = self._paths[log.number]
         try:
@@ -246,24 +246,24 @@ class EntryLogWriter:
         """
         log = self._log()
         place = replace(run, offset=log.end)
-        self._take(log, head)
+        self._enqueue(log, head)
         return log.number, place
 
     def copy(self, data: bytes, place: BlockInfo) -> None:
         """The next part of the body of a run that `copy_of` began."""
         log = self._open
         assert log is not None, "a copy was begun"
-        self._take(log, data)
+        self._enqueue(log, data)
         if log.end == place.end:
             log.blocks.append(place)
 
     def _append(self, log: _OpenLog, buffers: Iterable[Buffer], info: BlockInfo) -> None:
         for buffer in buffers:
-            self._take(log, buffer)
+            self._enqueue(log, buffer)
         assert log.end == info.end, "a block is as long as its header says"
         log.blocks.append(info)
 
-    def _take(self, log: _OpenLog, buffer: Buffer) -> None:
+    def _enqueue(self, log: _OpenLog, buffer: Buffer) -> None:
         self._waiting.append(buffer)
         self._waiting_bytes += len(buffer)
         log.end += len(buffer)

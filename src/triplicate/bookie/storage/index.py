@@ -75,7 +75,7 @@ class Index:
         try:
             yield
         except apsw.Error as error:
-            failure = self._vfs.take_failure()
+            failure = self._vfs.pop_failure()
             if failure is not None:
                 raise failure from error
             raise CorruptionError(f"{self.path}: the index is damaged: {error}") from error

@@ -52,7 +52,7 @@ class IndexVfs(apsw.VFS):
         self._failure: BaseException | None = None
         super().__init__(self.vfs_name, base="", maxpathname=4096)
 
-    def take_failure(self) -> BaseException | None:
+    def pop_failure(self) -> BaseException | None:
         """What the disk port raised since the last call; SQLite itself only says that something failed."""
         failure, self._failure = self._failure, None
         return failure
@@ -104,12 +104,12 @@ class IndexFile:
         self._load_commits()
         self._pages = max([self._file.size() // PAGE_BYTES, *(number + 1 for number in self._committed)])
         try:
-            self._settle()
+            self._secure_commits()
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
 
-    def _settle(self) -> File:
+    def _secure_commits(self) -> File:
         """Make sure of what the lives before have committed; returns the file for further commits. May be tried again."""
         try:
             self._copy_pages()
@@ -210,7 +210,7 @@ class IndexFile:
             if not self._changed:
                 return
             self._refused = True
-            commits = self._commits or self._settle()
+            commits = self._commits or self._secure_commits()
             self._commit(commits)
             self._refused = False
             if self._commits_end > COMMITS_BYTES_MAX:
@@ -229,14 +229,14 @@ class IndexFile:
             commits.sync()
         except OSError as error:
             if error.errno in NO_SPACE:
-                self._take_back(commits)
+                self._undo_commit(commits)
             raise
         self._commit_number += 1
         self._commits_end += size
         self._committed.update(self._changed)
         self._changed = {}
 
-    def _take_back(self, commits: File) -> None:
+    def _undo_commit(self, commits: File) -> None:
         """Leave nothing of a commit that found no space: it was reported as not done, and might be found whole after a crash."""
         try:
             commits.truncate(self._commits_end)

@@ -192,7 +192,7 @@ class LedgerStorage:
                 raise _damaged(path, content.passed[0].offset)
             broken += [(path, block) for block in (*content.passed, content.broken) if block is not None]
             if content.finished:
-                self._take_log(content, content.size)
+                self._index_log(content, content.size)
             else:
                 unfinished.append(content)
         drop_copies(self._disk, unfinished, self._holds)
@@ -204,7 +204,7 @@ class LedgerStorage:
         # Only now: a log with its footer looks whole to the next start, whatever was left out of it.
         for content in unfinished:
             # The index must not say more than a loss of power would leave.
-            self._take_log(content, secure_log(self._disk, content))
+            self._index_log(content, secure_log(self._disk, content))
         by_flush: dict[int, list[tuple[int, LedgerData]]] = {}
         for flush_number, number, state in newest.values():
             by_flush.setdefault(flush_number, []).append((number, state))
@@ -223,7 +223,7 @@ class LedgerStorage:
         if self._paths:
             self._trace("bookie.index_rebuilt", ledgers=len(newest))
 
-    def _take_log(self, content: LogContent, size: int) -> None:
+    def _index_log(self, content: LogContent, size: int) -> None:
         runs = [(content.number, block) for block in content.blocks if block.type is BlockType.RUN]
         flush_number = max([block.flush_number for block in content.blocks], default=0)
         self.index.add(flush_number, (), runs, [(content.number, size)])
@@ -324,7 +324,7 @@ class LedgerStorage:
     # The writer's worker.
 
     def write_logs(self, flush_number: int, frozen: Frozen) -> WrittenFlush:
-        """Entries and states of a flush into entry logs, synced; `tell_index` must follow, now or after other work here."""
+        """Entries and states of a flush into entry logs, synced; `write_index` must follow, now or after other work here."""
         tries = len(self._directories)
         while True:
             try:
@@ -356,7 +356,7 @@ class LedgerStorage:
             states = [(log, state) for state in left]
         return WrittenFlush(flush_number, dropped, states, runs, writer.sync())
 
-    def tell_index(self, written: WrittenFlush) -> None:
+    def write_index(self, written: WrittenFlush) -> None:
         """The rows of a flush into the index, durably. May be tried again."""
         self.index.add(written.flush_number, written.states, written.runs, written.sizes.items(), self._step_aside)
         written.indexed = True
@@ -452,7 +452,7 @@ class LedgerStorage:
         known = self.index.ledger(ledger_id)
         if known is not None:
             state, handle.last_entry_id = known
-            handle.take(state)
+            handle.merge(state)
             handle.fence_durable = state.fenced
             handle.dirty = False
             self._load_lac(handle)
