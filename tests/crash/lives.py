@@ -83,7 +83,7 @@ _SHARED = Metrics()
 _METRICS = BookieMetrics(_SHARED)
 """Making them takes as long as the rest of a start, so all lives count in the same."""
 _STORAGES: dict[int, list[Storage]] = {}
-"""Storages of the lives that run, by the id of their settings: a life may end before its bookie runs."""
+"""Storages of the processes that run, by the id of their host: a process may end before its bookie runs."""
 
 
 def _metrics_of(metrics: Metrics | None) -> BookieMetrics:
@@ -92,7 +92,7 @@ def _metrics_of(metrics: Metrics | None) -> BookieMetrics:
 
 def _noted_storage(host: Host, settings: BookieSettings, identity: FileIdentity, **callbacks: Any) -> Storage:
     storage = Storage(host, settings, identity, **callbacks)
-    _STORAGES.get(id(settings), []).append(storage)
+    _STORAGES.get(id(host), []).append(storage)
     return storage
 
 
@@ -121,6 +121,7 @@ class Lives:
         self.taking_from = NEVER
         """From when on a round of garbage collection may have taken what is deleted."""
         self.bookie: Bookie | None = None
+        self._host: Host | None = None
         self.endpoint: Endpoint | None = None
         self._callers: dict[int, Caller] = {}
         self._metadata: ClusterMetadata | None = None
@@ -141,7 +142,8 @@ class Lives:
         new = "/ledgers/INSTANCEID" not in self.store._nodes
         self._metadata = await ClusterMetadata.open(MemoryTree(self.store), host, create=new)
         self._callers.clear()
-        _STORAGES[id(self.settings)] = []
+        self._host = host
+        _STORAGES[id(host)] = []
         self.bookie = await self.machine.as_process(Bookie.start(host, self.settings, self._metadata, _SHARED))
         return self.bookie
 
@@ -157,7 +159,7 @@ class Lives:
 
     def kill(self) -> None:
         """End the process. What it wrote and did not sync is still with the kernel."""
-        storages = _STORAGES.pop(id(self.settings), None)
+        storages = _STORAGES.pop(id(self._host), None)
         if storages is not None:
             for storage in storages:
                 if storage.stored._index is not None:

@@ -1,11 +1,12 @@
-"""Memory that all connections share: bytes of frames that are not complete, and answers that peers have not taken.
+"""Memory that all connections share: bytes of incomplete frames, and answers that peers have not read.
 
-**Frames.** A connection reserves room for the whole frame that it has begun to receive, so who is read can also finish. Without room it
-is not read. While others wait, a connection that is read and sends nothing more of its frame is closed: it holds room for nothing. Once
-as much as the bound has arrived, only those with a reservation are read at all, so twice the bound is never passed by more than a chunk.
+**Frames.** A connection reserves room for the whole frame that it has begun to receive, so every connection that is read can complete its
+frame. A connection without room is not read. While others wait, a connection that is read and stops sending in the middle of a frame is
+closed. Once the bound itself has arrived, only connections with a reservation are read, so memory exceeds twice the bound by at most a
+chunk.
 
-**Answers.** Each connection may have a share of the bound waiting in its socket's buffer, the fewer connections the more; past it the
-connection is not read and its reads wait.
+**Answers.** Each connection may have a share of the bound waiting in its socket's buffer. The share grows when there are fewer
+connections. Beyond it, the connection is not read and its reads wait.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from triplicate.config import BookieSettings
 from triplicate.runtime import Clock, Timer
 
 STALE_S = 10.0
-"""After so long without a byte a begun frame no longer keeps others waiting."""
+"""A begun frame without a byte for this time no longer makes others wait."""
 LOOK_S = 1.0
 
 
 class Receiving(Protocol):
-    """A connection, as far as its unfinished frame goes. The budget alone changes these fields."""
+    """A connection with its unfinished frame. Only the budget changes these fields."""
 
     frame_held: int
-    """Bytes that are here."""
+    """Bytes received."""
     frame_reserved: int
     frame_since: float
-    """When the last of them came."""
+    """When the last of them arrived."""
 
     @property
     def is_read(self) -> bool:
-        """Whether its peer could send on."""
+        """Whether data of the peer is being read."""
 
     def pause_frames(self) -> None: ...
 
@@ -48,10 +49,10 @@ class FrameBudget:
     def __init__(self, clock: Clock, limit_bytes: int, everybody: Mapping[int, Receiving]) -> None:
         """
         Args:
-            everybody: all connections, kept by whoever made this.
+            everybody: all connections; the caller keeps it up to date.
         """
         self.held_bytes = 0
-        """Bytes of unfinished frames, and of whole ones whose turn has not come."""
+        """Bytes of unfinished frames, and of whole frames not yet handled."""
         self.reserved_bytes = 0
         self._clock = clock
         self._limit = limit_bytes
@@ -60,15 +61,15 @@ class FrameBudget:
         self._everybody = everybody
         self._waiting: dict[int, tuple[Receiving, int]] = {}
         self._paused: dict[int, Receiving] = {}
-        """Connections without a reservation, while as much as the bound has arrived."""
+        """Connections without a reservation that are not read because the bound is reached."""
         self._all_paused = False
-        """Whether `_paused` has been filled since the bound was passed. From then on each connection sees to itself."""
+        """Whether all connections without a reservation were paused since the bound was passed. Later ones are paused one by one."""
         self._going_on = False
         self._timer: Timer | None = None
 
     @property
     def waiting(self) -> int:
-        """Connections that are not read for want of room."""
+        """Number of connections that are not read for lack of room."""
         return len(self._waiting) + len(self._paused)
 
     def join(self, connection: Receiving) -> None:
@@ -77,7 +78,12 @@ class FrameBudget:
             self._pause(connection)
 
     def record(self, connection: Receiving, held: int, wanted: int) -> None:
-        """After every chunk: so much is held of a connection, and so long is what it begins with."""
+        """Record a connection's state after a chunk.
+
+        Args:
+            held: bytes held of the connection.
+            wanted: size of the frame that they begin with.
+        """
         if not held and not connection.frame_held:
             return
         self.held_bytes += held - connection.frame_held
@@ -117,10 +123,10 @@ class FrameBudget:
             self._check_later()
 
     def _resume_waiting(self) -> None:
-        """Let those go on for whom there is room now.
+        """Resume the connections for which there is room now.
 
-        Who goes on may end a frame and so make room for the next: that call returns at once and the loop goes on, since one call within
-        another for each of them would pass Python's limit where many wait.
+        A resumed connection may complete a frame and call this again. That inner call returns at once and the loop here continues, since
+        nested calls for many connections would exceed Python's recursion limit.
         """
         if self._going_on:
             return
@@ -132,7 +138,7 @@ class FrameBudget:
             self._going_on = False
 
     def _one_goes_on(self) -> bool:
-        """The next one, if there is room for it; those who wait for a place come first."""
+        """Resume the next connection if there is room. Connections that wait for a reservation come first."""
         if self._waiting:
             key, (connection, needed) = next(iter(self._waiting.items()))
             if not self.reserved_bytes or self.reserved_bytes + needed <= self._limit:
@@ -177,14 +183,14 @@ class FrameBudget:
         self._check_later()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class AnswerShares:
-    """How many bytes of answers one connection may have waiting."""
+    """The number of bytes of answers that one connection may have waiting."""
 
     def __init__(self, settings: BookieSettings) -> None:
         self._total = settings.answers_waiting_bytes
@@ -192,7 +198,7 @@ class AnswerShares:
         self._sharers = 1
 
     def resize(self, connections: int) -> bool:
-        """So many connections share now. True when the share has changed: it does so when their number has doubled or halved."""
+        """Set the number of connections. Returns whether the share changed, which happens when the number has doubled or halved."""
         before = self.share_bytes
         while self._sharers < connections:
             self._sharers *= 2
