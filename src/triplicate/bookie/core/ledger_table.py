@@ -244,7 +244,8 @@ class LedgerTable:
         self._cache = cache
         self._limit = limit
         self._shrink_beyond = limit
-        """Size at which eviction is tried next. Above the limit while busy handles fill the table, so that not every load scans all of them."""
+        """Size at which eviction is tried next. It is above the limit while busy handles fill the table, so that not every load scans
+        them."""
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
         self._refused = 0
@@ -320,7 +321,8 @@ class LedgerTable:
             tombstone = handle.state().tombstone()
         handle.forget()
         if tombstone is not None:
-            # If the deletion does not reach the disk, the next flush writes the tombstone before it moves the journal's mark past the fence.
+            # If the deletion does not reach the disk, the next flush writes the tombstone before it moves the journal's mark past the
+            # fence.
             buried = self._handles[ledger_id] = LedgerHandle(ledger_id, fenced=True, tombstone=tombstone)
             self.touch_state(buried)
         return tombstone

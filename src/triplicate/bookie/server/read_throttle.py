@@ -22,8 +22,8 @@ ADDS_ARE_RECENT_S = 0.25
 PORTIONS_BESIDE_WRITES = 16
 """A portion shrinks to this fraction (1/n) while adds arrive."""
 BATCHES_BESIDE_WRITES = 8
-"""While adds arrive, an answer to a batch read is at most this fraction (1/n) of a whole portion, and ends its own portion. Where the reader
-runs on the same processors, decoding a large answer delays others for longer than reading it."""
+"""While adds arrive, an answer to a batch read is at most this fraction (1/n) of a whole portion, and ends its own portion. Where the
+reader runs on the same processors, decoding a large answer delays others for longer than reading it."""
 BATCHES_AT_ONCE = 4
 """Minimum number of cached batch-read replies per loop iteration."""
 
