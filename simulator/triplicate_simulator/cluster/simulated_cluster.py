@@ -334,8 +334,7 @@ class BookieNode(SimulatedNode):
     async def _boot(self, host: Host) -> None:
         async with asyncio.timeout(self.cluster.options.restart_patience_s):
             self._metadata = await self.open_metadata(host)
-            bookie = Bookie(host, self.settings, self._metadata)
-            await bookie.start()
+            bookie = await Bookie.start(host, self.settings, self._metadata)
             self.bookie = bookie
 
     async def _shut(self, bookie: Bookie) -> None:
