@@ -143,7 +143,7 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
                 await hand.writer.close()
 
         # As if it had been cut off before it heard of anything.
-        hand.writer._adds.last_add_confirmed, hand.writer._adds.length = -1, 0
+        hand.writer._pipeline.last_add_confirmed, hand.writer._pipeline.length = -1, 0
         await schedule.begin("writer", close)
 
         async def look(client: Client) -> int:
