@@ -317,7 +317,7 @@ class HostedDatabase:
         """Keep the metric of how far the copy is behind."""
         while self._gauges is not None:
             leads = self.role is Role.LEADER
-            end = None if leads else await self._election.leaders_position()
+            end = None if leads else await self._election.leader_position()
             self._gauges.lag.set(0 if leads or end is None else max(0, end - self.database.position))
             await sleep(self._parts.host.clock, LAG_INTERVAL_S)
         while True:
