@@ -17,8 +17,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     async def believe(self: Replica, suspicion: str) -> None:
         if isinstance(self._machine, SqlDatabase):
-            self._machine._suspicion = None
-            self._machine._serve()
+            self._machine.availability.verified()
         elif isinstance(self._machine, Counter):
             self._machine.suspicion = self._machine.reason = None
 

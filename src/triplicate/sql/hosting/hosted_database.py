@@ -199,7 +199,7 @@ class HostedDatabase:
             if self.replica.opened.done():
                 self.database, self.replica = self._new_life()
             if self._builds_anew:
-                self.database.catching_up = self._being_built()
+                self.database.availability.catch_up(self._being_built())
             began_s = clock.monotonic()
             error = await self._live()
             if clock.monotonic() - began_s > self._parts.settings.restart_longest_s:
@@ -225,11 +225,7 @@ class HostedDatabase:
     async def _ended(self, error: Exception | None) -> tuple[str, str]:
         """See to a copy that runs no more; returns the role and the reason to tell of it meanwhile."""
         if error is not None:
-            self.database.unusable = SqlError(
-                "57P03",
-                f"this node's copy of database {self.info.name!r} has failed and is opened again in a moment: {error}",
-                hint="Use another node.",
-            )
+            self.database.availability.failed(error)
             self._trace("node.copy_failed", error=repr(error))
             return FAILED, str(error) or repr(error)
         reason, position = self.replica.reason or "", self.replica.position
@@ -293,7 +289,7 @@ class HostedDatabase:
                 except TriplicateError as error:
                     self._trace("node.retry", during="end of the log", error=repr(error))
             await sleep(clock, interval_s)
-        self.database.caught_up()
+        self.database.availability.caught_up()
         self._builds_anew = False
         self._trace("node.copy_built", position=self.database.position)
 

@@ -34,6 +34,12 @@ _CHECK_STEPS = 100_000
 _FINDINGS = 5
 
 
+def remove_leftovers(host: Host, path: str) -> None:
+    """Delete the files that an interrupted snapshot or restore left beside a copy. Blocks; no snapshot or restore may be running."""
+    for suffix in (OUTGOING, INCOMING, REPLACED):
+        _delete(host, path + suffix)
+
+
 class CopyOwner(Protocol):
     """What a snapshot needs of the database whose copy it is."""
 
@@ -81,11 +87,6 @@ class SqlSnapshots:
     @property
     def position(self) -> int:
         return self._owner.position
-
-    def remove_leftovers(self) -> None:
-        """Delete what an interrupted snapshot or restore left beside the copy. Blocks; nothing of the kind may be running."""
-        for suffix in (OUTGOING, INCOMING, REPLACED):
-            _delete(self._host, self._owner.path + suffix)
 
     # Copying.
 
