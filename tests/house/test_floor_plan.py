@@ -15,7 +15,6 @@ CIRCLES_ALLOWED = frozenset(
         ("client.read.ledger_reader", "client.read.long_poll", "client.read.tail"),
         ("sim.network", "sim.transport"),
         ("sql.pg.syntax.dml_nodes", "sql.pg.syntax.nodes"),
-        ("bookie_registry", "drivers"),
     }
 )
 """May only shrink."""

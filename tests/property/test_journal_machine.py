@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER_BYTES, GroupPosition, GroupType, JournalGroup, padded
 from triplicate.bookie.core.journal_machine import (
-    CloseRequested,
     FailJournal,
     FileStarted,
     GroupCommit,
@@ -24,6 +23,7 @@ from triplicate.bookie.core.journal_machine import (
     GroupFormer,
     GroupRefused,
     GroupSynced,
+    JournalCloseRequested,
     NextFile,
     RemoveTail,
     ResumeBehind,
@@ -289,7 +289,7 @@ def test_every_item_is_in_one_group_in_its_order(shapes: list[tuple[GroupType | 
 def test_a_closing_journal_fails_on_a_full_disk() -> None:
     commit = GroupCommit(GroupPosition(1, HEADER_BYTES, 0), resumes=True)
     commit.submitted(10)
-    commit.step(CloseRequested())
+    commit.step(JournalCloseRequested())
     assert isinstance(commit.step(WriteFailed(1, 10, no_space=True, acknowledged=False)), FailJournal)
     assert commit.failed
 

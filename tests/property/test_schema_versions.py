@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.schema_versions import SchemaHistory, SchemaVersion
+from triplicate.sql.core.schema_versions import SchemaVersion, SchemaVersions
 
 START = SchemaVersion(7, b"start")
 
@@ -26,7 +26,7 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.history = SchemaHistory(START)
+        self.history = SchemaVersions(START)
         self.schemas = [START]
         self.changes = 0
         self.saved: list[_Saved] = []

@@ -268,11 +268,11 @@ class WriteFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseRequested:
+class JournalCloseRequested:
     """No further group is refused in favour of a later one."""
 
 
-CommitEvent = GroupSynced | WriteFailed | CloseRequested
+CommitEvent = GroupSynced | WriteFailed | JournalCloseRequested
 
 # Commands of `GroupCommit`.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplicate.bookie.core.journal_format import GroupPosition
-from triplicate.bookie.core.journal_machine import CloseRequested, GroupCommit, GroupSynced, ResumeBehind, WriteFailed
+from triplicate.bookie.core.journal_machine import GroupCommit, GroupSynced, JournalCloseRequested, ResumeBehind, WriteFailed
 from triplicate.bookie.core.journal_mark import JournalMark
 from triplicate.bookie.files import NO_SPACE
 from triplicate.bookie.journal.closed_journal import OpenJournal
@@ -96,7 +96,7 @@ class Journal:
 
     async def close(self) -> None:
         """Sync and answer what is queued, then close the file."""
-        self.commit.step(CloseRequested())
+        self.commit.step(JournalCloseRequested())
         await self._device.close()
         self._writer.close()
 

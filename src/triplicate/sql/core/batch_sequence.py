@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.sql.core.records import BatchHeader
-from triplicate.sql.core.schema_versions import SchemaHistory
+from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.core.table_shape import TableShape
 
 
@@ -40,7 +40,7 @@ class BatchSequence:
         # Never 0, which stands for a batch without a time.
         self.time_ms = max(self.time_ms, wall_ms, 1)
 
-    def header(self, schema: SchemaHistory, tables: tuple[TableShape, ...]) -> BatchHeader:
+    def header(self, schema: SchemaVersions, tables: tuple[TableShape, ...]) -> BatchHeader:
         """The header of the next batch."""
         before, after = schema.committed, schema.current
         return BatchHeader(

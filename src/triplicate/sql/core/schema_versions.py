@@ -30,7 +30,7 @@ class _Savepoint:
     point: RollbackPoint
 
 
-class SchemaHistory:
+class SchemaVersions:
     """The committed schema, that of the open transaction, and the transaction's savepoints.
 
     Savepoints of one name may nest; a name stands for the innermost one. Levels count from 0 for the outermost savepoint.

@@ -12,7 +12,7 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.core.records import SchemaChange, SettingChange
 from triplicate.sql.core.scan import first_words
-from triplicate.sql.core.schema_versions import SchemaHistory
+from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, run_definition
@@ -28,7 +28,7 @@ class SchemaStatements:
         history: the versions of the schema, which every change moves on.
     """
 
-    def __init__(self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, history: SchemaHistory) -> None:
+    def __init__(self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, history: SchemaVersions) -> None:
         self._connection = connection
         self._authorizer = authorizer
         self._capture = capture

@@ -19,7 +19,7 @@ from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
-from triplicate.sql.core.schema_versions import RollbackPoint, SchemaHistory, SchemaVersion
+from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
@@ -115,7 +115,7 @@ class WriterConnection:
         self.authorizer = Authorizer(connection)
         self._capture = ChangeCapture(connection, MAX_TRANSACTION_BYTES)
         state, schema = read_state(connection), schema_digest(connection)
-        self._schema = SchemaHistory(SchemaVersion(state.schema_version, schema))
+        self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
         self._schema_statements = SchemaStatements(connection, self.authorizer, self._capture, self._schema)
         self._schema_statements.reload()
         batch = state.batch if state.epoch == ids.epoch else 0
