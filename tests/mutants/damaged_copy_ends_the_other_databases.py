@@ -17,5 +17,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
-    patch(HostedDatabase, "_live", live)
-    patch(HostedDatabase, "_insist", once)
+    patch(HostedDatabase, "_run_replica", live)
+    patch(HostedDatabase, "_retry_forever", once)
