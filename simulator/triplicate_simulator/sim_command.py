@@ -15,15 +15,16 @@ import click
 from triplicate.cli.terminal.output import Bar, print_table, remarks
 from triplicate.errors import ArgumentError
 from triplicate_simulator import (
-    KINDS,
+    FAULT_KINDS,
     WORKLOADS,
-    Hunt,
-    MutantMisfit,
+    InvalidMutant,
+    MutantResult,
     NothingToShrink,
     Plan,
     Result,
     Summary,
     apply_mutant,
+    describe_run,
     hunt_all,
     mutants_folder,
     plan_from_json,
@@ -32,8 +33,7 @@ from triplicate_simulator import (
     replay,
     run,
     shrink,
-    told,
-    unclean,
+    violations_without_mutants,
 )
 
 Made = TypeVar("Made")
@@ -123,7 +123,7 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
     print_table(
         ("fault", "struck", "what it is"),
         [
-            (name, f"{count:,}", KINDS[name].meaning if name in KINDS else "a strike of a play's own")
+            (name, f"{count:,}", FAULT_KINDS[name].meaning if name in FAULT_KINDS else "a strike of a play's own")
             for name, count in summary.struck().items()
         ],
         right=("struck",),
@@ -152,7 +152,7 @@ def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str 
     _break_code(mutant)
     result = _usage(lambda: replay(seed, plan))
     _usage(lambda: _check_node(result, node))
-    for line in told(result, plan, node):
+    for line in describe_run(result, plan, node):
         click.echo(line)
     return 0 if result.ok else 1
 
@@ -199,7 +199,7 @@ def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str 
 def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     """Break the code on purpose, one way at a time, and find the first seed that notices (in a checkout)."""
     mutants = _usage(lambda: read_mutants(mutants_folder(), names))
-    dirty = unclean(mutant.kind for mutant in mutants)
+    dirty = violations_without_mutants(mutant.kind for mutant in mutants)
     for violation in dirty:
         click.echo(violation)
     if dirty:
@@ -207,7 +207,7 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     began = time.monotonic()
     with Bar("mutants", len(mutants)) as bar:
 
-        def report(hunt: Hunt) -> None:
+        def report(hunt: MutantResult) -> None:
             bar.advance()
             if not sys.stderr.isatty():
                 found = f"seed {hunt.seed}, {hunt.checker}" if hunt.caught else uncaught(hunt)
@@ -224,12 +224,12 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     return 1 if left else 0
 
 
-def uncaught(hunt: Hunt) -> str:
+def uncaught(hunt: MutantResult) -> str:
     """What became of a mutant that no seed caught, in capitals."""
     return "SURVIVED" if hunt.judged else "NOT JUDGED"
 
 
-def show_hunts(hunts: list[Hunt]) -> None:
+def show_hunts(hunts: list[MutantResult]) -> None:
     """One row for each mutant."""
     rows = [
         (
@@ -308,6 +308,6 @@ def _usage(work: Callable[[], Made]) -> Made:
     """What is wrong with the command line ends it with one line and code 2."""
     try:
         return work()
-    except (ArgumentError, MutantMisfit) as error:
+    except (ArgumentError, InvalidMutant) as error:
         remarks.print(f"triplicate: {error}")
         raise click.exceptions.Exit(2) from error

@@ -11,10 +11,10 @@ from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.metadata import InjectedFault
 from triplicate.sim import World
-from triplicate_simulator import CHECKERS, ClusterOptions, History, Plan, RunContext, SimulatedCluster, judge
+from triplicate_simulator import LEDGER_CHECKERS, ClusterOptions, History, Plan, RunContext, SimulatedCluster, judge
 from triplicate_simulator.cluster.bookie_setup import bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader
 from triplicate_simulator.workloads.ledger.ledger_writers import LedgerAppender
@@ -90,7 +90,7 @@ class Schedule:
         finally:
             self.world.close()
         history = self.stage.history
-        found = [f"{verdict.checker}: {violation}" for verdict in judge(history, CHECKERS) for violation in verdict.violations]
+        found = [f"{verdict.checker}: {violation}" for verdict in judge(history, LEDGER_CHECKERS) for violation in verdict.violations]
         found += self.stage.problems
         assert not found, "\n".join(found)
         return history

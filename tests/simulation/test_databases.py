@@ -10,12 +10,12 @@ import pytest
 from triplicate.errors import SqlError
 from triplicate.sim import NodeDied
 from triplicate_simulator import WORKLOADS, Plan, Result, run_seed
-from triplicate_simulator.workloads import SqlWorkload
-from triplicate_simulator.workloads.sql.sql_clients import visit
+from triplicate_simulator.workloads.sql.sql_clients import run_session
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, send_request
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 Scene = Callable[[SqlWorkload], Awaitable[None]]
 
@@ -83,7 +83,7 @@ async def at(of: SqlWorkload, server: DatabaseServer, work: ClientOperation) -> 
         except SqlError as error:
             outcome = error.sqlstate
 
-    if not await visit(of.desk, "client", server, of.stage.chance("client"), noting, PATIENCE_S):
+    if not await run_session(of.desk, "client", server, of.stage.chance("client"), noting, PATIENCE_S):
         outcome = "gone"
     return outcome
 
@@ -99,7 +99,7 @@ async def seen(of: SqlWorkload, server: DatabaseServer) -> int:
     async def look(talk: ClientSession) -> None:
         values.append(await talk.read_register(REGISTER))
 
-    assert await visit(of.desk, "client", server, of.stage.chance("client"), look, PATIENCE_S)
+    assert await run_session(of.desk, "client", server, of.stage.chance("client"), look, PATIENCE_S)
     return values[0]
 
 

@@ -21,7 +21,7 @@ from triplicate_simulator import Fault, Plan, run_seed
 from triplicate_simulator.cluster.plan import BookieSetup
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 from triplicate_simulator.faults.storage_faults import wipe
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD
 
 TRASH = BookieSetup(trash_period_s=1000.0)

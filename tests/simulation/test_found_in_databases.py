@@ -12,8 +12,8 @@ from tests.simulation.test_databases import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
-from triplicate_simulator.workloads import SqlWorkload
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 
 async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.schedule import Schedule
 from triplicate.sim import NodeDied
-from triplicate_simulator.checkers import Acknowledged, MetadataWritten
+from triplicate_simulator.checkers.ledger_promises import Acknowledged, MetadataWritten
 
 RECOVERY_POINTS = (
     "client.recovery.marked",

@@ -10,7 +10,8 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.sim.host import NodeDied, World
-from triplicate_simulator.checkers import History, Wiped
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_promises import Wiped
 from triplicate_simulator.cluster.plan import Plan
 from triplicate_simulator.cluster.simulated_cluster import ClientNode, SimulatedCluster
 

@@ -150,7 +150,7 @@ class SimulatedNode:
 
 
 @dataclass
-class Excuse:
+class FailureExcuse:
     """A period in which a bookie may rightly end by itself or refuse to start, both ends included."""
 
     from_s: float
@@ -183,7 +183,7 @@ class BookieNode(SimulatedNode):
         """Ids of ledgers below this were drawn before it got empty disks, whenever these ledgers were made."""
         self.held = False
         """Its disks or its index are being replaced: only that program starts it."""
-        self._excuses: list[Excuse] = []
+        self._excuses: list[FailureExcuse] = []
         self._serves = False
         self._metadata: ClusterMetadata | None = None
         self._hearing: asyncio.Task[None] | None = None
@@ -200,7 +200,7 @@ class BookieNode(SimulatedNode):
     def let_fail(self) -> None:
         """A fault strikes its disk now."""
         disk = self.cluster.world.disk(self.name)
-        self._excuses.append(Excuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
+        self._excuses.append(FailureExcuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
 
     def fault_is_over(self) -> None:
         """A fault that struck it has ended, perhaps one of its disk: a fault that it has survived excuses nothing any more."""

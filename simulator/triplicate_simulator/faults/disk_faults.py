@@ -10,7 +10,7 @@ from triplicate.sim.disk_image import Inode
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, ledger_directories
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import FaultTargets, undo_at_end
 
 KIB = 1024
 BLOCK_BYTES = 4096
@@ -35,7 +35,7 @@ async def slow(stage: RunContext, strike: Fault) -> None:
     before = disk.syncs
     stage.announce("disk_slow", node=strike.target, factor=float(strike.options["factor"]))
     disk.slow(float(strike.options["factor"]))
-    with undone(lambda: disk.slow(1.0)):
+    with undo_at_end(lambda: disk.slow(1.0)):
         await asyncio.sleep(strike.lasts_s)
     if disk.syncs > before:
         stage.count_strike("disk_slow")
@@ -63,7 +63,7 @@ async def full(stage: RunContext, strike: Fault) -> None:
     node.let_fail()
     stage.announce(strike.kind, node=strike.target, free_bytes=int(strike.options["free_bytes"]), under=prefix)
     disk.fill(int(strike.options["free_bytes"]), prefix)
-    with undone(lambda: disk.relieve(prefix)):
+    with undo_at_end(lambda: disk.relieve(prefix)):
         await asyncio.sleep(strike.lasts_s)
         noticed = node.alive and node.bookie is not None and node.bookie.read_only
     # A bookie with other directories need not try to write in a full one.

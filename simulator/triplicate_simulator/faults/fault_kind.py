@@ -50,7 +50,7 @@ class FaultKind:
 
 
 @contextmanager
-def undone(undo: Callable[[], object]) -> Iterator[None]:
+def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
     """Undo a fault when its time is over, or when it is interrupted."""
     try:
         yield

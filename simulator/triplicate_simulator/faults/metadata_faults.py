@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import FaultTargets, undo_at_end
 
 
-async def _turn(stage: RunContext, strike: Fault, word: str, option: str, normal: float, met: Callable[[], int]) -> None:
+async def _set_option_while(stage: RunContext, strike: Fault, word: str, option: str, normal: float, met: Callable[[], int]) -> None:
     """Set an option of the cluster to the fault's value, and back when its time is over. It counts if it affected any operation."""
     before, value = met(), float(strike.options[word])
     stage.announce(strike.kind, **{word: value})
     setattr(stage.cluster.options, option, value)
-    with undone(lambda: setattr(stage.cluster.options, option, normal)):
+    with undo_at_end(lambda: setattr(stage.cluster.options, option, normal)):
         await asyncio.sleep(strike.lasts_s)
     if met() > before:
         stage.count_strike(strike.kind)
@@ -29,7 +29,7 @@ def draw_slow(chance: random.Random, targets: FaultTargets, at_s: float) -> Faul
 
 async def slow(stage: RunContext, strike: Fault) -> None:
     """Slow the store down for a while."""
-    await _turn(stage, strike, "factor", "metadata_slowness", 1.0, lambda: stage.cluster.metadata_operations)
+    await _set_option_while(stage, strike, "factor", "metadata_slowness", 1.0, lambda: stage.cluster.metadata_operations)
 
 
 def draw_lost(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
@@ -39,7 +39,7 @@ def draw_lost(chance: random.Random, targets: FaultTargets, at_s: float) -> Faul
 
 async def lose(stage: RunContext, strike: Fault) -> None:
     """Lose connections for a while; the outcome of such an operation is unknown to its client."""
-    await _turn(stage, strike, "rate", "metadata_loss_rate", 0.0, lambda: stage.cluster.connections_lost)
+    await _set_option_while(stage, strike, "rate", "metadata_loss_rate", 0.0, lambda: stage.cluster.connections_lost)
 
 
 def draw_conflict(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
@@ -49,7 +49,7 @@ def draw_conflict(chance: random.Random, targets: FaultTargets, at_s: float) -> 
 
 async def conflict(stage: RunContext, strike: Fault) -> None:
     """Write nodes of ledgers and logs again, unchanged, right before a change arrives: the change meets another version."""
-    await _turn(stage, strike, "rate", "metadata_conflict_rate", 0.0, lambda: stage.cluster.conflicts)
+    await _set_option_while(stage, strike, "rate", "metadata_conflict_rate", 0.0, lambda: stage.cluster.conflicts)
 
 
 def draw_expired(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
@@ -94,7 +94,7 @@ async def stale(stage: RunContext, strike: Fault) -> None:
 
     for server in struck:
         store.lag(server, lag_s)
-    with undone(catch_up):
+    with undo_at_end(catch_up):
         await asyncio.sleep(strike.lasts_s)
     if store.stale_reads > before:
         stage.count_strike(strike.kind)
@@ -116,7 +116,7 @@ async def silent(stage: RunContext, strike: Fault) -> None:
     for session_id in store.sessions:
         loop.call_later(chance.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.suspect, session_id)
     store.fall_silent()
-    with undone(store.speak):
+    with undo_at_end(store.speak):
         await asyncio.sleep(strike.lasts_s)
         share = {"none": 0.0, "some": 0.5, "all": 1.0}[str(strike.options.get("expires", "none"))]
         for session_id in store.sessions:

@@ -7,7 +7,7 @@ import random
 
 from triplicate_simulator.cluster.plan import Fault
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undo_at_end
 
 BLOCKED_S = (0.05, 0.5, 2.0, 8.0)
 SLOW_FACTORS = (5.0, 30.0, 200.0)
@@ -37,7 +37,7 @@ async def block(stage: RunContext, strike: Fault) -> None:
     network, source, other = stage.world.network, strike.target, strike.other
     stage.strike("link_block", source=source, target=other)
     network.block(source, other)
-    with undone(lambda: network.unblock(source, other)):
+    with undo_at_end(lambda: network.unblock(source, other)):
         await asyncio.sleep(strike.lasts_s)
 
 
@@ -46,7 +46,7 @@ async def slow(stage: RunContext, strike: Fault) -> None:
     network, source, other = stage.world.network, strike.target, strike.other
     stage.strike("link_slow", source=source, target=other)
     network.slow(source, other, float(strike.options.get("factor", SLOW_FACTORS[0])))
-    with undone(lambda: network.slow(source, other, 1.0)):
+    with undo_at_end(lambda: network.slow(source, other, 1.0)):
         await asyncio.sleep(strike.lasts_s)
 
 
@@ -72,7 +72,7 @@ async def reset(stage: RunContext, strike: Fault) -> None:
     count = min(RESETS, int(strike.options.get("count", 1)))
     for _ in range(count):
         network.reset_at_next_write(node, other)
-    with undone(lambda: network.tears.pop((node, other), None)):
+    with undo_at_end(lambda: network.tears.pop((node, other), None)):
         await asyncio.sleep(strike.lasts_s)
     if network.strikes.get("reset_at_write", 0) > before:
         stage.count_strike("reset")
@@ -94,7 +94,7 @@ async def partition(stage: RunContext, strike: Fault) -> None:
     others = [name for name in cluster.node_names() if name not in group]
     stage.strike("partition", group=" ".join(group), metadata=bool(strike.options.get("metadata")))
     network.partition(group, others)
-    with undone(lambda: network.heal(group, others)):
+    with undo_at_end(lambda: network.heal(group, others)):
         if strike.options.get("metadata"):
             await _cut_off(stage, group, strike.lasts_s)
         else:
@@ -113,7 +113,7 @@ async def _cut_off(stage: RunContext, group: list[str], lasts_s: float) -> None:
             if not cluster.cut_off[name]:
                 del cluster.cut_off[name]
 
-    with undone(rejoin):
+    with undo_at_end(rejoin):
         await asyncio.sleep(min(lasts_s, SESSION_S))
         if lasts_s > SESSION_S:
             for name in group:

@@ -12,7 +12,7 @@ from triplicate.sim.loop import HostCrashed, context_of
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY, BookieNode, SimulatedNode
-from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undo_at_end
 
 DOWN_S = (0.05, 0.5, 2.0, 6.0)
 """Time that a struck node stays down."""
@@ -105,7 +105,7 @@ async def at_point(stage: RunContext, strike: Fault, act: Callable[[], None]) ->
         act()
 
     trap = stage.world.points.strike(str(strike.options["point"]), come, node=strike.target, skip=int(strike.options.get("after", 0)))
-    with undone(trap.cancel), suppress(TimeoutError):
+    with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(WAIT_POINT_S):
             await struck.wait()
     return struck.is_set()
@@ -211,7 +211,7 @@ async def pause(stage: RunContext, strike: Fault) -> None:
     else:
         host.pause()
     stage.strike("pause", node=strike.target, seconds=strike.lasts_s, at=str(strike.options.get("point", "")))
-    with undone(host.resume):
+    with undo_at_end(host.resume):
         if strike.options.get("expires"):
             await asyncio.sleep(SESSION_S)
             node.expire_session()
@@ -263,5 +263,5 @@ async def clock_rate(stage: RunContext, strike: Fault) -> None:
 
     for name, rate in rates.items():
         stage.world.clock(name).run_at(rate)
-    with undone(run_right):
+    with undo_at_end(run_right):
         await asyncio.sleep(strike.lasts_s)

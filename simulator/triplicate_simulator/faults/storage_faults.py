@@ -52,7 +52,7 @@ async def wipe(stage: RunContext, strike: Fault) -> None:
     try:
         await asyncio.sleep(strike.lasts_s)
         if strike.options.get("unformatted"):
-            await _start_in_vain(stage, node)
+            await _check_start_is_refused(stage, node)
         if await _replace(stage, node):
             node.whole_s, node.rotten, node.lost = stage.time(), "", ""
     finally:
@@ -60,7 +60,7 @@ async def wipe(stage: RunContext, strike: Fault) -> None:
     await node.restart()
 
 
-async def _start_in_vain(stage: RunContext, node: BookieNode) -> None:
+async def _check_start_is_refused(stage: RunContext, node: BookieNode) -> None:
     """Start it on the empty disks: its cookie is missing, and it must refuse."""
     for _ in range(TRIES):
         try:
@@ -89,7 +89,7 @@ async def _replace(stage: RunContext, node: BookieNode) -> bool:
         node.id_bound = incarnation.ledger_id_bound
         host.trace("bookie.replaced", incarnation=incarnation.number)
 
-    error = await _patiently(node, format_disks, "format")
+    error = await _retry(node, format_disks, "format")
     if error is not None:
         stage.cluster.failures.append(f"{node.name} cannot be replaced: {error}")
     return error is None
@@ -156,13 +156,13 @@ async def _rebuild(stage: RunContext, node: BookieNode) -> bool:
         report = await rebuild_index(host, node.settings, metadata)
         host.trace("bookie.index_made", logs=report.logs, ledgers=report.ledgers, runs=report.runs)
 
-    error = await _patiently(node, rebuild, "rebuild index")
+    error = await _retry(node, rebuild, "rebuild index")
     if error is not None and not node.rotten and not node.may_fail:
         stage.cluster.failures.append(f"the index of {node.name} cannot be made anew: {error}")
     return error is None
 
 
-async def _patiently(node: BookieNode, program: Callable[[Host, ClusterMetadata], Awaitable[None]], name: str) -> Exception | None:
+async def _retry(node: BookieNode, program: Callable[[Host, ClusterMetadata], Awaitable[None]], name: str) -> Exception | None:
     """Run an operator's program until it succeeds. Returns the last error if it never does."""
     last: Exception | None = None
     for _ in range(TRIES):

@@ -18,9 +18,9 @@ from triplicate.sim.fault_points import Trap
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults import disk_faults, metadata_faults, process_faults
-from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import FaultTargets, undo_at_end
 
-MOMENTS = (
+POINTS = (
     "client.recovery.marked",
     "client.recovery.fenced",
     "client.recovery.read_on",
@@ -34,9 +34,9 @@ MOMENTS = (
     "client.ensemble_change.written",
     "client.close.writing",
 )
-AMBUSHES_MAX = 4
-LURES_MAX = 9
-LONES_MAX = 3
+TRIGGERED_MAX = 4
+OUTAGES_MAX = 9
+LONE_HOLDERS_MAX = 3
 LONE_POINT = "bookie.journal.synced"
 LONE_S = 2.0
 LONE_SETTLES_S = 0.1
@@ -57,11 +57,13 @@ STALL_FACTOR = 100.0
 
 def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
     """Draw the triggered faults of one run, where its nodes reach such points, and faults of bookies that lead writers to them."""
-    count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
+    count, lures = chance.randrange(TRIGGERED_MAX + 1), chance.randrange(OUTAGES_MAX + 1)
     drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
-    drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
+    drawn += [
+        _draw_lone_holder(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONE_HOLDERS_MAX + 1))
+    ]
     if targets.clients:
-        drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
+        drawn += [_draw_bookie_outage(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
     # Without a writer that defers, no node arrives.
     drawn += [
         _draw_unsynced(chance, targets, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))
@@ -69,7 +71,7 @@ def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration
     return tuple(strike for strike in drawn if strike is not None)
 
 
-def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+def _draw_bookie_outage(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """A bookie that is gone, or silent, for a moment."""
     bookie = chance.choice(targets.bookies)
     match chance.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
@@ -88,7 +90,7 @@ def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> Fau
 
 def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
     """Draw one fault at a point of a recovery or a change of ensemble."""
-    moments = [name for name in MOMENTS if name in targets.points]
+    moments = [name for name in POINTS if name in targets.points]
     if not moments:
         return None
     point = chance.choice(moments)
@@ -109,7 +111,7 @@ def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | N
     return Fault("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
 
 
-def _draw_lone(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+def _draw_lone_holder(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """Draw the kill of a bookie that alone has synced the newest entries."""
     options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
     if chance.random() < 0.4:
@@ -135,13 +137,13 @@ def _draw_unsynced(chance: random.Random, targets: FaultTargets, at_s: float) ->
     return Fault("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
 
 
-async def ambush(stage: RunContext, strike: Fault) -> None:
+async def run_triggered_fault(stage: RunContext, strike: Fault) -> None:
     """Wait until a node reaches the point, then strike, and undo everything."""
     if strike.options.get("point") in UNSYNCED_POINTS:
         await _unsynced(stage, strike)
         return
     if strike.target:
-        await _lone(stage, strike)
+        await _kill_lone_holder(stage, strike)
         return
     came = asyncio.Event()
     who: list[str] = []
@@ -156,7 +158,7 @@ async def ambush(stage: RunContext, strike: Fault) -> None:
             stage.cluster.options.metadata_slowness = STALL_FACTOR
 
     trap = stage.world.points.strike(str(options["point"]), come, skip=int(options.get("skip", 0)))
-    with undone(trap.cancel):
+    with undo_at_end(trap.cancel):
         try:
             async with asyncio.timeout(WAIT_S):
                 await came.wait()
@@ -167,12 +169,12 @@ async def ambush(stage: RunContext, strike: Fault) -> None:
     struck = [stage.world.loop.begin(part, name=str(strike)) for part in _parts(stage, strike, who[0])]
     if options.get("then"):
         following: dict[str, Value] = {"point": "client.recovery.copying", "bookies": options["then"], "silent": options["silent"]}
-        await ambush(stage, replace(strike, options=following))
+        await run_triggered_fault(stage, replace(strike, options=following))
     for part in struck:
         await part
 
 
-async def _lone(stage: RunContext, strike: Fault) -> None:
+async def _kill_lone_holder(stage: RunContext, strike: Fault) -> None:
     """Slow all disks but one. The bookie with the fast disk acknowledges an entry alone, and is killed before the others have synced it.
 
     Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
@@ -188,7 +190,7 @@ async def _lone(stage: RunContext, strike: Fault) -> None:
     await asyncio.sleep(LONE_SETTLES_S)
     if everybody:
         trap = stage.world.points.strike(str(options["point"]), lambda _: came.set())
-        with undone(trap.cancel), suppress(TimeoutError):
+        with undo_at_end(trap.cancel), suppress(TimeoutError):
             async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
                 await came.wait()
         await asyncio.sleep(float(options["power_after_s"]))
@@ -200,7 +202,7 @@ async def _lone(stage: RunContext, strike: Fault) -> None:
             await part
         return
     trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
-    with undone(trap.cancel), suppress(TimeoutError):
+    with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
             await came.wait()
     if came.is_set():
@@ -237,12 +239,12 @@ async def _unsynced(stage: RunContext, strike: Fault) -> None:
         cut.set()
 
     later_s = float(options.get("later_s", 0.0))
-    if not await _come(points.strike(DEFERRING_POINT, slow_down), came, WAIT_S):
+    if not await _wait_for_trap(points.strike(DEFERRING_POINT, slow_down), came, WAIT_S):
         return
-    with undone(speed_up):
+    with undo_at_end(speed_up):
         reached = asyncio.Event()
         act = cut_power if not later_s else lambda _: reached.set()
-        if not await _come(points.strike(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+        if not await _wait_for_trap(points.strike(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
             return
         if later_s:
             await asyncio.sleep(later_s)
@@ -255,9 +257,9 @@ async def _unsynced(stage: RunContext, strike: Fault) -> None:
     await process_faults.restart_all(stage, late)
 
 
-async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
+async def _wait_for_trap(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
     """Whether the trap fired in time; it is removed afterwards."""
-    with undone(trap.cancel), suppress(TimeoutError):
+    with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             await came.wait()
     return came.is_set()

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 from triplicate_simulator.cluster.plan import PLAIN_SETUP, Fault, Plan
-from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, reporter_of, run_seed
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 RUNS_MAX = 200
 DURATIONS = (0.1, 0.25, 0.5, 0.75)
@@ -40,7 +40,7 @@ class ViolationKind:
 
 def finding_of(violation: str) -> ViolationKind:
     """The kind of a violation. Errors of two classes, or at two places, are two kinds."""
-    checker = found_by(violation)
+    checker = reporter_of(violation)
     if checker not in OTHER_FINDINGS:
         return ViolationKind(checker)
     head, _, rest = violation.partition(": ")

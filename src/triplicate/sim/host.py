@@ -24,7 +24,7 @@ from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.sqlite_connections import SqliteConnections
-from triplicate.sim.watchdog import callbacks_bounded
+from triplicate.sim.watchdog import bounded_callbacks
 
 Result = TypeVar("Result")
 
@@ -108,7 +108,7 @@ class World:
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. The world stays open."""
         self.points.install()
-        with collector_held(), callbacks_bounded(self.loop), self._databases.gathered(), deadlines_by_clocks():
+        with gc_disabled(), bounded_callbacks(self.loop), self._databases.gathered(), timeouts_by_node_clocks():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
@@ -363,7 +363,7 @@ class _RatedTimer:
 
 
 @contextmanager
-def deadlines_by_clocks() -> Iterator[None]:
+def timeouts_by_node_clocks() -> Iterator[None]:
     """Make deadlines that a node passes to asyncio follow the node's own clock.
 
     `runtime.timeout_at` receives moments of `Clock.monotonic` and relies on the loop's time being the same. Only here it is not.
@@ -469,7 +469,7 @@ class SimulatedWorker:
 
 
 @contextmanager
-def collector_held() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Keep the cycle collector from running during a simulation, where its timing differs from process to process."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -17,14 +17,13 @@ from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
 from triplicate.sql import database_file
 from triplicate_simulator import WORKLOADS, Plan, RunContext, SimulatedCluster, plan_from_json, plan_of, run_seed
-from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned, operations_of
-from triplicate_simulator.checkers.sql_rules import CopyHeld, journal_of
-from triplicate_simulator.workloads import SqlWorkload
+from triplicate_simulator.checkers.sql_rules import FinalCopy, journal_of
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.sql.sql_model import SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseServer, IsolatedTree
-from triplicate_simulator.workloads.sql.sql_workload import read_copy
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload, read_copy
 
 SEED = 7
 
@@ -183,7 +182,7 @@ def test_each_of_several_databases_is_judged_by_itself() -> None:
     result = run_seed(SEED, Plan("databases", load, duration_s=5.0))
     assert result.ok, str(result)
     assert result.counts["databases"] == 3
-    copies = [event for event in result.events if isinstance(event, CopyHeld)]
+    copies = [event for event in result.events if isinstance(event, FinalCopy)]
     assert len(copies) == 3 * load.nodes
     assert len({tuple(copy.tables["triplicate_state"]) for copy in copies}) > 1, "they are different databases"
 
@@ -210,7 +209,7 @@ def test_a_copy_is_read_with_its_rowids_counters_and_schema(tmp_path: Path) -> N
     connection.execute("insert into journal(token) values ('a'), ('b')")
     copy = read_copy("n1", connection)
     connection.close()
-    assert isinstance(copy, CopyHeld)
+    assert isinstance(copy, FinalCopy)
     assert copy.position == 5
     assert journal_of(copy) == {"a": 1, "b": 1}
     assert list(copy.tables["sqlite_sequence"]) == [("journal", 2)]

@@ -10,10 +10,11 @@ import pytest
 
 from tests.unit.sim.tiny import tiny_plan
 from triplicate.sim import points_known
-from triplicate_simulator import KINDS, WORKLOADS, Fault, Plan, Result, Scenario, run_seed
+from triplicate_simulator import FAULT_KINDS, WORKLOADS, Fault, Plan, Result, Scenario, run_seed
 from triplicate_simulator.cluster.plan import Value
-from triplicate_simulator.faults import FaultTargets, draw_faults
 from triplicate_simulator.faults.disk_faults import rot_journal
+from triplicate_simulator.faults.fault_kind import FaultTargets
+from triplicate_simulator.faults.fault_table import draw_faults
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -88,7 +89,7 @@ def play(*strikes: Fault, seed: int = 1) -> Result:
     return result
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", list(FAULT_KINDS))
 def test_the_fault_strikes_and_everybody_goes_on(kind: str) -> None:
     result = play(*STRIKES[kind])
     assert result.struck.get(kind, 0) > 0, result.struck
@@ -190,7 +191,7 @@ def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:
 
 def test_the_page_of_the_simulator_names_every_fault_checker_and_play() -> None:
     text = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
-    names = [*KINDS, *WORKLOADS, *(checker for play in WORKLOADS.values() for checker in play.checkers)]
+    names = [*FAULT_KINDS, *WORKLOADS, *(checker for play in WORKLOADS.values() for checker in play.checkers)]
     assert [name for name in names if name not in ("tiny", "nothing_is_found") and f"`{name}`" not in text] == []
 
 

@@ -12,7 +12,8 @@ from triplicate.sim.disk_image import Inode
 from triplicate.sim.loop import Life, VirtualLoop
 from triplicate.sim.recorder import Recorder
 from triplicate_simulator import WORKLOADS, Fault, Plan, Result, run_seed
-from triplicate_simulator.checkers import History, Undeleted
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_promises import Undeleted
 from triplicate_simulator.cluster.plan import Value
 from triplicate_simulator.faults.disk_faults import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel

@@ -15,7 +15,7 @@ from triplicate.client import Client, LedgerReader, WriteHandle
 from triplicate.errors import FormatError
 from triplicate.ledger import DigestType, LedgerMetadata, LedgerState, decode_metadata, write_set
 from triplicate.sim.host import WALL_SKEW_MAX_S, SimulatedHost
-from triplicate_simulator.checkers import Acknowledged, Confirmed, Deleted, Ended, MetadataWritten, Sent, Undeleted
+from triplicate_simulator.checkers.ledger_promises import Acknowledged, Confirmed, Deleted, Ended, MetadataWritten, Sent, Undeleted
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 
@@ -182,7 +182,7 @@ class LedgerModel:
             self.born_s.setdefault(ledger_id, self.stage.time())
             self._note_return(ledger_id)
             try:
-                self.stage.history.add(written(self.stage.time(), ledger_id, stat.version, decode_metadata(data)))
+                self.stage.history.add(metadata_event(self.stage.time(), ledger_id, stat.version, decode_metadata(data)))
             except FormatError as error:
                 self.stage.problems.append(f"the metadata of ledger {ledger_id} cannot be read: {error}")
 
@@ -206,7 +206,7 @@ def ledger_of(path: str) -> int | None:
     return int(digits) if len(parts) in (3, 5) and parts[-1].startswith("L") and digits.isdecimal() else None
 
 
-def written(time_s: float, ledger_id: int, version: int, metadata: LedgerMetadata) -> MetadataWritten:
+def metadata_event(time_s: float, ledger_id: int, version: int, metadata: LedgerMetadata) -> MetadataWritten:
     """Metadata as the checkers know it."""
     segments = tuple((segment.first_entry_id, segment.ensemble) for segment in metadata.segments)
     sizes = (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
@@ -220,13 +220,13 @@ def holders(metadata: LedgerMetadata, entry_id: int) -> list[str]:
     return [ensemble[position] for position in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)]
 
 
-def reading(client: Client, load: LedgerLoad) -> AbstractAsyncContextManager[Client]:
+def reading_client(client: Client, load: LedgerLoad) -> AbstractAsyncContextManager[Client]:
     """The client of somebody who reads."""
-    return speaking(client, "v3" if load.wire == "mixed" else client.settings.wire)
+    return client_of_wire(client, "v3" if load.wire == "mixed" else client.settings.wire)
 
 
 @asynccontextmanager
-async def speaking(client: Client, wire: str) -> AsyncIterator[Client]:
+async def client_of_wire(client: Client, wire: str) -> AsyncIterator[Client]:
     """The client itself, or one beside it on the same node that speaks this version of the protocol."""
     if client.settings.wire == wire:
         yield client

@@ -24,8 +24,16 @@ from triplicate.errors import (
 )
 from triplicate.ledger import Availability, absent_answers_needed
 from triplicate.runtime import TaskScope
-from triplicate_simulator.checkers import Confirmed, Copy, Denied, Read, Tailed
-from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel, holders, pause, reading, speaking
+from triplicate_simulator.checkers.ledger_promises import Confirmed, Copy, Denied, Read, Tailed
+from triplicate_simulator.workloads.ledger.ledger_model import (
+    PASSWORD,
+    KnownLedger,
+    LedgerModel,
+    client_of_wire,
+    holders,
+    pause,
+    reading_client,
+)
 
 Result = TypeVar("Result")
 
@@ -48,7 +56,7 @@ class LedgerTailer:
         self._next = 0
 
     async def __call__(self, client: Client) -> None:
-        async with reading(client, self._shelf.load) as reader:
+        async with reading_client(client, self._shelf.load) as reader:
             await self._follow_all(reader)
 
     async def _follow_all(self, client: Client) -> None:
@@ -101,7 +109,7 @@ class LedgerProber:
         ]
 
     async def __call__(self, client: Client) -> None:
-        async with reading(client, self._shelf.load) as reader:
+        async with reading_client(client, self._shelf.load) as reader:
             while True:
                 await pause(self._stage, self._chance.expovariate(1.0 / self._shelf.load.probe_pause_s))
                 if self._stage.quiet.is_set():
@@ -246,7 +254,7 @@ class FinalLedgerReader:
     async def __call__(self, client: Client) -> None:
         self._stage.history.final_reader = self.NAME
         # Version 2 alone has batches.
-        async with speaking(client, "v2") as batching, TaskScope(self.NAME) as scope:
+        async with client_of_wire(client, "v2") as batching, TaskScope(self.NAME) as scope:
             queue = [ledger_id async for ledger_id in client.ledger_ids() if ledger_id not in self._shelf.late]
             queue.reverse()
             for number in range(self.AT_A_TIME):

@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import ClassVar
 
-from triplicate_simulator.checkers import CHECKERS, History
-from triplicate_simulator.checkers.ledger_promises import LengthStoodIn
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel
@@ -24,7 +25,7 @@ class LedgerWorkload(Workload):
 
     name = "ledgers"
     load_type = LedgerLoad
-    checkers = CHECKERS
+    checkers = LEDGER_CHECKERS
     ambushed = True
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
@@ -97,7 +98,7 @@ class LedgerWorkload(Workload):
         self.shelf.bury_all()
         for fact in self.stage.world.recorder.facts:
             if fact.kind == "client.length_not_known":
-                self.stage.history.add(LengthStoodIn(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
+                self.stage.history.add(LengthSubstituted(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
         self.stage.history.destroyed = self.stage.destroyed_bookies
         # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
         self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)

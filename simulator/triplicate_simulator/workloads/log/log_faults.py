@@ -9,7 +9,7 @@ from triplicate.client import Client
 from triplicate.errors import ConnectionLost
 from triplicate.metadata import InjectedFault
 from triplicate.sim.host import NodeDied, SimulatedHost
-from triplicate_simulator.workloads.log.log_model import LOGS, TROUBLE, WRITTEN, LogModel, wait_for
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
 """Fault points at which an owner, or who is about to become one, is struck."""
@@ -23,7 +23,7 @@ SUCCESSION_S = 8.0
 """So long is waited for another owner, at most."""
 
 
-class LostAnswers:
+class LostReplies:
     """Loses answers of the metadata store to changes of logs' heads, and of what publishers remember: applied, but who knows."""
 
     PATH = re.compile(rf"/logs/({'|'.join(LOGS)})(/publishers/[^/]+)?$")
@@ -240,5 +240,5 @@ class RacingSweeper:
             try:
                 async with asyncio.timeout(self.WAIT_S):
                     self._scene.count("ledgers_swept", (await logs.sweep(log))["ledgers"])
-            except (TimeoutError, *TROUBLE) as error:
+            except (TimeoutError, *UNKNOWN_OUTCOMES) as error:
                 self._scene.trouble(error)

@@ -16,7 +16,7 @@ from triplicate.errors import (
     SessionExpired,
 )
 from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
-from triplicate_simulator.checkers.log_rules import EndSeen, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
+from triplicate_simulator.checkers.log_rules import EndRead, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_load import LogLoad
 
@@ -30,7 +30,7 @@ LOGS = (WRITTEN, PUBLISHED, MIXED)
 
 SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
 
-TROUBLE = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
+UNKNOWN_OUTCOMES = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
 """What happens to a client under faults and says nothing definite. `OffsetGap` and `NoSuchLedger` are among them and looked at first."""
 
 
@@ -145,7 +145,7 @@ class LogModel:
             self.count("controls_read")
             return
         keys = entry.keys or [None] * entry.count
-        records = tuple(joined(key, value) for key, value in zip(keys, entry.values, strict=True))
+        records = tuple(record_bytes(key, value) for key, value in zip(keys, entry.values, strict=True))
         time_us = entry.wall_time_us
         self.add(LogRead(self.time(), log, reading, entry.first_offset, records, entry.ledger_id, entry.epoch, time_us))
 
@@ -174,11 +174,11 @@ class LogModel:
         """Ask for the readable end, and write down what it is."""
         started_s = self.time()
         end = await logs.end_offset(log)
-        self.add(EndSeen(started_s, self.time(), log, name, end))
+        self.add(EndRead(started_s, self.time(), log, name, end))
         return end
 
 
-def joined(key: bytes | None, value: bytes | None) -> bytes:
+def record_bytes(key: bytes | None, value: bytes | None) -> bytes:
     """A record as one piece of bytes, as checkers know it."""
     return b"%b|%b" % (key if key is not None else b"", value if value is not None else b"(null)")
 
@@ -204,7 +204,7 @@ class RecordGenerator:
 
 def records_of(values: Sequence[bytes], keys: Sequence[bytes] | None) -> tuple[bytes, ...]:
     """Records as checkers know them."""
-    return tuple(joined(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
+    return tuple(record_bytes(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:

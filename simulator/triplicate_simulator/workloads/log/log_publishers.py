@@ -9,8 +9,8 @@ from triplicate.client import Client
 from triplicate.errors import LogOwned, PublisherForgotten
 from triplicate.log import Logs, PublishResult, StagedLedger, StagingOrigin
 from triplicate.runtime import TaskScope
-from triplicate_simulator.checkers.log_rules import BatchOffered, BatchPublished, BatchRefused
-from triplicate_simulator.workloads.log.log_model import TROUBLE, LogModel, RecordGenerator, records_of
+from triplicate_simulator.checkers.log_rules import BatchPublished, BatchRefused, BatchStaged
+from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of
 
 CROWD_S = 3.0
 """Where publishers crowd they all publish at multiples of this time."""
@@ -70,12 +70,12 @@ class PublisherActor:
         attempt = f"{self.name}#{self._attempts}"
         try:
             staged, records = await self._stage(logs, batch, attempt)
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             self._scene.trouble(error)
             await asyncio.sleep(0.2)
             return False
         application = self._application
-        self._scene.add(BatchOffered(self._scene.time(), application.log, application.name, batch, attempt, records))
+        self._scene.add(BatchStaged(self._scene.time(), application.log, application.name, batch, attempt, records))
         self._scene.staged.append(application.log)
         self._scene.has_staged.set()
         give_up_share, is_unknown = GIVE_UP_SHARE, False
@@ -92,7 +92,7 @@ class PublisherActor:
                 self._forgotten(batch, attempt, error)
                 await self._discard(logs, staged)
                 return True
-            except (TimeoutError, *TROUBLE) as error:
+            except (TimeoutError, *UNKNOWN_OUTCOMES) as error:
                 self._scene.trouble(error)
                 self._scene.count("publish_unknown")
                 give_up_share, is_unknown = GIVE_UP_UNKNOWN_SHARE, True
@@ -117,7 +117,7 @@ class PublisherActor:
             published = await logs.publish(application.log, staged, application=application.name, batch=batch, publisher=self.name)
         except PublisherForgotten as error:
             self._forgotten(batch, attempt, error)
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             self._scene.trouble(error)
         else:
             self._note(batch, attempt, published)
@@ -186,7 +186,7 @@ class PublisherActor:
         """Delete what is not in the log. What cannot be deleted now is left to the sweep."""
         try:
             gone = await logs.discard(self._application.log, [item.ledger_id for item in staged])
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             self._scene.trouble(error)
         else:
             self._scene.count("staged_discarded", len(gone))

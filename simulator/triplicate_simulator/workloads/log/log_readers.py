@@ -8,8 +8,8 @@ from triplicate.client import Client
 from triplicate.errors import ArgumentError, NoSuchLedger, OffsetGap, OffsetTruncated
 from triplicate.log import LogReader, Logs, OffsetRange
 from triplicate.runtime import TaskScope
-from triplicate_simulator.checkers.log_rules import CutAllowed, LogFinished, ReadingEnded
-from triplicate_simulator.workloads.log.log_model import LOGS, TROUBLE, WRITTEN, LogModel, wait_for
+from triplicate_simulator.checkers.log_rules import FinalLogRead, ReadingEnded, TruncationRequested
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 PATIENCE_S = 2.0
 """A tailer that is given nothing for so long looks whether the log is finished."""
@@ -41,7 +41,7 @@ class LogTailer:
             except OffsetTruncated:
                 self._scene.count("readers_truncated")
                 await self._find_first(logs)
-            except TROUBLE as error:
+            except UNKNOWN_OUTCOMES as error:
                 self._scene.trouble(error)
                 await asyncio.sleep(0.2)
 
@@ -52,7 +52,7 @@ class LogTailer:
     async def _find_first(self, logs: Logs) -> None:
         try:
             self._position = max(self._position, (await logs.head(self._log)).first_offset)
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             self._scene.trouble(error)
 
     async def _follow(self, logs: Logs) -> None:
@@ -71,7 +71,7 @@ class LogTailer:
                 except (OffsetGap, NoSuchLedger) as error:
                     scene.refused(self._log, reading, error)
                     raise
-                except TROUBLE as error:
+                except UNKNOWN_OUTCOMES as error:
                     # The reader is still where it was and may be asked again.
                     scene.trouble(error)
                     await asyncio.sleep(0.1)
@@ -106,7 +106,7 @@ class LogRangeReader:
                     await self._read(logs, log, end)
             except OffsetTruncated:
                 self._scene.count("readers_truncated")
-            except TROUBLE as error:
+            except UNKNOWN_OUTCOMES as error:
                 self._scene.trouble(error)
 
     async def _read(self, logs: Logs, log: str, end: int) -> None:
@@ -138,7 +138,7 @@ class LogRangeReader:
             head = await logs.head(log)
             if planned.first_offset >= head.first_offset and (isinstance(error, NoSuchLedger) or planned.last_entry is not None):
                 scene.refused(log, reading, error)
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             scene.trouble(error)
         else:
             scene.add(ReadingEnded(scene.time(), log, reading, planned.end_offset))
@@ -174,7 +174,7 @@ class LogTruncator:
             except ArgumentError as error:
                 # Bookies that answer now may know less of an open segment than those that told its end.
                 scene.trouble(error)
-            except TROUBLE as error:
+            except UNKNOWN_OUTCOMES as error:
                 scene.trouble(error)
 
     async def _wait_for_staged(self, seconds: float) -> str:
@@ -189,7 +189,7 @@ class LogTruncator:
         first = (await logs.head(WRITTEN)).first_offset
         # Anywhere, and sometimes right at the end.
         offset = max(first, self._chance.choice([end, self._chance.randrange(first, end + 1), self._chance.randrange(first, end + 1)]))
-        scene.add(CutAllowed(scene.time(), WRITTEN, offset))
+        scene.add(TruncationRequested(scene.time(), WRITTEN, offset))
         first = await logs.truncate(WRITTEN, offset)
         scene.count("truncations")
         await self._look_behind(logs, first)
@@ -226,7 +226,7 @@ class FinalLogReader:
                 except (OffsetGap, NoSuchLedger) as error:
                     self._scene.refused(log, self.NAME, error)
                     return
-                except TROUBLE as error:
+                except UNKNOWN_OUTCOMES as error:
                     self._scene.trouble(error)
                     await asyncio.sleep(0.2)
 
@@ -247,4 +247,4 @@ class FinalLogReader:
                 scene.note_read(log, reading, entry)
             scene.add(ReadingEnded(scene.time(), log, reading, end))
         scene.ends[log] = end
-        scene.add(LogFinished(scene.time(), log, reading, head.first_offset, end))
+        scene.add(FinalLogRead(scene.time(), log, reading, head.first_offset, end))

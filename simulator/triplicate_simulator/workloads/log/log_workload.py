@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from triplicate.client import Client
-from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, RetentionApplies
-from triplicate_simulator.cluster.leftovers import find_unlisted
+from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
+from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostAnswers, OwnerFaults, RacingSweeper, kill_bookies
+from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
 from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
 from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
@@ -29,6 +29,10 @@ AUDITOR = "auditor"
 """The node of whoever looks what is left in the end."""
 SEGMENT_SLACK_BYTES = 32 * 1024
 """A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
+
+
+COUNTED_EVENTS: dict[type[object], str] = {LogAcquired: "take_overs", LogRead: "entries_read", EndRead: "ends_seen"}
+"""Names of events in `LogWorkload.counts`."""
 
 
 class LogWorkload(Workload):
@@ -113,7 +117,7 @@ class LogWorkload(Workload):
         await administrator.run(self._create)
         if load.retain_size_bytes:
             segment_high_bytes = load.roll_size_bytes + SEGMENT_SLACK_BYTES
-            scene.add(RetentionApplies(stage.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
+            scene.add(RetentionSet(stage.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
         for number in range(1, load.writers + 1):
             first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
             writer = LogWriterActor(
@@ -135,7 +139,7 @@ class LogWorkload(Workload):
         self._begin(self._endless, "keeper", LogTruncator(scene, "keeper"))
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
         self._striking.append(stage.world.loop.begin(kill_bookies(scene, load.outages), name="outages"))
-        self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
+        self._striking.append(stage.world.loop.begin(LostReplies(scene).lose(load.lost_answers), name="lost answers"))
         self._striking.append(stage.world.loop.begin(RacingSweeper(scene).sweep(load.sweeps), name="janitor"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
@@ -178,13 +182,13 @@ class LogWorkload(Workload):
         """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
         applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
         applications += [GUEST, *guest_names(self.load)]
-        found = await find_unlisted(client, self._scene.client_settings, applications)
+        found = await find_unreferenced(client, self._scene.client_settings, applications)
         self.stage.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
         counts = dict(self._scene.counted)
         for event in self.stage.history.events:
-            name = {"LogTaken": "take_overs", "LogRead": "entries_read", "EndSeen": "ends_seen"}.get(type(event).__name__)
+            name = COUNTED_EVENTS.get(type(event))
             if name is not None:
                 counts[name] = counts.get(name, 0) + 1
         return {name: counts[name] for name in sorted(counts)}

@@ -9,8 +9,8 @@ from triplicate.client import Client
 from triplicate.errors import HandleClosed, LogFenced, WindowFull
 from triplicate.log import Logs, LogWriter
 from triplicate.runtime import TaskScope
-from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogOffered, LogReadable, LogTaken
-from triplicate_simulator.workloads.log.log_model import TROUBLE, LogModel, RecordGenerator, records_of, wait_for
+from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogAcquired, LogReadable, LogSubmitted
+from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
 
 IDLE_S = 3.0
 """When faults are over, what is acknowledged is readable after this time at the latest."""
@@ -46,7 +46,7 @@ class LogWriterActor:
             await self._wait_turn()
             async with TaskScope(f"turn of {self.name}") as scope:
                 writer = await self._take(logs)
-                if writer is not None and await _Turn(scene, logs, writer, self.name, scribe, scope).play(self._tenure()):
+                if writer is not None and await _Tenure(scene, logs, writer, self.name, scribe, scope).play(self._tenure()):
                     return
 
     def _tenure(self) -> float:
@@ -73,16 +73,16 @@ class LogWriterActor:
             patience_s = self._chance.uniform(0.0, 0.3) if self._chance.random() < 0.1 and not scene.is_quiet else None
             async with asyncio.timeout(patience_s):
                 writer = await logs.writer(self._log, owner=self.name, take_over=take_over)
-        except (TimeoutError, *TROUBLE) as error:
+        except (TimeoutError, *UNKNOWN_OUTCOMES) as error:
             scene.trouble(error)
             return None
-        scene.add(LogTaken(scene.time(), self._log, self.name, writer.epoch, writer.start_offset))
+        scene.add(LogAcquired(scene.time(), self._log, self.name, writer.epoch, writer.start_offset))
         scene.owner[self._log] = self.name
         scene.hurry.clear()
         return writer
 
 
-class _Turn:
+class _Tenure:
     """One epoch of one writer."""
 
     def __init__(self, scene: LogModel, logs: Logs, writer: LogWriter, name: str, scribe: RecordGenerator, scope: TaskScope) -> None:
@@ -111,7 +111,7 @@ class _Turn:
                 return True
             else:
                 await self._leave()
-        except TROUBLE as error:
+        except UNKNOWN_OUTCOMES as error:
             scene.trouble(error)
         finally:
             scene.count("rolls", writer.rolls)
@@ -156,7 +156,7 @@ class _Turn:
                     await self._abort()
             except WindowFull:
                 self._scene.count("window_full")
-            except TROUBLE as error:
+            except UNKNOWN_OUTCOMES as error:
                 self._scene.trouble(error)
 
     async def _prove(self) -> None:
@@ -182,7 +182,7 @@ class _Turn:
         self._offer(values, keys)
         try:
             offset = await self._writer.append(values[0], key=keys[0] if keys else None)
-        except (HandleClosed, *TROUBLE) as error:
+        except (HandleClosed, *UNKNOWN_OUTCOMES) as error:
             # Closed while this one waited for room: it was not handed over.
             self._failed(error)
         else:
@@ -212,7 +212,7 @@ class _Turn:
         before = writer.acknowledged_offset
         try:
             await writer.noop()
-        except (HandleClosed, *TROUBLE) as error:
+        except (HandleClosed, *UNKNOWN_OUTCOMES) as error:
             self._failed(error)
         else:
             self._scene.add(LogReadable(self._scene.time(), writer.name, before))
@@ -222,7 +222,7 @@ class _Turn:
 
     def _offer(self, values: list[bytes], keys: list[bytes] | None) -> None:
         writer = self._writer
-        self._scene.add(LogOffered(self._scene.time(), writer.name, self._name, writer.epoch, records_of(values, keys)))
+        self._scene.add(LogSubmitted(self._scene.time(), writer.name, self._name, writer.epoch, records_of(values, keys)))
 
     def _acknowledged(self, offsets: Sequence[int], values: list[bytes], keys: list[bytes] | None) -> None:
         assert len(offsets) == len(values), f"{len(values)} records were appended as {offsets}"

@@ -26,10 +26,10 @@ SESSION_SHARE = 0.4
 """The metadata takes a node for dead after this share of the time in which it is not heard of."""
 THEFT_S, LOOK_S = (8.0, 20.0), 1.0
 """When the newest snapshot goes, counted from the beginning or from the loss before; how often is looked whether there are two."""
-THIEF = "thief"
+SNAPSHOT_DELETER = "thief"
 
 
-async def strike_leader(desk: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
+async def run_leader_fault(desk: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
     """Wait for the time, strike whoever leads then, and undo it when its time is over.
 
     Args:
@@ -40,14 +40,14 @@ async def strike_leader(desk: SqlModel, kind: str, at_s: float, lasts_s: float) 
     if place:
         when, point = place
         delay_s = desk.stage.chance("moment", kind, at_s).uniform(*MOMENT_S) if when == "after" else 0.0
-        await _strike_at(desk, name, point, delay_s, lasts_s)
+        await _run_fault_at(desk, name, point, delay_s, lasts_s)
         return
     leaders = desk.leaders()
     if leaders:
-        await strike(desk, leaders[0].server, name, lasts_s)
+        await run_server_fault(desk, leaders[0].server, name, lasts_s)
 
 
-async def _strike_at(desk: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
+async def _run_fault_at(desk: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
     """Strike the node that comes to a point first, right there or a moment later; nobody where nobody comes in time."""
     met: list[DatabaseServer] = []
     came = asyncio.Event()
@@ -79,13 +79,13 @@ async def _strike_at(desk: SqlModel, kind: str, point: str, delay_s: float, last
             return
         await came.wait()
     if kind == "pause":
-        await _hold(desk, met[0], lasts_s)
+        await _pause_past_session(desk, met[0], lasts_s)
     else:
         await asyncio.sleep(lasts_s)
         await met[0].restart()
 
 
-async def strike(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
+async def run_server_fault(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
     """Strike one node.
 
     Raises:
@@ -96,7 +96,7 @@ async def strike(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: flo
         case "pause":
             assert server.host is not None, "it leads"
             server.host.pause()
-            await _hold(desk, server, lasts_s)
+            await _pause_past_session(desk, server, lasts_s)
         case "hang":
             await _hang(server, lasts_s)
         case "cut_off":
@@ -118,13 +118,13 @@ async def strike(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: flo
             raise ValueError(f"no strike {kind!r} is known")
 
 
-async def _hold(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _pause_past_session(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
     """Let a paused process stand still, mostly for longer than its session lasts: others go on without it, and it does not know."""
     host = server.host
     assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if lasts_s > 1.0 and server.host is host:
-        await _replace(desk, server)
+        await _expire_session(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     host.resume()
 
@@ -144,7 +144,7 @@ async def _cut_off(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> No
     reachable.clear()
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if server.host is host:
-        await _replace(desk, server)
+        await _expire_session(desk, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     reachable.set()
 
@@ -169,7 +169,7 @@ async def _hand_over(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> 
     await server.restart()
 
 
-async def _replace(desk: SqlModel, server: DatabaseServer) -> None:
+async def _expire_session(desk: SqlModel, server: DatabaseServer) -> None:
     """Have the metadata declare a node dead that is not; often while nobody writes, so that it does not hear of it soon."""
     host = server.host
     if desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
@@ -190,15 +190,15 @@ class SnapshotLosses:
         self.lost: set[str] = set()
         """Ids of the snapshots that may be gone."""
 
-    async def strike(self, times: int) -> None:
+    async def run(self, times: int) -> None:
         """Delete `times` snapshots, each as soon as two good ones are listed, until the faults are over."""
-        desk, chance = self._desk, self._desk.stage.chance(THIEF)
+        desk, chance = self._desk, self._desk.stage.chance(SNAPSHOT_DELETER)
         for _ in range(times):
             await asyncio.sleep(chance.uniform(*THEFT_S))
             stolen = False
             while not stolen and not desk.stage.quiet.is_set():
                 try:
-                    stolen = await desk.stage.cluster.client(THIEF).run(self._steal)
+                    stolen = await desk.stage.cluster.client(SNAPSHOT_DELETER).run(self._steal)
                 except (TriplicateError, NodeDied) as error:
                     desk.stage.note_unknown(error)
                 await asyncio.sleep(0.0 if stolen else LOOK_S)

@@ -14,16 +14,16 @@ from triplicate.sql import SqlDatabase
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest, SqlModel, open_client_session
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseReplica
 from triplicate_simulator.workloads.sql.sql_operations import (
-    SCHEMA_WORK,
-    WORK,
+    OPERATIONS,
+    SCHEMA_OPERATIONS,
     ClientOperation,
-    doubt,
-    linger,
-    look,
-    look_for,
+    hold_snapshot,
     new_request,
-    put,
+    observe_copy,
+    read_own_write,
     send_request,
+    write_at_old_leader,
+    write_register,
 )
 
 CATCH_UP_S = 3.0
@@ -38,7 +38,7 @@ REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
 """Where results are kept for longer, and reading transactions may last longer, nobody waits for the limit."""
 
 
-async def visit(
+async def run_session(
     desk: SqlModel, name: str, server: DatabaseReplica, chance: random.Random, work: ClientOperation, patience_s: float
 ) -> bool:
     """Do some work in a session with one node; whether it was done."""
@@ -73,7 +73,7 @@ class DatabaseClient(ABC):
     async def _step(self) -> None: ...
 
     async def _visit(self, server: DatabaseReplica, work: ClientOperation) -> bool:
-        return await visit(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
+        return await run_session(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
 
     async def _pause(self, share: float = 1.0) -> None:
         if self._desk.database != DATABASE:
@@ -89,10 +89,10 @@ class MutatingClient(DatabaseClient):
         # Each client has a taste of its own, so that runs differ in kind.
         self._works = [
             (work, weight * self._chance.choice([0, 1, 1, 3]))
-            for kind, (work, weight) in WORK.items()
-            if desk.load.tables or kind not in SCHEMA_WORK
+            for kind, (work, weight) in OPERATIONS.items()
+            if desk.load.tables or kind not in SCHEMA_OPERATIONS
         ]
-        self._works.append((put, 1))
+        self._works.append((write_register, 1))
 
     async def _step(self) -> None:
         await self._pause()
@@ -121,7 +121,7 @@ class MutatingClient(DatabaseClient):
             if request is not None and (talk.leads or request.kind != "transfer"):
                 await send_request(talk, request)
             if not talk.leads:
-                await look(talk)
+                await observe_copy(talk)
                 return
             if self._desk.answered and self._chance.random() < 0.1:
                 await _send_again(talk, self._chance.choice(list(self._desk.answered)))
@@ -155,7 +155,7 @@ class CopyReader(DatabaseClient):
 
     async def _step(self) -> None:
         await self._pause(2.0)
-        work: ClientOperation = look
+        work: ClientOperation = observe_copy
         if self._chance.random() < 0.6:
             self._news.clear()
             with suppress(TimeoutError):
@@ -163,13 +163,13 @@ class CopyReader(DatabaseClient):
                     await self._news.wait()
             if self._desk.recent:
                 token, position = self._chance.choice([self._desk.recent[-1], self._chance.choice(list(self._desk.recent))])
-                work = partial(_look_when_there, token=token, position=position)
+                work = partial(_read_when_applied, token=token, position=position)
         servers = [server for server in self._desk.servers.values() if server.database is not None]
         if servers:
             await self._visit(self._chance.choice(servers), work)
 
 
-async def _look_when_there(talk: ClientSession, token: str, position: int) -> None:
+async def _read_when_applied(talk: ClientSession, token: str, position: int) -> None:
     give_up_s = talk.time() + CATCH_UP_S
     pause_s, longest_s = LOOK_PAUSES_S
     while talk.database.position < position:
@@ -177,7 +177,7 @@ async def _look_when_there(talk: ClientSession, token: str, position: int) -> No
             return
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 1.1, longest_s)
-    await look_for(talk, token, position)
+    await read_own_write(talk, token, position)
 
 
 class StaleLeaderClient(DatabaseClient):
@@ -187,10 +187,10 @@ class StaleLeaderClient(DatabaseClient):
         await asyncio.sleep(DOUBT_S)
         leaders = self._desk.leaders()
         register = self._chance.choice(self._desk.registers)
-        if len(leaders) > 1 and await self._visit(leaders[0], partial(put, register=register)):
+        if len(leaders) > 1 and await self._visit(leaders[0], partial(write_register, register=register)):
             patience_s = self._chance.choice([0.5, self._desk.load.patience_s])
-            work = partial(doubt, register=register)
-            await visit(self._desk, self.name, self._chance.choice(leaders[1:]), self._chance, work, patience_s)
+            work = partial(write_at_old_leader, register=register)
+            await run_session(self._desk, self.name, self._chance.choice(leaders[1:]), self._chance, work, patience_s)
 
 
 class RequestRepeater(DatabaseClient):
@@ -210,7 +210,7 @@ class SnapshotHolder(DatabaseClient):
         await self._pause(2.0)
         servers = [server for server in self._desk.servers.values() if server.database is not None]
         if servers:
-            await self._visit(self._chance.choice(servers), linger)
+            await self._visit(self._chance.choice(servers), hold_snapshot)
 
 
 def clients_of(desk: SqlModel) -> list[DatabaseClient]:

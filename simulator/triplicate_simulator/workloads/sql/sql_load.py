@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
+LEADER_FAULTS = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
 HANG = "hang"
 """What may befall the node that leads when its time has come."""
 HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
-STRIKES_AT = ("pause at", "kill at", "crash at")
+LEADER_FAULTS_AT = ("pause at", "kill at", "crash at")
 """What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
-MOMENT = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
+LEADER_FAULTS_AFTER = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
 """A moment after a batch was sent, some bookies have it, and others do not."""
 
 
-def limit(default: Any) -> Any:
+def later_field(default: Any) -> Any:
     """A field that was added later. It is left out of the load's text, from which further draws are seeded: they stay what they were."""
     return field(default=default, repr=False)
 
@@ -47,23 +47,23 @@ class DatabaseLoad:
     """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
     databases: int = 1
     """Databases on the same nodes; the first is the busiest."""
-    snapshot_log_bytes: int = limit(0)
+    snapshot_log_bytes: int = later_field(0)
     """Of log between two snapshots; 0 makes none and keeps the whole log."""
-    snapshot_interval_s: float = limit(2.0)
-    snapshot_keep_log_s: float = limit(0.0)
-    snapshot_turn_s: float = limit(60.0)
-    snapshot_losses: int = limit(0)
+    snapshot_interval_s: float = later_field(2.0)
+    snapshot_keep_log_s: float = later_field(0.0)
+    snapshot_turn_s: float = later_field(60.0)
+    snapshot_losses: int = later_field(0)
     """How often the newest snapshot's ledger is deleted behind the nodes' backs, right before a copy is lost."""
-    request_keep_s: float = limit(86_400.0)
-    request_limit: int = limit(10_000_000)
-    dated_requests: bool = limit(False)
+    request_keep_s: float = later_field(86_400.0)
+    request_limit: int = later_field(10_000_000)
+    dated_requests: bool = later_field(False)
     """Whether request ids say when they were issued."""
-    read_idle_s: float = limit(60.0)
-    snapshot_limit_s: float = limit(3600.0)
-    lease_s: float = limit(-1.0)
+    read_idle_s: float = later_field(60.0)
+    snapshot_limit_s: float = later_field(3600.0)
+    lease_s: float = later_field(-1.0)
     """Of every database; below 0: none or the usual one, by another draw."""
-    retry_longest_s: float = limit(1.0)
-    janitor_interval_s: float = limit(600.0)
+    retry_longest_s: float = later_field(1.0)
+    janitor_interval_s: float = later_field(600.0)
     """How often one of the nodes sweeps the logs and merges small segments, which are merged when they are `MERGE_AFTER_S` old."""
 
     def __post_init__(self) -> None:
@@ -74,14 +74,14 @@ class DatabaseLoad:
 def draw_load(chance: random.Random) -> DatabaseLoad:
     """Draw a load."""
     # A leader that lives on after it was replaced is the rarest and the most dangerous, so it is drawn more often.
-    all_kinds = [*STRIKES, "cut_off", "cut_off", *STRIKES_AT, *MOMENT]
+    all_kinds = [*LEADER_FAULTS, "cut_off", "cut_off", *LEADER_FAULTS_AT, *LEADER_FAULTS_AFTER]
     kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
     at_s = chance.uniform(2.0, 9.0)
     strikes = []
     while at_s < 36.0:
         kind = chance.choice(kinds)
         lasts_s = chance.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
-        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in STRIKES_AT else kind, round(at_s, 3), lasts_s))
+        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in LEADER_FAULTS_AT else kind, round(at_s, 3), lasts_s))
         at_s += lasts_s + chance.uniform(3.0, 14.0)
     load = DatabaseLoad(
         nodes=3,
@@ -96,12 +96,12 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         leader_strikes=tuple(strikes),
     )
     # A stream of chance of its own, so that everything above is what it was before there was more than one.
-    load = draw_more(random.Random(repr(load)), load)
+    load = draw_databases(random.Random(repr(load)), load)
     load = draw_limits(random.Random(f"limits of {load!r}"), load)
     return draw_hangs(random.Random(f"hangs of {load!r}"), load)
 
 
-def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+def draw_databases(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw how many databases there are, and whether leaders hand over in order while others come back."""
     databases = chance.choice([1, 1, 1, 2, 3, 4])
     strikes = list(load.leader_strikes)

@@ -14,9 +14,21 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase, SqlSession
-from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned
-from triplicate_simulator.checkers.sql_rules import CommitAsked, Committed, RolledBack, Told
+from triplicate_simulator.checkers.sql_rules import (
+    BalancesRead,
+    CommitRequested,
+    Committed,
+    CopyDiverged,
+    MonotonicRead,
+    OutcomeReported,
+    OwnWriteRead,
+    RequestTooOld,
+    RolledBack,
+    SavepointUndone,
+    TicketIssued,
+)
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseReplica
@@ -39,6 +51,18 @@ COUNTED = (
     "reads_ended",
     "ids_forgotten",
 )
+RECORDED_AS: dict[type[object], str] = {
+    CommitRequested: "commitasked",
+    RequestTooOld: "tooold",
+    OutcomeReported: "told",
+    SavepointUndone: "undone",
+    TicketIssued: "answered",
+    BalancesRead: "audit",
+    OwnWriteRead: "sessionread",
+    MonotonicRead: "glance",
+    CopyDiverged: "diverged",
+}
+"""Names of events in the record of a run, where these differ from the name of the class. They are part of the run's digest."""
 ACCOUNTS = ("ann", "bob", "cat", "dan")
 OPENING = 100
 
@@ -86,7 +110,7 @@ class SqlModel:
         facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
         if self.database != DATABASE:
             facts["database"] = self.database
-        self.stage.world.recorder.fact(node, f"database.{type(event).__name__.lower()}", facts)
+        self.stage.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
 
     def token(self, kind: str) -> str:
         """A token that no other transaction has."""
@@ -174,7 +198,7 @@ class TransactionAttempt:
     def ask(self) -> None:
         """The next thing to be sent may make it come true."""
         self.asked = True
-        self._talk.desk.note(CommitAsked(self._talk.time(), self._talk.name, self.token), self._talk.node)
+        self._talk.desk.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
         if self.number is not None:
             self._talk.desk.unresolved[self.token] = self.number
 
@@ -311,7 +335,7 @@ class ClientSession:
         if status in ("committed", "aborted"):
             self.desk.unresolved.pop(token, None)
             self.desk.counts["resolved"] += 1
-            self.desk.note(Told(self.time(), token, status), self.node)
+            self.desk.note(OutcomeReported(self.time(), token, status), self.node)
 
 
 @asynccontextmanager

@@ -68,7 +68,7 @@ class CopyFolders:
         self._end()
 
 
-def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
+def connection_setup(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
     """How connections of one process are set up.
 
     There is nobody to wait for, as everything runs in one thread: what is busy now stays busy, and a wait would be one of real time.
@@ -104,14 +104,14 @@ class IsolatedTree(ReplicatedMemoryTree):
         self._reachable = reachable
 
     def watch(self, path: str) -> Any:
-        return _CutWatch(super().watch(path), self._reachable)
+        return _IsolatedWatch(super().watch(path), self._reachable)
 
     async def _run(self, name: str, path: str, apply: Callable[[Any], Result]) -> Result:
         await self._reachable.wait()
         return await super()._run(name, path, apply)
 
 
-class _CutWatch:
+class _IsolatedWatch:
     """A watch that tells nothing while there is nobody to tell it."""
 
     def __init__(self, watch: Watch, reachable: asyncio.Event) -> None:
@@ -307,7 +307,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
             async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
                 port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
-                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=setup_for(host))
+                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=connection_setup(host))
                 self.node = node
                 # Peers ask there whether the process answers; statements come through `DatabaseReplica.call`.
                 server = PostgresServer(port, node, (self.name, SQL_PORT))

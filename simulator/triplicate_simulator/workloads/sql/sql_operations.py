@@ -8,7 +8,17 @@ from collections.abc import Awaitable, Callable
 from triplicate.errors import SqlError
 from triplicate.sim.host import EPOCH_US
 from triplicate_simulator.checkers.linearizability import Refused, Returned
-from triplicate_simulator.checkers.sql_rules import Answered, Audit, CommitAsked, Committed, Glance, RolledBack, SessionRead, TooOld, Undone
+from triplicate_simulator.checkers.sql_rules import (
+    BalancesRead,
+    CommitRequested,
+    Committed,
+    MonotonicRead,
+    OwnWriteRead,
+    RequestTooOld,
+    RolledBack,
+    SavepointUndone,
+    TicketIssued,
+)
 from triplicate_simulator.workloads.sql.sql_model import ACCOUNTS, OPENING, ClientSession, IdempotentRequest, TransactionAttempt
 
 TOTAL = OPENING * len(ACCOUNTS)
@@ -44,7 +54,7 @@ EARLIEST_SHARE, ENDED_SHARE = 0.5, 2.0
 ClientOperation = Callable[[ClientSession], Awaitable[None]]
 
 
-async def prepare_books(talk: ClientSession) -> None:
+async def create_tables(talk: ClientSession) -> None:
     """Make the tables and fill them."""
     for statement in SCHEMA:
         await talk.rows(statement)
@@ -60,7 +70,7 @@ async def prepare_books(talk: ClientSession) -> None:
 # Registers.
 
 
-async def put(talk: ClientSession, register: str = "") -> None:
+async def write_register(talk: ClientSession, register: str = "") -> None:
     """Write one register, blindly; any when none is named."""
     register, value = register or talk.chance.choice(talk.desk.registers), talk.desk.value()
     async with talk.attempt(talk.desk.token("put")) as attempt:
@@ -70,7 +80,7 @@ async def put(talk: ClientSession, register: str = "") -> None:
         await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
 
 
-async def add(talk: ClientSession) -> None:
+async def add_to_register(talk: ClientSession) -> None:
     """Add one to a register or a counter, and be told the sum."""
     register = talk.chance.choice([*talk.desk.registers, *talk.desk.counters])
     async with talk.attempt(talk.desk.token("add")) as attempt:
@@ -80,7 +90,7 @@ async def add(talk: ClientSession) -> None:
         attempt.operations[operation] = attempt.values[register] = value
 
 
-async def swap(talk: ClientSession, register: str = "") -> None:
+async def compare_and_set(talk: ClientSession, register: str = "") -> None:
     """Set a register if it holds what it is believed to hold; often it does not."""
     register = register or talk.chance.choice(talk.desk.registers)
     expected, value = talk.desk.last_values.get(register, 0), talk.desk.value()
@@ -94,30 +104,30 @@ async def swap(talk: ClientSession, register: str = "") -> None:
             attempt.values[register] = value
 
 
-async def get(talk: ClientSession) -> None:
+async def read_registers(talk: ClientSession) -> None:
     """Read registers, one after another."""
     for _ in range(talk.chance.randrange(1, 4)):
         await talk.read_register(talk.chance.choice([*talk.desk.registers, *talk.desk.counters]))
         await talk.think()
 
 
-async def doubt(talk: ClientSession, register: str) -> None:
+async def write_at_old_leader(talk: ClientSession, register: str) -> None:
     """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
     if not talk.leads:
         return  # It has learned meanwhile that it does not, and says so to whoever asks it.
     if talk.chance.random() < 0.7:
-        await swap(talk, register)
+        await compare_and_set(talk, register)
     for name in [register, *talk.desk.counters]:
         await talk.read_register(name)
 
 
-async def change(talk: ClientSession) -> None:
+async def read_modify_write(talk: ClientSession) -> None:
     """Read a register, think, and write what follows from it, in one transaction; again if somebody was faster."""
     for _ in range(3):
         register, since_s = talk.chance.choice(talk.desk.registers), talk.time()
         try:
             async with talk.transaction(talk.desk.token("change"), talk.chance.choice(["begin", "begin", "begin immediate"])) as attempt:
-                await _number(talk, attempt)
+                await _read_transaction_id(talk, attempt)
                 before = await talk.read_register(register, since_s)
                 await talk.think()
                 value = talk.desk.value()
@@ -131,7 +141,7 @@ async def change(talk: ClientSession) -> None:
             return
 
 
-async def exchange(talk: ClientSession) -> None:
+async def exchange_registers(talk: ClientSession) -> None:
     """Let two registers exchange their values in one transaction."""
     if len(talk.desk.registers) < 2:
         return
@@ -140,14 +150,14 @@ async def exchange(talk: ClientSession) -> None:
     async with talk.transaction(talk.desk.token("exchange")) as attempt:
         first = await talk.read_register(one, since_s)
         second = await talk.read_register(other, since_s)
-        await _number(talk, attempt)
+        await _read_transaction_id(talk, attempt)
         await talk.rows(_UPDATE.format(value="?"), second, attempt.token, one)
         await talk.rows("update registers set value = ? where name = ?", first, other)
         attempt.invoke(one, "swap", (first, second))
         attempt.invoke(other, "swap", (second, first))
 
 
-async def _number(talk: ClientSession, attempt: TransactionAttempt) -> None:
+async def _read_transaction_id(talk: ClientSession, attempt: TransactionAttempt) -> None:
     """Ask for the transaction's id, as a client does that wants to know later what became of it."""
     if talk.chance.random() < 0.6:
         ((attempt.number,),) = await talk.rows("select pg_current_xact_id()")
@@ -160,11 +170,11 @@ async def transfer(talk: ClientSession) -> None:
     """Move money from one account to another."""
     source, target = talk.chance.sample(ACCOUNTS, 2)
     async with talk.transaction(talk.desk.token("transfer"), talk.chance.choice(["begin", "begin immediate"])) as attempt:
-        await _number(talk, attempt)
-        await _move(talk, attempt.token, source, target)
+        await _read_transaction_id(talk, attempt)
+        await _move_money(talk, attempt.token, source, target)
 
 
-async def _move(talk: ClientSession, token: str, source: str, target: str) -> None:
+async def _move_money(talk: ClientSession, token: str, source: str, target: str) -> None:
     ((balance,),) = await talk.rows("select balance from accounts where name = ?", source)
     amount = max(1, int(balance) // 3)
     await talk.think()
@@ -174,7 +184,7 @@ async def _move(talk: ClientSession, token: str, source: str, target: str) -> No
     await talk.rows(_JOURNAL, token)
 
 
-async def audit(talk: ClientSession) -> None:
+async def read_balances(talk: ClientSession) -> None:
     """Read all accounts: in one statement, or in two of one snapshot."""
     if talk.chance.random() < 0.5:
         ((total,),) = await talk.rows("select sum(balance) from accounts")
@@ -188,19 +198,19 @@ async def audit(talk: ClientSession) -> None:
     if total is None:
         return  # An early past, in which there are no accounts yet.
     talk.desk.counts["audits"] += 1
-    talk.desk.note(Audit(talk.time(), f"{talk.name} on {talk.node}", int(total), TOTAL), talk.node)
+    talk.desk.note(BalancesRead(talk.time(), f"{talk.name} on {talk.node}", int(total), TOTAL), talk.node)
 
 
 # Tickets, and what else rows may bring with them.
 
 
-async def ticket(talk: ClientSession) -> None:
+async def insert_ticket(talk: ClientSession) -> None:
     """Take a ticket; its number is nobody else's, ever."""
     token, started_s = talk.desk.token("ticket"), talk.time()
     async with talk.attempt(token) as attempt:
         attempt.ask()
         ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
-    talk.desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+    talk.desk.note(TicketIssued(started_s, talk.time(), token, int(number)), talk.node)
 
 
 async def waste_tickets(talk: ClientSession) -> None:
@@ -218,7 +228,7 @@ async def waste_tickets(talk: ClientSession) -> None:
         await talk.rows(_JOURNAL, attempt.token)
 
 
-async def family(talk: ClientSession) -> None:
+async def insert_family(talk: ClientSession) -> None:
     """Insert a parent with children, and let the oldest parent take theirs along."""
     async with talk.transaction(talk.desk.token("family"), "begin immediate") as attempt:
         await talk.rows("insert into parents(name) values (?)", attempt.token)
@@ -229,7 +239,7 @@ async def family(talk: ClientSession) -> None:
         await talk.rows(_JOURNAL, attempt.token)
 
 
-async def noise(talk: ClientSession) -> None:
+async def insert_random_values(talk: ClientSession) -> None:
     """Ask for chance and the time of day: what came of it must be the same in every copy."""
     async with talk.transaction(talk.desk.token("noise")) as attempt:
         await talk.rows("insert into noise values (?, random(), hex(randomblob(8)), wall_us())", attempt.token)
@@ -239,10 +249,10 @@ async def noise(talk: ClientSession) -> None:
 # What comes to nothing, wholly or in part.
 
 
-async def step_back(talk: ClientSession) -> None:
+async def roll_back_to_savepoint(talk: ClientSession) -> None:
     """Undo a part of a transaction, by savepoint, with or without a statement that failed in it."""
     undone = talk.desk.token("undone")
-    talk.desk.note(Undone(talk.time(), undone), talk.node)
+    talk.desk.note(SavepointUndone(talk.time(), undone), talk.node)
     async with talk.transaction(talk.desk.token("savepoint")) as attempt:
         if talk.chance.random() < 0.5:
             await talk.rows(_JOURNAL, attempt.token)
@@ -268,7 +278,7 @@ async def _fail(talk: ClientSession, token: str) -> None:
         talk.desk.stage.problems.append(f"{talk.name} inserted a second ticket of nobody's")
 
 
-async def give_up(talk: ClientSession) -> None:
+async def abandon_transaction(talk: ClientSession) -> None:
     """Begin a transaction that comes to nothing: rolled back, or failed and then committed in vain."""
     token = talk.desk.token("nothing")
     await talk.rows("begin")
@@ -330,37 +340,37 @@ async def send_request(talk: ClientSession, request: IdempotentRequest) -> None:
     await talk.session.set_request_id(request.request_id)
     if request.kind == "add" and not request.operation:
         request.operation = desk.invoke(talk.name, request.register, "add", (1,))
-    desk.note(CommitAsked(talk.time(), talk.name, token), talk.node)
+    desk.note(CommitRequested(talk.time(), talk.name, token), talk.node)
     try:
         if request.kind == "ticket":
             ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
-            desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+            desk.note(TicketIssued(started_s, talk.time(), token, int(number)), talk.node)
         elif request.kind == "add":
             ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", token, request.register)
             desk.note(Returned(talk.time(), request.operation, value), talk.node)
         else:
             await talk.rows("begin")
-            await _move(talk, token, *request.accounts)
+            await _move_money(talk, token, *request.accounts)
             await talk.rows("commit")
     except SqlError as error:
         await talk.roll_back()
         if error.sqlstate not in (TOO_OLD, NOT_KEPT):
             raise
-        _give_request_up(talk, request, error.sqlstate)
+        _end_request(talk, request, error.sqlstate)
         return
     desk.counts["repeated" if request.done else "transactions"] += 1
     request.done = True
     desk.note(Committed(talk.time(), token, talk.database.position), talk.node)
 
 
-def _give_request_up(talk: ClientSession, request: IdempotentRequest, sqlstate: str) -> None:
+def _end_request(talk: ClientSession, request: IdempotentRequest, sqlstate: str) -> None:
     """A request was refused for its id: note what that says about it, and what its client cannot know from then on."""
     desk, token = talk.desk, request.token
     request.over = True
     desk.counts["requests_too_old" if sqlstate == TOO_OLD else "requests_not_kept"] += 1
     if sqlstate == TOO_OLD and request.issued_ms is None:
         # Without a time in it an id is known to be old by the trace that its run has left.
-        desk.note(TooOld(talk.time(), token), talk.node)
+        desk.note(RequestTooOld(talk.time(), token), talk.node)
     if request.done:
         return
     if request.sent == 1:
@@ -376,7 +386,7 @@ def _give_request_up(talk: ClientSession, request: IdempotentRequest, sqlstate: 
 # Transactions that last.
 
 
-async def linger(talk: ClientSession) -> None:
+async def hold_snapshot(talk: ClientSession) -> None:
     """Read in one snapshot, be silent for about as long as the node allows or for longer, and read again."""
     load = talk.desk.load
     limit_s = min(load.read_idle_s, load.snapshot_limit_s)
@@ -405,43 +415,43 @@ async def linger(talk: ClientSession) -> None:
 # Copies.
 
 
-async def look(talk: ClientSession) -> None:
+async def observe_copy(talk: ClientSession) -> None:
     """Look at this node's copy, whatever it has: it is a past of the whole, and goes forward."""
     server = talk.desk.servers[talk.node].server
-    await audit(talk)
+    await read_balances(talk)
     assert server.host is not None, "it runs this"
     life = server.host.life.number
     for name, value in await talk.rows("select name, value from registers where name like 'count%'"):
-        talk.desk.note(Glance(talk.time(), talk.node, life, str(name), int(value)), talk.node)
+        talk.desk.note(MonotonicRead(talk.time(), talk.node, life, str(name), int(value)), talk.node)
     ((count,),) = await talk.rows("select count(*) from journal")
     talk.desk.counts["copy_reads"] += 1
-    talk.desk.note(Glance(talk.time(), talk.node, life, "journal", int(count)), talk.node)
+    talk.desk.note(MonotonicRead(talk.time(), talk.node, life, "journal", int(count)), talk.node)
 
 
-async def look_for(talk: ClientSession, token: str, position: int) -> None:
+async def read_own_write(talk: ClientSession, token: str, position: int) -> None:
     """Look for a write that the copy must have, as it has reached its position."""
     ((count,),) = await talk.rows("select count(*) from journal where token = ?", token)
     talk.desk.counts["copy_reads"] += 1
-    talk.desk.note(SessionRead(talk.time(), talk.node, token, position, int(count)), talk.node)
+    talk.desk.note(OwnWriteRead(talk.time(), talk.node, token, position, int(count)), talk.node)
 
 
-WORK: dict[str, tuple[ClientOperation, int]] = {
-    "put": (put, 4),
-    "add": (add, 4),
-    "swap": (swap, 3),
-    "get": (get, 8),
-    "change": (change, 4),
-    "exchange": (exchange, 2),
+OPERATIONS: dict[str, tuple[ClientOperation, int]] = {
+    "put": (write_register, 4),
+    "add": (add_to_register, 4),
+    "swap": (compare_and_set, 3),
+    "get": (read_registers, 8),
+    "change": (read_modify_write, 4),
+    "exchange": (exchange_registers, 2),
     "transfer": (transfer, 4),
-    "audit": (audit, 2),
-    "ticket": (ticket, 3),
+    "audit": (read_balances, 2),
+    "ticket": (insert_ticket, 3),
     "waste_tickets": (waste_tickets, 2),
-    "family": (family, 1),
-    "noise": (noise, 1),
-    "step_back": (step_back, 2),
-    "give_up": (give_up, 1),
+    "family": (insert_family, 1),
+    "noise": (insert_random_values, 1),
+    "step_back": (roll_back_to_savepoint, 2),
+    "give_up": (abandon_transaction, 1),
     "make_table": (make_table, 1),
     "change_schema": (change_schema, 1),
 }
 """Kinds of work with their weights."""
-SCHEMA_WORK = ("make_table", "change_schema")
+SCHEMA_OPERATIONS = ("make_table", "change_schema")

@@ -14,16 +14,23 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, create_database, database_file
-from triplicate_simulator.checkers.sql_rules import DATABASE_CHECKERS, CopyHeld, Diverged, Row, journal_of
-from triplicate_simulator.cluster.leftovers import find_unlisted
+from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, journal_of
+from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
-from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, strike_leader
+from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
 from triplicate_simulator.workloads.sql.sql_audit import find_unsound_copies, find_unsound_snapshots
-from triplicate_simulator.workloads.sql.sql_clients import clients_of, visit
+from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.sql.sql_model import COUNTED, ClientSession, SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseReplica, DatabaseServer, FurtherReplica
-from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, look, prepare_books, put, send_request, waste_tickets
+from triplicate_simulator.workloads.sql.sql_operations import (
+    ClientOperation,
+    create_tables,
+    observe_copy,
+    send_request,
+    waste_tickets,
+    write_register,
+)
 from triplicate_simulator.workloads.workload import Workload
 
 CREATOR = "creator"
@@ -77,7 +84,7 @@ class SqlWorkload(Workload):
 
     name = "databases"
     load_type = DatabaseLoad
-    checkers = DATABASE_CHECKERS
+    checkers = SQL_CHECKERS
     rooms = ("client", "log", "replica", "sql")
     counted: ClassVar[tuple[str, ...]] = tuple(name for name in (*COUNTED, "leaderships", *BACKGROUND_WORK) if name not in RARE_WORK)
 
@@ -115,14 +122,14 @@ class SqlWorkload(Workload):
         self._keepers = [loop.begin(server.keep(), name=f"keeper of {server.name}") for server in self.servers.values()]
         chance = self.stage.chance("preparation")
         for desk in self.desks:
-            await self._insist(desk, "preparation", chance, prepare_books)
+            await self._insist(desk, "preparation", chance, create_tables)
         began_s = self.stage.time()
         for desk in self.desks:
             for client in clients_of(desk):
                 self._clients.append(loop.begin(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
-            self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
-        self._strikes.append(loop.begin(self._thief.strike(self.load.snapshot_losses), name="losses of snapshots"))
+            self._strikes.append(loop.begin(run_leader_fault(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+        self._strikes.append(loop.begin(self._thief.run(self.load.snapshot_losses), name="losses of snapshots"))
 
     def _further(self, database: str) -> SqlModel:
         return SqlModel(self.stage, self.load, {name: FurtherReplica(server, database) for name, server in self.servers.items()}, database)
@@ -138,7 +145,7 @@ class SqlWorkload(Workload):
         """Do some work, at a leader unless a node is named, as often as it takes."""
         while True:
             places = desk.leaders() if seat is None else [seat]
-            if places and await visit(desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
+            if places and await run_session(desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
                 return
             await asyncio.sleep(0.1)
 
@@ -160,7 +167,7 @@ class SqlWorkload(Workload):
             if fact.kind == "replica.diverged":
                 facts = dict(fact.facts)
                 desk = next(desk for desk in self.desks if str(facts["log"]).startswith(f"database.{desk.database}."))
-                desk.note(Diverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
+                desk.note(CopyDiverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
         stage.problems += find_unsound_copies(stage.world.recorder.facts, stage.deadline_s - PROGRESS_S, self._thief.lost)
         for server in self.servers.values():
             await server.retire()
@@ -172,19 +179,19 @@ class SqlWorkload(Workload):
         for desk in self.desks:
             for seat in desk.servers.values():
                 self._read_copy(desk, seat.server)
-            held = list(desk.history.of(CopyHeld))
+            held = list(desk.history.of(FinalCopy))
             if held:
                 desk.settle(journal_of(held[0]))
         self.copies.remove()
 
     async def _audit(self, client: Client) -> None:
         """Nothing is left of the databases' logs but what they list, and every listed snapshot can be loaded."""
-        self.stage.problems += [f"left over: {what}" for what in await find_unlisted(client, LogClientSettings())]
+        self.stage.problems += [f"left over: {what}" for what in await find_unreferenced(client, LogClientSettings())]
         self.stage.problems += await find_unsound_snapshots(client, LogClientSettings(), self._thief.lost)
 
     async def _settle(self, desk: SqlModel) -> None:
         chance = self.stage.chance("settlement") if desk is self.desk else self.stage.chance("settlement", desk.database)
-        await self._insist(desk, "settlement", chance, put)
+        await self._insist(desk, "settlement", chance, write_register)
         while desk.requests:
             await self._insist(desk, "settlement", chance, partial(send_request, request=desk.requests[0]))
             desk.requests.popleft()
@@ -200,7 +207,7 @@ class SqlWorkload(Workload):
                 break
             await asyncio.sleep(0.05)
         for seat in desk.servers.values():
-            await self._insist(desk, "settlement", chance, look, seat)
+            await self._insist(desk, "settlement", chance, observe_copy, seat)
 
     def _read_copy(self, desk: SqlModel, server: DatabaseServer) -> None:
         path = database_file(server.folder, desk.database)
@@ -222,7 +229,7 @@ class SqlWorkload(Workload):
         return {**counts, **done, "leaderships": leaderships, "databases": len(self.desks)}
 
 
-def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
+def read_copy(node: str, connection: apsw.Connection) -> FinalCopy:
     """Everything that a copy's file holds."""
     tables: dict[str, list[Row]] = {
         "schema": connection.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name").fetchall(),
@@ -240,4 +247,4 @@ def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
         quoted = '"' + str(name).replace('"', '""') + '"'
         tables[str(name)] = connection.execute(f"select {columns} from {quoted} order by 1").fetchall()
     position = int(tables["triplicate_state"][0][0])
-    return CopyHeld(node, position, tables)
+    return FinalCopy(node, position, tables)
