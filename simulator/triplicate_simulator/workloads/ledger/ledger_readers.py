@@ -1,6 +1,6 @@
-"""Readers of a play of ledgers: tailers follow, a prober asks everything that can be asked, a final reader reads it all.
+"""Readers of the ledger workload: tailers follow, a prober uses every kind of read, a final reader reads everything.
 
-They use the public client alone. An outcome that they cannot know is not written down.
+They use the public client alone. An unknown outcome is not recorded.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from triplicate_simulator.workloads.ledger.ledger_model import (
 Result = TypeVar("Result")
 
 HASTY_SHARE = 0.5
-"""Of the questions so many wait for an acknowledgement, and are asked at once then."""
+"""Share of reads that wait for an acknowledgement and follow it immediately."""
 LOOKS, LOOK_S = 100, 0.003
 COPIES_READ_SHARE = 0.05
-"""Of the copies that bookies say they hold the final reader asks for so many, beside the first of each segment and the last."""
+"""Share of the listed copies that the final reader reads, besides the first of each segment and the last."""
 
 
 class LedgerTailer:
@@ -89,7 +89,7 @@ class LedgerTailer:
 
 
 class LedgerProber:
-    """Asks the same reader of one ledger a few questions, then goes on to another."""
+    """Reads a few times from one ledger, then continues with another."""
 
     def __init__(self, shelf: LedgerModel, name: str) -> None:
         self._shelf = shelf
@@ -116,14 +116,14 @@ class LedgerProber:
                     return
                 books = self._shelf.books
                 if books:
-                    # Mostly what is being written.
+                    # Mostly ledgers that are being written.
                     recent = min(len(books), len(self._shelf.load.writers) + 1)
                     book = self._chance.choice(books[-recent:] if self._chance.random() < 0.8 else books)
                     is_hasty = self._chance.random() < HASTY_SHARE and await self._see_acknowledged(book)
                     await self._probe(reader, book, is_hasty)
 
     async def _see_acknowledged(self, book: KnownLedger) -> bool:
-        """Wait a little for an acknowledgement: what was acknowledged this very moment must be known."""
+        """Wait briefly for an acknowledgement, so that the next read follows it at once."""
         before = book.acknowledged_to
         for _ in range(LOOKS):
             if book.acknowledged_to > before or self._stage.quiet.is_set():
@@ -151,7 +151,7 @@ class LedgerProber:
         self._stage.history.add(Confirmed(self._stage.time(), handle, reader.ledger_id, reader.last_add_confirmed, not reader.is_closed))
 
     async def _read_confirmed(self, reader: LedgerReader, book: KnownLedger) -> None:
-        """What the acknowledged entries call confirmed is known to every reader at once, if the entries were sent in order."""
+        """Read an entry that acknowledged entries carry as confirmed: every reader must find it if entries were sent in order."""
         if book.confirmed_told < 0:
             return
         entry_id = max(0, book.confirmed_told - self._chance.choice([0, 0, 0, self._chance.randrange(50)]))
@@ -165,12 +165,12 @@ class LedgerProber:
             self._note(started_s, book, entry_id, entries[0].payload)
 
     async def _read_copies(self, reader: LedgerReader, book: KnownLedger) -> None:
-        """An acknowledged entry is on an ack quorum of its write set; if so many say no that it cannot be, it is lost."""
+        """Read an acknowledged entry from its bookies one by one. It is lost if too many of them do not have it for an ack quorum."""
         if book.acknowledged_to < 0:
             return
         entry_id = max(0, book.acknowledged_to - self._chance.choice([0, 0, self._chance.randrange(50)]))
         started_s = self._stage.time()
-        # Concludes from what single bookies say, and so must ask the right ones.
+        # The result depends on single bookies, so they must be the right ones.
         await reader.refresh_metadata(synced=True)
         absent = 0
         for bookie_id in holders(reader.metadata, entry_id):
@@ -188,7 +188,7 @@ class LedgerProber:
                 self._note(started_s, book, entry_id, None)
 
     async def _read_unconfirmed(self, reader: LedgerReader, book: KnownLedger) -> None:
-        """What is on its way may be there or not; what is acknowledged must be."""
+        """Read an entry near the end. An entry in flight may be there or not; an acknowledged one must be."""
         entry_id = max(0, book.acknowledged_to + self._chance.choice([-3, 0, 0, 1, 2]))
         was_acknowledged = entry_id <= book.acknowledged_to
         started_s = self._stage.time()
@@ -216,7 +216,7 @@ class LedgerProber:
             self._note(started_s, book, entry.entry_id, entry.payload)
 
     async def _ask_confirmed(self, reader: LedgerReader, book: KnownLedger) -> None:
-        """Whatever is called confirmed can be read."""
+        """Ask for the last-add-confirmed, and read that entry."""
         question = self._chance.randrange(3)
         if question == 0:
             told = await reader.read_last_confirmed()
@@ -241,7 +241,7 @@ class LedgerProber:
 
 
 class FinalLedgerReader:
-    """When all is over: reads every entry of every ledger, then every bookie's own copies."""
+    """Reads at the end every entry of every ledger, then every bookie's own copies."""
 
     NAME = "final"
     AT_A_TIME = 8
@@ -253,7 +253,7 @@ class FinalLedgerReader:
 
     async def __call__(self, client: Client) -> None:
         self._stage.history.final_reader = self.NAME
-        # Version 2 alone has batches.
+        # Only version 2 has batches.
         async with client_of_wire(client, "v2") as batching, TaskScope(self.NAME) as scope:
             queue = [ledger_id async for ledger_id in client.ledger_ids() if ledger_id not in self._shelf.late]
             queue.reverse()
@@ -266,7 +266,7 @@ class FinalLedgerReader:
 
     async def _read_ledger(self, client: Client, batching: Client, ledger_id: int) -> None:
         stage, history = self._stage, self._stage.history
-        # A ledger whose writer died before it knew that it had made it is closed by nobody else.
+        # A ledger whose writer died before it learned of its creation is closed by no other actor.
         async with await self._patiently(lambda: client.recover(ledger_id, password=PASSWORD)) as reader:
             self._shelf.note_end(ledger_id, self.NAME, reader.last_add_confirmed, reader.length)
             last = reader.last_add_confirmed
@@ -286,7 +286,7 @@ class FinalLedgerReader:
             await self._read_copies(reader, last)
 
     async def _read_one_by_one(self, reader: LedgerReader, last: int) -> None:
-        """Find out which entries cannot be read although every bookie runs."""
+        """Find the entries that cannot be read although every bookie runs."""
         for entry_id in range(last + 1):
             started_s, payload = self._stage.time(), None
             for _ in range(5):
@@ -300,8 +300,7 @@ class FinalLedgerReader:
 
     async def _read_damaged(self, batching: Client, closed: LedgerReader, last: int) -> None:
         """Read each segment once more, so that a bookie with a rotten disk is asked for batches of it: the first reading asked it perhaps
-        for few or none. A batch is asked of the first bookie that should hold its first entry, and what follows of the same one.
-        """
+        for few or none. A batch is requested from the first bookie of its first entry, and its continuation from the same one."""
         stage, metadata = self._stage, closed.metadata
         asked = [name for name in stage.destroyed_bookies if name not in stage.lost_bookies]
         if not asked or metadata.ensemble_size > metadata.write_quorum:
@@ -319,7 +318,7 @@ class FinalLedgerReader:
                 try:
                     entries = await reader.read(first, end)
                 except (ReadFailed, NoSuchEntry) as error:
-                    # That entries are missing, the first reading has found out.
+                    # The first reading has reported missing entries.
                     stage.note_unknown(error)
                     continue
                 self._shelf.count("read_damaged", len(entries))
@@ -327,7 +326,7 @@ class FinalLedgerReader:
                     stage.history.add(Read(started_s, stage.time(), self.NAME, reader.ledger_id, entry.entry_id, entry.payload))
 
     async def _read_copies(self, reader: LedgerReader, last: int) -> None:
-        """What each bookie says it holds, and, of a sample, what it really delivers."""
+        """Read each bookie's list of entries and, of a sample, the entries themselves."""
         lists: dict[str, Availability] = {}
         for segment in reader.metadata.segments:
             for bookie_id in segment.ensemble:
@@ -339,14 +338,14 @@ class FinalLedgerReader:
             is_read = entry_id in starts or entry_id == last or self._chance.random() < COPIES_READ_SHARE
             for bookie_id in holders(reader.metadata, entry_id):
                 is_held = entry_id in lists[bookie_id]
-                # One that was replaced says nothing about what it may have held, and must hold to that.
+                # A replaced bookie does not list entries that it may have held, and must answer accordingly.
                 if (is_held or bookie_id in doubtful) and is_read:
                     await self._read_copy(reader, bookie_id, entry_id)
                 else:
                     self._stage.history.add(Copy(bookie_id, reader.ledger_id, entry_id, None, is_held))
 
     async def _ask_list(self, reader: LedgerReader, bookie_id: str) -> Availability:
-        """What a bookie says it holds; nothing if it cannot say, which only one whose disk is rotten may do."""
+        """The entries that a bookie lists; none if it cannot answer, which only one with a rotten disk may do."""
         if bookie_id in self._stage.lost_bookies:
             return Availability(())
         try:
@@ -373,7 +372,7 @@ class FinalLedgerReader:
         self._stage.history.add(Copy(bookie_id, reader.ledger_id, entry_id, payload))
 
     def _is_doubtful(self, bookie_id: str, ledger_id: int) -> bool:
-        """Whether the bookie was replaced and may have held something of this ledger before."""
+        """Whether the bookie was replaced and may have held entries of this ledger before."""
         node = self._stage.cluster.bookies[bookie_id]
         return bool(node.wiped) and (ledger_id < node.id_bound or self._shelf.born_s.get(ledger_id, 0.0) <= node.whole_s)
 
@@ -387,7 +386,7 @@ class FinalLedgerReader:
             self._stage.problems.append(f"{bookie_id}, whose disk is sound, holds a damaged copy: {error}")
 
     async def _patiently(self, question: Callable[[], Awaitable[Result]], bookie_id: str = "") -> Result:
-        """Ask until there is an answer: a bookie whose session was lost may have to register again."""
+        """Repeat a request until it is answered: a bookie whose session was lost may have to register again."""
         while True:
             try:
                 return await question()

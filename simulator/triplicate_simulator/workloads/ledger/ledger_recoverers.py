@@ -1,4 +1,4 @@
-"""Recoverers of a play of ledgers: they close what writers have left, and sometimes what somebody still writes."""
+"""Recoverers of the ledger workload: they close abandoned ledgers, and sometimes ledgers that a writer still writes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from triplicate.sim.loop import context_of
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 
 LOOK_S = 0.2
-"""How often a recoverer looks for work."""
+"""Interval at which a recoverer looks for work."""
 ATTEMPTS = 4
-"""After so many vain attempts a recoverer turns to other ledgers for a while."""
+"""Failed attempts after which a recoverer turns to other ledgers for a while."""
 LATER_S = 3.0
 SKEW_S = 2.0
 STEP_S = 0.005
 WRITER_FACTORS = (1.0, 300.0, 600.0, 600.0)
-"""How far the writer is from bookies in a skewed recovery: an add takes less than its timeout all the same, mostly."""
+"""Slowness of the writer's links in a skewed recovery. Most adds still finish before their timeout."""
 RECOVERER_FACTORS = (1.0, 100.0, 100.0)
 
 
 class LedgerRecoverer:
-    """Recovers ledgers when they are due for it; in a new life it goes on with the one at which it was struck down."""
+    """Recovers ledgers when they are due. In a new life it continues with the ledger at which it was killed."""
 
     def __init__(self, shelf: LedgerModel, name: str) -> None:
         self._shelf = shelf
@@ -30,7 +30,7 @@ class LedgerRecoverer:
         self._name = name
         self._current: KnownLedger | None = None
         self._returns: dict[int, float] = {}
-        """Deleted ledgers that are wanted back, and when."""
+        """Deleted ledgers that are to be restored, and when."""
         self._chance = self._stage.chance(name)
 
     async def __call__(self, client: Client) -> None:
@@ -50,7 +50,7 @@ class LedgerRecoverer:
                 await asyncio.sleep(LOOK_S)
 
     def _next(self) -> KnownLedger | None:
-        """A ledger that is due now, the longest first; in the quiet every ledger without writer is."""
+        """The ledger that has been due for longest. Once faults are over every ledger without writer is due."""
         self._shelf.look()
         now, quiet = self._stage.time(), self._stage.quiet.is_set()
         due = [book for book in self._shelf.books if book.due.get(self._name, float("inf")) <= now]
@@ -89,8 +89,8 @@ class LedgerRecoverer:
         book.due[self._name] = self._stage.time() + LATER_S
 
     async def _skew(self, book: KnownLedger) -> None:
-        """Put the writer far from all bookies but one, let the first that the recovery says to another of them be lost, and wait until
-        entries are on their way: so the two meet where each has heard of a part."""
+        """Slow the writer's links to all bookies but one, lose the recovery's first message to another of them, and wait until entries are
+        in flight, so that writer and recoverer have reached different bookies."""
         network, chance, writer = self._stage.world.network, self._chance, book.writer
         ensemble = list(writer.metadata.last_segment.ensemble)
         chance.shuffle(ensemble)
@@ -106,7 +106,7 @@ class LedgerRecoverer:
                 network.slow(source, target, 1.0)
 
         loop = self._stage.world.loop
-        # The world's hand, not the recoverer's: it must be taken back although the recoverer may be struck down meanwhile.
+        # In the world's context: it must be undone even if the recoverer is killed meanwhile.
         loop.call_later(SKEW_S, straighten, context=context_of(None))
         for _ in range(int(SKEW_S / 2 / STEP_S)):
             if writer.last_add_pushed > writer.last_add_confirmed:
@@ -117,13 +117,13 @@ class LedgerRecoverer:
         self._shelf.count("recoveries_skewed")
 
     async def _delete(self, client: Client, book: KnownLedger) -> None:
-        """Delete a ledger that is closed; bookies forget it when they next collect garbage."""
+        """Delete a closed ledger. Bookies drop it at their next garbage collection."""
         await asyncio.sleep(self._chance.uniform(0.0, 1.0))
         book.deleted = True
         try:
             await client.delete(book.ledger_id)
         except MetadataError as error:
-            # Perhaps it is still there, perhaps not.
+            # The outcome is unknown.
             self._stage.note_unknown(error)
         else:
             self._shelf.count("deletions")
@@ -131,13 +131,13 @@ class LedgerRecoverer:
                 self._want_back(book)
 
     def _want_back(self, book: KnownLedger) -> None:
-        """Bring it back after a while, which this recoverer's life may not see."""
+        """Schedule its restoration, which may happen in another life of this recoverer."""
         book.wanted_back = True
         wait_s = self._chance.uniform(0.0, self._stage.plan.storage.trash_period_s * 0.9)
         self._returns[book.ledger_id] = self._stage.time() + wait_s
 
     def _wanted_back(self) -> int | None:
-        """A deleted ledger whose time to return has come."""
+        """A deleted ledger that is due for restoration."""
         now, quiet = self._stage.time(), self._stage.quiet.is_set()
         return next((ledger_id for ledger_id, when_s in self._returns.items() if when_s <= now or quiet), None)
 
@@ -146,5 +146,5 @@ class LedgerRecoverer:
         try:
             await client.undelete(ledger_id)
         except (MetadataError, NoSuchLedger, LedgerExists) as error:
-            # Too late, or nobody knows.
+            # Too late, or the outcome is unknown.
             self._stage.note_unknown(error)

@@ -1,4 +1,4 @@
-"""The play of ledgers: writers write ledger after ledger and die, tailers follow, others recover, and all of it is read in the end."""
+"""The ledger workload: writers write ledger after ledger and die, tailers follow, others recover, and everything is read at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triplicate_simulator.workloads.workload import Workload
 
 
 class LedgerWorkload(Workload):
-    """See `LedgerLoad` for who takes part."""
+    """The actors are described in `LedgerLoad`."""
 
     name = "ledgers"
     load_type = LedgerLoad
@@ -75,7 +75,7 @@ class LedgerWorkload(Workload):
     def clients(cls, load: LedgerLoad) -> tuple[str, ...]:
         writers = [f"writer-{number}" for number in range(1, len(load.writers) + 1)]
         tailers = [f"tailer-{number}" for number in range(1, load.tailers * len(load.writers) + 1)]
-        # Writers twice, so that they are struck more often: all else begins with a writer's end.
+        # Writers are listed twice, so that they are struck more often: recoveries begin with a writer's end.
         return (*writers, *writers, *tailers, *(f"recoverer-{number}" for number in range(1, load.recoverers + 1)))
 
     @classmethod
@@ -100,7 +100,7 @@ class LedgerWorkload(Workload):
             if fact.kind == "client.length_not_known":
                 self.stage.history.add(LengthSubstituted(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
         self.stage.history.destroyed = self.stage.destroyed_bookies
-        # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
+        # An actor that waits for a lost entry may have used up the time. The loss must still be found.
         self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
         await self.stage.by_deadline([self.stage.keep(FinalLedgerReader.NAME, FinalLedgerReader(self.shelf))])
         await SpaceCheck(self.shelf).carry_out()
@@ -114,7 +114,7 @@ class LedgerWorkload(Workload):
 
 
 def event_counts(history: History) -> dict[str, int]:
-    """How many events of each type there are, by the type's name in lower case."""
+    """Number of events by type, under the type's name in lower case."""
     counts: dict[str, int] = {}
     for event in history.events:
         name = type(event).__name__.lower()

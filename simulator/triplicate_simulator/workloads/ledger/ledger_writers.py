@@ -1,7 +1,7 @@
-"""Writers of a play of ledgers: each writes one ledger after the other, in its own way, until the faults are over.
+"""Writers of the ledger workload: each writes one ledger after the other, in its own way, until the faults are over.
 
-A writer goes on to a new ledger when it has written enough, when it was fenced, when its ledger cannot go on, and in each new life. In
-the quiet it must get an append acknowledged and a ledger closed once more.
+A writer starts a new ledger when it has written enough, when it was fenced, when its ledger failed, and in each new life. Once faults are
+over it must get an append acknowledged and a ledger closed once more.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from triplicate.sim.loop import context_of
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel, pause
 
 LEAST_PER_S = 8.0
-"""Entries that all writers together are to get acknowledged each second, at least: 300 and more in a run."""
+"""Acknowledged entries per second of all writers together, at least: 300 and more in a run."""
 FORCE_SHARE, FORCE_AT_ONCE_SHARE = 0.15, 0.3
-"""After these shares of its bursts a writer with deferred sync forces; in the latter what was accepted this very moment."""
+"""Shares of bursts after which a writer with deferred sync forces. In the latter it forces entries accepted at this moment."""
 LEAST_IN_ALL = 300
 PROOF_ENTRIES = 3
-"""What a writer writes in the quiet."""
+"""Entries that a writer writes once faults are over."""
 
 
 @dataclass
 class _Dormant:
-    """A ledger whose writer does something else for a while."""
+    """A ledger whose writer is busy elsewhere for a while."""
 
     pen: LedgerAppender
     wakes_s: float
 
 
 class LedgerAppender:
-    """One ledger in the hand of its writer: appends of all kinds, and what becomes of them."""
+    """Appends of all kinds to one ledger, and their outcomes."""
 
     def __init__(self, shelf: LedgerModel, book: KnownLedger, chance_of: str) -> None:
         self.book = book
@@ -54,18 +54,18 @@ class LedgerAppender:
         self.appended = 0
         self._chance = shelf.stage.chance(chance_of, book.writer_name, len(shelf.of_writer[book.writer_name]))
         self._carried: dict[int, int] = {}
-        """What each entry says is confirmed, as far as is known, until it is acknowledged."""
+        """Last-add-confirmed that each unacknowledged entry carries, as far as is known."""
         self._unforced: list[int] = []
-        """Acknowledged, and not durable as far as the writer knows."""
+        """Entries acknowledged and, as far as the writer knows, not durable."""
         self._shuffled: list[tuple[int, bytes]] = []
-        """Entries under ids of the writer's own that found no room yet."""
+        """Entries with ids of the writer's own that did not fit into the window yet."""
         self._next = 0
 
     async def burst(self) -> None:
         """Append a few entries.
 
         Raises:
-            LedgerError, HandleClosed: the ledger takes no more.
+            LedgerError, HandleClosed: the ledger accepts no more.
         """
         book, chance = self.book, self._chance
         if isinstance(book.writer, AdvLedgerWriter):
@@ -85,11 +85,11 @@ class LedgerAppender:
                 await self.force()
 
     async def proof(self) -> None:
-        """Append and wait until it is safe; raises what `burst` does, and BookieError from force."""
+        """Append and wait for the acknowledgement. Raises the errors of `burst`, and BookieError from force."""
         writer = self.book.writer
         first = self.book.acknowledged_to
         written = 0
-        # Where faults have kept everybody from writing, what the run is to have at least is written now; deferred entries count later.
+        # If faults have kept the writers from writing, the minimum of the run is written now. Deferred entries count later.
         while written < PROOF_ENTRIES or (not writer.deferred_sync and self.shelf.acknowledged_count < LEAST_IN_ALL):
             written += 1
             if isinstance(writer, AdvLedgerWriter):
@@ -103,7 +103,7 @@ class LedgerAppender:
         assert self.book.acknowledged_to > first, "appends returned and nothing is acknowledged"
 
     async def force(self) -> None:
-        """Make durable what was acknowledged; failing that, it remains to be done.
+        """Make acknowledged entries durable. After a failure they remain to be forced.
 
         Raises:
             LedgerError, HandleClosed: as for an append.
@@ -120,14 +120,14 @@ class LedgerAppender:
 
     @fault_point("play.forced")
     def _note_forced(self, forced: int) -> None:
-        """All entries up to this one are safe now. Whatever happens right before this, the answer was on its way already."""
+        """Record that all entries up to this one are durable. A crash right before this call comes after the answer was sent."""
         durable = [entry_id for entry_id in self._unforced if entry_id <= forced]
         self._unforced = [entry_id for entry_id in self._unforced if entry_id > forced]
         for entry_id in sorted(durable):
             self.shelf.acknowledged(self.book, entry_id, self._carried.pop(entry_id))
 
     async def _accept_and_force(self) -> None:
-        """Force what bookies have accepted just now and need not have synced: what was accepted long ago a force finds synced.
+        """Force entries that bookies have just accepted and need not have synced: older entries are synced before any force.
 
         Raises:
             LedgerError, HandleClosed: as for an append.
@@ -135,7 +135,7 @@ class LedgerAppender:
         self._defer()
         writer, chance = self.book.writer, self._chance
         if isinstance(writer, AdvLedgerWriter):
-            # Without gaps, or nothing behind the first is accepted.
+            # Without gaps, since entries behind a gap are not accepted.
             rest, self._shuffled = sorted(self._shuffled), []
             for entry_id, payload in [*rest, (self._next, self._payload(self._next))]:
                 self._next = max(self._next, entry_id + 1)
@@ -148,16 +148,16 @@ class LedgerAppender:
 
     @fault_point("play.deferring")
     def _defer(self) -> None:
-        """It is about to send what it will force."""
+        """Fault point: it is about to send entries that it will force."""
 
     @fault_point("play.accepted")
     async def _meet_force(self, pause_s: float) -> None:
-        """What it sent last was accepted. What becomes of bookies during the pause, the force must find out."""
+        """Fault point: its last entry was accepted. The force must notice what happens to bookies during the pause."""
         if pause_s:
             await pause(self.shelf.stage, pause_s)
 
     async def close(self) -> None:
-        """Close the ledger in order; if that is refused, or its outcome unknown, it is left."""
+        """Close the ledger in order. If that is refused, or its outcome unknown, abandon it."""
         writer, shelf = self.book.writer, self.shelf
         try:
             if writer.deferred_sync and writer.failure is None and self._chance.random() < 0.8:
@@ -166,26 +166,26 @@ class LedgerAppender:
         except (LedgerError, BookieError, HandleClosed, MetadataError) as error:
             shelf.stage.note_unknown(error)
         else:
-            # Entries carry lengths in the order of appending, so where that is not their order, a recovery that was faster may differ.
+            # Entries carry lengths in the order of appending. If that is not the order of ids, a faster recovery may find another length.
             shelf.note_end(writer.ledger_id, self.book.writer_name, last, writer.length if self.book.is_plain else None)
             shelf.count("closed")
         self.leave()
 
     def leave(self) -> None:
-        """Write no more."""
+        """Stop writing."""
         self.book.writer.abandon()
         self.book.left = True
         self.shelf.bury(self.book)
 
     def _append(self, writer: LedgerWriter) -> bool:
-        """Append one or a few entries without waiting; false when there is no room for them."""
+        """Append one or a few entries without waiting. False when the window is full."""
         return self.send(writer, self._chance.randrange(2, 6) if self._chance.random() < 0.15 else 1)
 
     def send(self, writer: LedgerWriter, count: int) -> bool:
-        """Append so many entries at once without waiting; false when there is no room for them.
+        """Append `count` entries at once without waiting. False when the window is full.
 
         Raises:
-            LedgerError, HandleClosed: the ledger takes no more.
+            LedgerError, HandleClosed: the ledger accepts no more.
         """
         first = writer.last_add_pushed + 1
         payloads = [self._payload(first + index) for index in range(count)]
@@ -204,7 +204,7 @@ class LedgerAppender:
         return True
 
     async def _append_and_wait(self, writer: LedgerWriter, count: int = 0) -> None:
-        """Append one or many and wait; many may be more than the window holds. Nobody else queues, so the ids are known before."""
+        """Append one or many and wait. They may exceed the window. No other task appends, so the ids are known before."""
         count = count or (1 if self._chance.random() < 0.5 else self._chance.randrange(2, 12))
         first = writer.last_add_pushed + 1
         payloads = [self._note(first + index, first + count - 1) for index in range(count)]
@@ -216,7 +216,7 @@ class LedgerAppender:
         self._confirm(entry_ids, await appending)  # type: ignore[misc]
 
     def _append_shuffled(self, writer: AdvLedgerWriter) -> None:
-        """Append under ids in any order; what finds no room is tried again before anything else."""
+        """Append with ids in random order. Entries that do not fit into the window are retried before anything else."""
         load, chance = self.shelf.load, self._chance
         if len(self._shuffled) < load.burst:
             ids = list(range(self._next, self._next + chance.randrange(1, 2 * load.burst)))
@@ -246,7 +246,7 @@ class LedgerAppender:
         return lambda done: self._settled(range(entry_id, entry_id + 1), done)
 
     def _note(self, entry_id: int, last_of_append: int = -1, payload: bytes | None = None) -> bytes:
-        """A payload that is about to be sent; a new one where none is given."""
+        """Record a payload that is about to be sent; a new one where none is given."""
         payload = self._payload(entry_id) if payload is None else payload
         self.shelf.sent(self.book, entry_id, payload, last_of_append)
         self._carried[entry_id] = self.book.writer.last_add_confirmed
@@ -275,7 +275,7 @@ class LedgerAppender:
 
 
 class LedgerWriterActor:
-    """See the module's text; the memory of one name over all its lives."""
+    """The state of one writer over all its lives; see the module."""
 
     def __init__(self, shelf: LedgerModel, name: str, kind: str) -> None:
         self._shelf = shelf
@@ -332,7 +332,7 @@ class LedgerWriterActor:
         return LedgerAppender(shelf, book, "pen")
 
     def _sizes(self) -> tuple[int, int, int]:
-        """Sizes of a new ledger; it asks for no more bookies than will ever run again."""
+        """Sizes of a new ledger, limited to the number of bookies that will run again."""
         load, cluster = self._shelf.load, self._stage.cluster
         most = len(cluster.bookies) - len(self._stage.lost_bookies)
         return min(load.ensemble_size, most), min(load.write_quorum, most), min(load.ack_quorum, most)
@@ -357,17 +357,17 @@ class LedgerWriterActor:
         await self._part(pen)
 
     def _pause_mean_s(self) -> float:
-        """How long a writer pauses: less where faults have kept the run behind what it is to write at least."""
+        """Average pause of a writer: shorter where faults have kept the run below its minimum."""
         is_late = self._shelf.acknowledged_count < LEAST_PER_S * self._stage.time()
         return self._shelf.load.pause_mean_s * (0.3 if is_late else 1.0)
 
     def _break(self, book: KnownLedger) -> None:
-        """Break connections to bookies of the ensemble with what has just been sent on them, several at once in some cases, and in some
-        cases have the ledger recovered while the ensemble changes."""
+        """Break connections to bookies of the ensemble right after a burst, several at once in some cases. In some cases have the ledger
+        recovered while its ensemble changes."""
         chance, world = self._chance, self._stage.world
         ensemble = list(book.writer.metadata.last_segment.ensemble)
         for bookie_id in chance.sample(ensemble, min(len(ensemble), chance.choice([1, 1, 2, 3]))):
-            # The world's hand, not the writer's.
+            # In the world's context, not the writer's.
             world.loop.call_later(chance.choice([0.0, 0.001, 0.01]), world.network.reset, self._name, bookie_id, context=context_of(None))
         self._shelf.count("breaks")
         if chance.random() < self._shelf.load.zombie_share:
@@ -378,16 +378,16 @@ class LedgerWriterActor:
         if self._stage.quiet.is_set() or chance.random() < load.close_share:
             await pen.close()
         elif chance.random() < load.dormant_share:
-            # For all others it has no writer any more, and is recovered.
+            # For all other actors it has no writer any more, and is recovered.
             pen.book.left = True
-            # Some sleep until all is over: whatever happened to a fence since, it must hold.
+            # Some stay dormant until the end: a fence must hold through everything that happened since.
             sleeps_s = chance.uniform(0.5, 8.0) if chance.random() < 0.7 else math.inf
             self._dormant.append(_Dormant(pen, self._stage.time() + sleeps_s))
         else:
             pen.leave()
 
     async def _wake(self, *, all_of_them: bool = False) -> None:
-        """Append once more to ledgers that lay idle."""
+        """Append once more to dormant ledgers."""
         now = self._stage.time()
         for dormant in [dormant for dormant in self._dormant if all_of_them or dormant.wakes_s <= now]:
             self._dormant.remove(dormant)
@@ -404,7 +404,7 @@ class LedgerWriterActor:
                 dormant.pen.leave()
 
     async def _prove(self, pen: LedgerAppender) -> bool:
-        """Whether an append was acknowledged and the ledger closed, now that no fault is in the way."""
+        """Whether an append was acknowledged and the ledger closed after the faults."""
         try:
             await pen.proof()
         except (LedgerError, BookieError, HandleClosed, MetadataError) as error:

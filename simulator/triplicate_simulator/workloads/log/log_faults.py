@@ -1,4 +1,4 @@
-"""What strikes the owners of logs in particular: death, standstill, or the loss of their bookies, at any time or at a named moment."""
+"""Faults of the owners of logs: death, pause, or loss of their bookies, at any time or at a named point."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
-"""Fault points at which an owner, or who is about to become one, is struck."""
+"""Fault points at which an owner, or a node about to become one, is struck."""
 PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 """Fault points at which a publisher is struck."""
 ASKING = ("log.request", "log.request", "log.describe_ledger")
-"""Fault points at which a publisher is struck that asks a living writer."""
+"""Fault points at which a publisher is struck that sends requests to a living writer."""
 MOMENT_WAIT_S = 6.0
-"""So long is a node watched for a moment; one that does not come by is struck then and there."""
+"""Time for which a node is watched for a fault point. If it does not reach the point it is struck then and there."""
 SUCCESSION_S = 8.0
-"""So long is waited for another owner, at most."""
+"""Longest wait for another owner."""
 
 
 class LostReplies:
-    """Loses answers of the metadata store to changes of logs' heads, and of what publishers remember: applied, but who knows."""
+    """Loses answers of the metadata store to changes of logs' heads and of publishers' state: applied, with unknown outcome."""
 
     PATH = re.compile(rf"/logs/({'|'.join(LOGS)})(/publishers/[^/]+)?$")
 
@@ -37,7 +37,7 @@ class LostReplies:
         store.fault = self._fault
 
     async def lose(self, times: int) -> None:
-        """Lose answers so often, spread over the time under faults, now and then several in a row."""
+        """Lose answers `times` times, spread over the time of the faults, now and then several in a row."""
         scene = self._scene
         for _ in range(times):
             await scene.until_quiet(self._chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
@@ -54,10 +54,10 @@ class LostReplies:
 
 
 class OwnerFaults:
-    """Strikes nodes in turn and tells the others to hurry.
+    """Strikes nodes in turn and lets the other writers take over.
 
     Args:
-        log: whose owner is struck, or who is about to become its owner.
+        log: the log whose owner, or next owner, is struck.
         victims: nodes that use the log.
         moments: names of fault points.
     """
@@ -70,7 +70,7 @@ class OwnerFaults:
         self._chance = scene.chance(name)
 
     async def strike(self, times: int) -> None:
-        """Strike so often, spread over the time under faults."""
+        """Strike `times` times, spread over the time of the faults."""
         scene, chance = self._scene, self._chance
         for _ in range(times):
             await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
@@ -82,7 +82,7 @@ class OwnerFaults:
                 await self._strike(victim, way)
 
     async def _at_moment(self, owner: str, way: str) -> str:
-        """Wait until a node comes to a drawn moment and strike it there; empty if that was done, else the node to be struck."""
+        """Wait until a node reaches a drawn fault point and strike it there. Empty if that was done, otherwise the node to be struck."""
         scene, chance = self._scene, self._chance
         moment = chance.choice(self._moments)
         struck: list[str] = []
@@ -110,7 +110,7 @@ class OwnerFaults:
             await self._recover(victim, way)
 
     def _down(self, name: str, way: str) -> bool:
-        """Kill or pause a node; false if it is down already."""
+        """Kill or pause a node. False if it is down already."""
         scene, host = self._scene, self._scene.stage.cluster.client(name).host
         if host is None or not host.alive or host.paused:
             return False
@@ -137,14 +137,15 @@ class OwnerFaults:
             host.resume()
 
     async def _until_succeeded(self, name: str) -> None:
-        """Wait until somebody else has had the log for a moment, though not for ever."""
+        """Wait, within a limit, until another node has had the log for a moment."""
         scene, until_s = self._scene, self._scene.time() + SUCCESSION_S
         while scene.owner.get(self._log) in (None, name) and scene.time() < until_s and not scene.is_quiet:
             await scene.until_quiet(0.1)
         await scene.until_quiet(self._chance.uniform(0.0, 1.5))
 
     async def _cut(self, victim: str, way: str) -> None:
-        """Cut a node off from most bookies: its segment breaks. Alone with one of them it dies, and nobody asks that one for a while."""
+        """Cut a node off from most bookies: its segment breaks. Alone with one of them it is killed, and that bookie is unreachable for a
+        while."""
         scene, chance = self._scene, self._chance
         network, bookies = scene.stage.world.network, list(scene.stage.cluster.bookies)
         chance.shuffle(bookies)
@@ -167,7 +168,7 @@ class OwnerFaults:
 
 
 async def kill_bookies(scene: LogModel, times: int) -> None:
-    """So often, kill so many bookies that no segment can go on and none can be made: writers must get past that when they are back."""
+    """Kill so many bookies, `times` times, that no segment can continue or be created. Writers must recover when they are back."""
     chance, cluster = scene.chance("bookies"), scene.stage.cluster
     for _ in range(times):
         await scene.until_quiet(chance.uniform(0.2, 1.5) * scene.stage.plan.duration_s / (times + 1))
@@ -179,15 +180,15 @@ async def kill_bookies(scene: LogModel, times: int) -> None:
         for bookie in struck:
             bookie.crash(silent=False, keep_unsynced=chance.random() < 0.5)
         scene.count("bookies_taken", len(struck))
-        # Writers bear with what is gone for a moment; then their segment is broken.
+        # Writers tolerate the loss for a moment; then their segment is broken.
         await scene.until_quiet(chance.choice([2.0, 4.0, 7.0]))
         for bookie in struck:
             await bookie.restart()
 
 
 class RacingSweeper:
-    """Sweeps a log at the very moment in which a node is about to list ledgers in it, while that node stands still, on a node whose clock
-    is ahead by more than the grace that young ledgers have."""
+    """Sweeps a log while a node that is about to list ledgers in it is paused at that very point. The sweeper's clock is ahead by more than
+    the grace of young ledgers."""
 
     NAME = "janitor"
     MOMENTS = ("log.describe_ledger", "log.head_change", "log.head_change")
@@ -199,7 +200,7 @@ class RacingSweeper:
         self._chance = scene.chance(self.NAME)
 
     async def sweep(self, times: int) -> None:
-        """Sweep so often, spread over the time under faults."""
+        """Sweep `times` times, spread over the time of the faults."""
         scene, chance = self._scene, self._chance
         if times:
             scene.stage.world.clock(self.NAME).jump(scene.load.orphan_grace_s + self.AHEAD_S)
@@ -225,7 +226,7 @@ class RacingSweeper:
         if not held:
             return
         scene.count("swept_at_moment")
-        # By whichever clock ages are told, what is to be listed is old by then, or it is not.
+        # By either clock, the ledger to be listed is older than the grace by then, or it is not.
         await scene.until_quiet(chance.choice([0.0, 1.5]) * min(scene.load.orphan_grace_s, self.WAIT_S))
         try:
             await scene.stage.cluster.client(self.NAME).run(self._sweep_all)

@@ -1,4 +1,4 @@
-"""How much the play of logs writes, publishes and takes away, and by whom."""
+"""The load of the log workload: how much is written, published and removed, and by which clients."""
 
 from __future__ import annotations
 
@@ -14,69 +14,69 @@ class LogLoad:
     write_quorum: int
     ack_quorum: int
     writers: int
-    """Who compete for the first log."""
+    """Writers that compete for the first log."""
     pause_mean_s: float
-    """A writer pauses this long between bursts, on average."""
+    """Average pause of a writer between bursts."""
     burst_high: int
-    """Appends in one burst, at most."""
+    """Largest number of appends in one burst."""
     tenure_mean_s: float
-    """A writer wants the log for this long, on average, then leaves it in one way or another."""
+    """Average time for which a writer keeps the log before it leaves it in one way or another."""
     value_high_bytes: int
     window_entries: int
     roll_size_bytes: int
     roll_age_s: float
     compression: str
     evictions: int
-    """How often the first log's owner is killed, paused or cut off, and others are told to hurry."""
+    """Number of times that the first log's owner is killed, paused or cut off, and others are told to take over."""
     truncations: int
     retain_size_bytes: int
     """0 keeps everything."""
     control: bool
-    """Whether tailers ask for control records as well."""
+    """Whether tailers read control records as well."""
     applications: int
     """Publishers of the second log."""
     rivals: bool
-    """Whether every application has two drivers, which publish the same batches at the same time."""
+    """Whether every application has two publishers, which publish the same batches at the same time."""
     batches: int
     """Per application."""
     tasks: int
     """Staging ledgers per batch."""
     deaths: int
-    """The same for the writer of the third log, which changes between it and a publisher."""
+    """Like `evictions`, for the writer of the third log, which alternates with a publisher."""
     interruptions: int
-    """The same for publishers of the second log."""
+    """Like `evictions`, for publishers of the second log."""
     outages: int
-    """How often so many bookies are killed that nobody can write."""
+    """Number of times that so many bookies are killed that no writer can write."""
     lost_answers: int
-    """How often a change of some log's head is applied and its answer lost."""
+    """Number of times that a change of some log's head is applied and its answer lost."""
     crowded: bool
     """Whether publishers wait for one another, so as to publish at the same moment."""
     small_pages: bool
     """Whether metadata nodes list so few segments that most of them move to pages."""
     orphan_grace_s: float = 3600.0
-    """Ledgers that no log lists are swept at this age."""
+    """Age at which ledgers that no log lists are swept."""
     publisher_idle_s: float = 30 * 86400.0
-    """What a publisher published last is forgotten after this time."""
+    """Time after which an idle publisher's last batch is forgotten."""
     clocks_apart_s: float = 0.0
-    """The wall clocks of every second publisher are ahead by this."""
+    """Error of the wall clocks of every second publisher."""
     sweeps: int = 0
-    """How often a log is swept at the very moment in which somebody is about to list a ledger."""
-    # Left out of the load's text, from which further draws are seeded: they stay what they were.
+    """Number of times that a log is swept at the very moment at which a ledger is about to be listed."""
+    # Not part of the load's repr, which seeds further draws, so that these stay the same.
     publishers_kept: int = field(default=10_000, repr=False)
-    """Publishers beyond this number are forgotten when they are idle."""
+    """Idle publishers beyond this number are forgotten."""
     guests: int = field(default=0, repr=False)
-    """Publishers of the first log, for which writers compete: its living writer lists their batches."""
+    """Publishers of the first log, whose living writer lists their batches."""
     guest_batches: int = field(default=0, repr=False)
     """Per guest."""
     publish_wait_s: float = field(default=30.0, repr=False)
-    """How long a publisher waits for a living writer."""
+    """Time that a publisher waits for a living writer."""
 
 
 def draw_load(chance: random.Random) -> LogLoad:
     """Draw a load."""
-    # Many short segments bring pages; long ones bring ensemble changes in their midst.
+    # Many short segments lead to pages; long ones to ensemble changes within them.
     roll_size_bytes = chance.choice([1024, 1024, 4096, 64 * 1024])
-    # Five bookies of five leave none to replace one that fails: its segment breaks, and its writer must get past it.
+    # Ensembles of all five bookies leave no replacement: their segment breaks, and the writer must repair it.
     ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2), (3, 3, 2), (5, 3, 2), (5, 3, 2), (4, 3, 2), (3, 2, 2)])
     load = LogLoad(
         ensemble_size=ensemble_size,
@@ -106,20 +106,20 @@ def draw_load(chance: random.Random) -> LogLoad:
         crowded=chance.random() < 0.6,
         small_pages=chance.random() < 0.5,
     )
-    # A stream of chance of its own, so that everything above is what it was before there were sweeps of young ledgers.
+    # A random stream of its own, so that the draws above are unchanged by the addition of sweeps.
     load = draw_sweeps(random.Random(repr(load)), load)
     load = draw_publishers(random.Random(f"publishers of {load!r}"), load)
     return draw_guests(random.Random(f"guests of {load!r}"), load)
 
 
 def draw_sweeps(chance: random.Random, load: LogLoad) -> LogLoad:
-    """Draw how young the ledgers are that sweeps take, and how often one comes at the worst moment."""
+    """Draw the minimum age of swept ledgers, and the number of sweeps at the worst moment."""
     grace_s = chance.choice([3600.0, 1.0, 4.0])
     return replace(load, orphan_grace_s=grace_s, sweeps=chance.choice([1, 2, 4]) if grace_s < 60.0 else 0)
 
 
 def draw_publishers(chance: random.Random, load: LogLoad) -> LogLoad:
-    """Draw how many publishers are kept, how soon others are forgotten, and how far the clocks of publishers are apart."""
+    """Draw how many publishers are kept, how soon others are forgotten, and the errors of publishers' clocks."""
     kept, idle_s, apart_s = chance.choice([10_000, 0, 0, 1]), chance.choice([1.0, 3.0, 8.0]), chance.choice([0.0, 0.0, 30.0, 3600.0])
     if kept == 10_000:
         return load
@@ -127,7 +127,7 @@ def draw_publishers(chance: random.Random, load: LogLoad) -> LogLoad:
 
 
 def draw_guests(chance: random.Random, load: LogLoad) -> LogLoad:
-    """Draw how many publishers the first log has beside its writers, and how patient publishers are."""
+    """Draw how many publishers the first log has besides its writers, and how long publishers wait."""
     return replace(
         load, guests=chance.choice([0, 1, 2, 2]), guest_batches=chance.randrange(3, 9), publish_wait_s=chance.choice([0.5, 3.0, 10.0])
     )

@@ -1,4 +1,4 @@
-"""What the actors of the play of logs share: the stage, the names of the logs, and how processes of the play use logs."""
+"""The model of the log workload: the names of the logs, their owners and ends, and the settings with which its processes use logs."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ WRITTEN = "written"
 PUBLISHED = "published"
 """The log that publishers feed."""
 MIXED = "mixed"
-"""The log that changes between a writer and a publisher."""
+"""The log that alternates between a writer and a publisher."""
 LOGS = (WRITTEN, PUBLISHED, MIXED)
 
 SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
 
 UNKNOWN_OUTCOMES = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
-"""What happens to a client under faults and says nothing definite. `OffsetGap` and `NoSuchLedger` are among them and looked at first."""
+"""Errors of a client under faults that leave the outcome unknown. `OffsetGap` and `NoSuchLedger` are among them and are checked first."""
 
 
 class LogModel:
-    """One run's logs."""
+    """The logs of one run."""
 
     def __init__(self, stage: RunContext, load: LogLoad) -> None:
         self.stage = stage
         self.load = load
         self.owner: dict[str, str] = {}
-        """By log, the node of the last writer that took it over."""
+        """By log, the node of the last writer that acquired it."""
         self.hurry = asyncio.Event()
-        """Set when a writer may have died: somebody should take over."""
+        """Set when a writer may have died, so that another acquires the log."""
         self.staged: list[str] = []
-        """Logs for which ledgers were staged that are not published yet, unless they are by now: those are worth a sweep."""
+        """Logs with staged ledgers, which may be published by now. They are worth a sweep."""
         self.has_staged = asyncio.Event()
         self.ends: dict[str, int] = {}
-        """By log, the end that the final reader found: whoever has read so far is done."""
+        """By log, the end that the final reader found: readers that have reached it are done."""
         self.ends_known = asyncio.Event()
         self.counted: dict[str, int] = {}
         self._readings = 0
@@ -61,7 +61,7 @@ class LogModel:
         return self.stage.time()
 
     def add(self, event: object) -> None:
-        """Write down what a client saw."""
+        """Record an event of a client."""
         self.stage.history.add(event)
 
     def chance(self, *purpose: object) -> random.Random:
@@ -71,10 +71,10 @@ class LogModel:
         self.counted[name] = self.counted.get(name, 0) + number
 
     def trouble(self, error: BaseException) -> None:
-        """Count an error that says nothing about what was asked.
+        """Count an error that leaves the outcome unknown.
 
         Raises:
-            SessionExpired: it is one; the client is of no use any more.
+            SessionExpired: the client is unusable.
         """
         self.stage.note_unknown(error)
         if isinstance(error, SessionExpired):
@@ -82,7 +82,7 @@ class LogModel:
 
     @property
     def client_settings(self) -> LogClientSettings:
-        """How processes of this play use logs: small entries and windows, and waits that fit into a minute."""
+        """Settings of the workload's processes: small entries and windows, and waits that fit into a minute."""
         return LogClientSettings(
             entry_target_bytes=1024,
             window_entries=self.load.window_entries,
@@ -101,12 +101,12 @@ class LogModel:
         )
 
     def logs(self, client: Client) -> Logs:
-        """Logs as a process of this play uses them."""
+        """Return the logs with the settings of this workload."""
         settings = self.client_settings
         return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
 
     def log_settings(self, name: str) -> LogSettings:
-        """How a log of the play is stored."""
+        """Settings of a log of the workload."""
         return LogSettings(
             ensemble_size=self.load.ensemble_size,
             write_quorum=self.load.write_quorum,
@@ -122,7 +122,7 @@ class LogModel:
         await wait_for(self.stage.quiet, seconds)
 
     async def keep(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
-        """Run a program on its own node to its end, in as many lives and sessions as that takes."""
+        """Run a program on its own node to its end, in as many lives and sessions as needed."""
         while True:
             try:
                 await self.stage.keep(name, program)
@@ -133,14 +133,14 @@ class LogModel:
                 return
 
     def begin_reading(self, log: str, name: str, offset: int) -> str:
-        """Write down that a reader begins, and give its reading a name of its own."""
+        """Record the start of a reader, and return a unique name for it."""
         self._readings += 1
         reading = f"{name}/{self._readings}"
         self.add(ReadingBegan(self.time(), log, reading, offset))
         return reading
 
     def note_read(self, log: str, reading: str, entry: LogEntry) -> None:
-        """Write down an entry that a reader was given."""
+        """Record an entry that a reader received."""
         if entry.is_control:
             self.count("controls_read")
             return
@@ -150,11 +150,11 @@ class LogModel:
         self.add(LogRead(self.time(), log, reading, entry.first_offset, records, entry.ledger_id, entry.epoch, time_us))
 
     def refused(self, log: str, reading: str, error: Exception) -> None:
-        """Write down that a reader was told that records are missing."""
+        """Record a reader's error that reports missing records."""
         self.add(ReadingRefused(self.time(), log, reading, f"{type(error).__name__}: {error}"))
 
     async def list_segments(self, logs: Logs, log: str, name: str) -> bool:
-        """Write down where a log begins and which closed segments it has; false where it was cut meanwhile, so that the two do not fit."""
+        """Record a log's first offset and its closed segments. False where it was cut meanwhile, so that the two do not match."""
         first = (await logs.head(log)).first_offset
         segments = await logs.segments(log)
         if (await logs.head(log)).first_offset != first:
@@ -171,7 +171,7 @@ class LogModel:
         return True
 
     async def ask_end(self, logs: Logs, log: str, name: str) -> int:
-        """Ask for the readable end, and write down what it is."""
+        """Read the readable end, and record it."""
         started_s = self.time()
         end = await logs.end_offset(log)
         self.add(EndRead(started_s, self.time(), log, name, end))
@@ -179,12 +179,12 @@ class LogModel:
 
 
 def record_bytes(key: bytes | None, value: bytes | None) -> bytes:
-    """A record as one piece of bytes, as checkers know it."""
+    """A record as one byte string, as the checkers use it."""
     return b"%b|%b" % (key if key is not None else b"", value if value is not None else b"(null)")
 
 
 class RecordGenerator:
-    """Makes records that nobody else in the run makes."""
+    """Generates records that are unique in the run."""
 
     def __init__(self, name: str, chance: random.Random, value_high_bytes: int) -> None:
         self.name = name
@@ -193,7 +193,7 @@ class RecordGenerator:
         self._number = 0
 
     def values(self, count: int) -> tuple[list[bytes], list[bytes] | None]:
-        """Values, and keys if these records have some."""
+        """Values, and keys for some calls."""
         values: list[bytes] = []
         for _ in range(count):
             self._number += 1
@@ -203,12 +203,12 @@ class RecordGenerator:
 
 
 def records_of(values: Sequence[bytes], keys: Sequence[bytes] | None) -> tuple[bytes, ...]:
-    """Records as checkers know them."""
+    """Records as the checkers use them."""
     return tuple(record_bytes(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, a while at most; true if it came."""
+    """Wait for an event for a limited time. True if it was set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,4 +1,4 @@
-"""Publishers of the play of logs: tasks stage ledgers, drivers publish them as batches, once, whatever they know of the outcome."""
+"""Publishers of the log workload: tasks stage ledgers, drivers publish them as batches, once, whatever they know of the outcome."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from triplicate_simulator.checkers.log_rules import BatchPublished, BatchRefused
 from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of
 
 CROWD_S = 3.0
-"""Where publishers crowd they all publish at multiples of this time."""
+"""Crowded publishers publish at multiples of this time."""
 
 
 GIVE_UP_SHARE, GIVE_UP_UNKNOWN_SHARE = 0.4, 0.7
-"""An attempt is given up after so many of its failures; above all where nobody knows whether it has succeeded."""
+"""Share of failures after which an attempt is given up; the higher share applies where its outcome is unknown."""
 
 
 REPEAT_KEPT_MAX, REPEAT_SHARE, REPEAT_AFTER_S = 100, 0.7, (5.0, 25.0)
-"""Where no more publishers than this are kept, drivers publish their last batch again so often before they go on, and after the end."""
+"""If no more publishers than this are kept, drivers sometimes publish their last batch again before they continue, and after the end."""
 
 
 class Application:
-    """What the drivers of one application agree on: which batch is next. It goes on when a driver knows that the batch is in the log."""
+    """State that the drivers of one application share: the next batch. It advances when a driver knows that the batch is in the log."""
 
     def __init__(self, name: str, log: str, batches: int) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class PublisherActor:
     """Publishes one batch of its application after the other; rivals do the same with ledgers of their own.
 
     Args:
-        pause_mean_s: between batches, on average.
+        pause_mean_s: average pause between batches.
     """
 
     def __init__(self, scene: LogModel, name: str, application: Application, pause_mean_s: float) -> None:
@@ -65,7 +65,7 @@ class PublisherActor:
         await self._perhaps_repeat(logs)
 
     async def _batch(self, logs: Logs, batch: int) -> bool:
-        """Stage and publish; true if the batch is in the log."""
+        """Stage and publish. True if the batch is in the log."""
         self._attempts += 1
         attempt = f"{self.name}#{self._attempts}"
         try:
@@ -83,12 +83,12 @@ class PublisherActor:
             try:
                 return await self._publish(logs, batch, attempt, staged)
             except LogOwned as error:
-                # The living writer did not list it in time, and nothing of it is in the log.
+                # The living writer did not list it in time, and no part of it is in the log.
                 self._scene.trouble(error)
                 self._scene.count("publish_refused")
                 await asyncio.sleep(self._chance.uniform(0.3, 2.0))
             except PublisherForgotten as error:
-                # Some attempt at the batch is in the log, perhaps this one, so long since that nobody can say where.
+                # Some attempt at the batch, perhaps this one, is in the log; it was so long ago that its offsets are forgotten.
                 self._forgotten(batch, attempt, error)
                 await self._discard(logs, staged)
                 return True
@@ -101,7 +101,7 @@ class PublisherActor:
                 break
         if not is_unknown:
             self._scene.add(BatchRefused(self._scene.time(), application.log, application.name, batch, attempt))
-        # Give this attempt up, as a driver does that aborts the batch after its commit seemed to fail; the next attempt stages anew.
+        # Give this attempt up, as a driver does that aborts the batch after its commit seemed to fail. The next attempt stages new ledgers.
         if self._chance.random() < 0.7:
             await self._discard(logs, staged)
         return False
@@ -111,7 +111,7 @@ class PublisherActor:
             await self._repeat(logs, *self._last)
 
     async def _repeat(self, logs: Logs, batch: int, attempt: str, staged: Sequence[StagedLedger]) -> None:
-        """Publish again what was published a while ago, as a driver does that has lost its notes: nothing comes of it."""
+        """Publish again a batch of a while ago, as a driver does that has lost its notes: it must have no effect."""
         application = self._application
         try:
             published = await logs.publish(application.log, staged, application=application.name, batch=batch, publisher=self.name)
@@ -123,7 +123,7 @@ class PublisherActor:
             self._note(batch, attempt, published)
 
     def _forgotten(self, batch: int, attempt: str, error: PublisherForgotten) -> None:
-        """The log has the batch, and nobody can say where."""
+        """Record that the log has the batch, at unknown offsets."""
         application = self._application
         self._scene.trouble(error)
         self._scene.count("published_and_forgotten")
@@ -143,7 +143,7 @@ class PublisherActor:
         origin = StagingOrigin(application.log, application.name, batch=batch, partition=partition, attempt=self._attempts)
         records: tuple[bytes, ...] = ()
         async with await logs.staging(origin) as writer:
-            # A task may have found nothing, but mostly not all of them.
+            # A task may have no records, but mostly not all of them.
             for _ in range(self._chance.randrange(partition == 0, 4)):
                 values, keys = scribe.values(self._chance.randrange(1, 6))
                 await writer.append_many(values, keys=keys)
@@ -154,9 +154,9 @@ class PublisherActor:
         application = self._application
         if self._scene.load.crowded and not self._scene.is_quiet:
             await self._scene.until_quiet(CROWD_S - self._scene.time() % CROWD_S)
-        # Ids alone make the publisher read the ledgers, as one that lost what its tasks had said.
+        # With ids alone the publisher reads the ledgers, as one that lost the results of its tasks.
         ledgers: list[int | StagedLedger] = [item if self._chance.random() < 0.8 else item.ledger_id for item in staged]
-        # Who runs drivers interrupts them when it pleases; then nobody knows what became of the batch.
+        # Drivers may be interrupted at any time; the outcome of the batch is then unknown.
         patience_s = self._chance.uniform(0.0, 16 * self._scene.stage.plan.metadata_high_s) if self._chance.random() < 0.35 else None
         async with asyncio.timeout(None if self._scene.is_quiet else patience_s):
             published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
@@ -183,7 +183,7 @@ class PublisherActor:
         )
 
     async def _discard(self, logs: Logs, staged: Sequence[StagedLedger]) -> None:
-        """Delete what is not in the log. What cannot be deleted now is left to the sweep."""
+        """Delete ledgers that are not in the log. The sweep deletes those that cannot be deleted now."""
         try:
             gone = await logs.discard(self._application.log, [item.ledger_id for item in staged])
         except UNKNOWN_OUTCOMES as error:

@@ -1,4 +1,4 @@
-"""Readers of the play of logs, and whoever takes away from logs: tailers, readers of ranges, probers of the end, and a keeper."""
+"""Readers of the log workload, and the actor that truncates logs: tailers, readers of ranges, and a truncator that also sweeps."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from triplicate_simulator.checkers.log_rules import FinalLogRead, ReadingEnded, 
 from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 PATIENCE_S = 2.0
-"""A tailer that is given nothing for so long looks whether the log is finished."""
+"""A tailer that receives nothing for this time checks whether the log is finished."""
 
 STAGED_SHARE = 0.4
-"""So often a keeper waits for ledgers to be staged, and sweeps right then: they are on no list yet, and must stay all the same."""
+"""Share of sweeps that run right after ledgers were staged: these are on no list yet, and must stay all the same."""
 
 
 class LogTailer:
-    """Follows a log to its end, from an offset that it remembers over crashes, or from the beginning again.
+    """Follows a log to its end, from an offset that it keeps over crashes, or from the beginning again.
 
     Args:
-        restarts: how often, at most, it begins again of its own will.
+        restarts: largest number of restarts of its own will.
     """
 
     def __init__(self, scene: LogModel, name: str, log: str, *, restarts: int) -> None:
@@ -72,7 +72,7 @@ class LogTailer:
                     scene.refused(self._log, reading, error)
                     raise
                 except UNKNOWN_OUTCOMES as error:
-                    # The reader is still where it was and may be asked again.
+                    # The reader keeps its position and may be used again.
                     scene.trouble(error)
                     await asyncio.sleep(0.1)
                     if self._chance.random() < 0.5:
@@ -88,7 +88,7 @@ class LogTailer:
 
 
 class LogRangeReader:
-    """Plans ranges of a log and reads them side by side, as parallel tasks of one query do; and asks for the end between."""
+    """Plans ranges of a log and reads them concurrently, as parallel tasks of one query do. Reads the end of logs in between."""
 
     def __init__(self, scene: LogModel, name: str) -> None:
         self._scene = scene
@@ -117,7 +117,7 @@ class LogRangeReader:
         size = self._chance.randrange(5, 40)
         planned = await logs.plan(log, start, end, size)
         again = await logs.plan(log, start, end, size)
-        # Segments that were written again meanwhile, or merged, have other ledgers, and plans end where ledgers do.
+        # Segments that were rewritten or merged meanwhile have other ledgers, and ranges end where ledgers do.
         if [item.ledger_id for item in planned] == [item.ledger_id for item in again]:
             assert [(item.first_offset, item.end_offset) for item in planned] == [(item.first_offset, item.end_offset) for item in again], (
                 f"the same records of {log} were planned differently the second time"
@@ -134,7 +134,7 @@ class LogRangeReader:
                 async for entry in reader:
                     scene.note_read(log, reading, entry)
         except (OffsetGap, NoSuchLedger) as error:
-            # An open ledger's bookies may have been away for so long that the reader gave up; a closed one's records are there.
+            # An open ledger's bookies may have been away for so long that the reader gave up; a closed one's records must be there.
             head = await logs.head(log)
             if planned.first_offset >= head.first_offset and (isinstance(error, NoSuchLedger) or planned.last_entry is not None):
                 scene.refused(log, reading, error)
@@ -146,7 +146,7 @@ class LogRangeReader:
 
 
 class LogTruncator:
-    """Truncates the log that writers compete for, and sweeps all of them."""
+    """Truncates the log that writers compete for, and sweeps all logs."""
 
     def __init__(self, scene: LogModel, name: str) -> None:
         self._scene = scene
@@ -172,13 +172,13 @@ class LogTruncator:
                     scene.count("ledgers_swept", swept["ledgers"])
                     scene.count("publishers_forgotten", swept["publishers"])
             except ArgumentError as error:
-                # Bookies that answer now may know less of an open segment than those that told its end.
+                # The bookies that answer now may know an earlier end of an open segment than those that answered before.
                 scene.trouble(error)
             except UNKNOWN_OUTCOMES as error:
                 scene.trouble(error)
 
     async def _wait_for_staged(self, seconds: float) -> str:
-        """Wait until ledgers of some log have been staged and are about to be published; the log, or nothing when the time is over."""
+        """Wait for staged ledgers that are about to be published. Returns their log, or nothing after the time."""
         scene = self._scene
         scene.has_staged.clear()
         return scene.staged[-1] if await wait_for(scene.has_staged, seconds) else ""
@@ -195,7 +195,7 @@ class LogTruncator:
         await self._look_behind(logs, first)
 
     async def _look_behind(self, logs: Logs, first: int) -> None:
-        """Read what lies behind a cut: all of it is still there."""
+        """Read beyond a cut: all records are still there."""
         scene = self._scene
         async with await logs.reader(WRITTEN, first) as reader:
             reading = scene.begin_reading(WRITTEN, self._name, first)
@@ -210,7 +210,7 @@ class LogTruncator:
 
 
 class FinalLogReader:
-    """When all is over: reads every log from its first offset to its end."""
+    """Reads at the end every log from its first offset to its end."""
 
     NAME = "final"
 

@@ -1,5 +1,5 @@
-"""The play of logs: writers compete for one and list what guests publish, publishers feed another, a third has one writer and a publisher;
-readers follow."""
+"""The log workload: writers compete for one log and list batches of guests, publishers feed a second, a third has one writer and a
+publisher; readers follow."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CLERK = "clerk"
 GUEST = "guest"
 """The application that publishes into the third log."""
 AUDITOR = "auditor"
-"""The node of whoever looks what is left in the end."""
+"""The node that checks for leftovers at the end."""
 SEGMENT_SLACK_BYTES = 32 * 1024
-"""A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
+"""A segment may exceed its roll size by this: entries in flight at the roll belong to it."""
 
 
 COUNTED_EVENTS: dict[type[object], str] = {LogAcquired: "take_overs", LogRead: "entries_read", EndRead: "ends_seen"}
@@ -36,7 +36,7 @@ COUNTED_EVENTS: dict[type[object], str] = {LogAcquired: "take_overs", LogRead: "
 
 
 class LogWorkload(Workload):
-    """Three logs and those who use them."""
+    """Three logs and their clients."""
 
     name = "logs"
     load_type = LogLoad
@@ -67,12 +67,12 @@ class LogWorkload(Workload):
         super().__init__(stage, load)
         self._scene = LogModel(stage, load)
         self._working: list[asyncio.Task[None]] = []
-        """Who ends by itself when faults are over."""
+        """Actors that end by themselves when faults are over."""
         self._tailing: list[asyncio.Task[None]] = []
-        """Who ends when the end of its log is known."""
+        """Actors that end when the end of their log is known."""
         self._endless: list[asyncio.Task[None]] = []
         self._striking: list[asyncio.Task[None]] = []
-        """Who strikes down, and ends with the faults."""
+        """Tasks that inject faults, and end with the faults."""
 
     @classmethod
     def draw(cls, chance: random.Random) -> LogLoad:
@@ -179,7 +179,7 @@ class LogWorkload(Workload):
         await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
 
     async def _audit(self, client: Client) -> None:
-        """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
+        """Check that all staged, written and replaced ledgers are gone, except those that the logs list."""
         applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
         applications += [GUEST, *guest_names(self.load)]
         found = await find_unreferenced(client, self._scene.client_settings, applications)
@@ -195,11 +195,11 @@ class LogWorkload(Workload):
 
 
 def driver_names(load: LogLoad) -> tuple[str, ...]:
-    """Nodes of drivers: one or two for each application of the second log, one for the third."""
+    """Nodes of publishers: one or two for each application of the second log, one for the third."""
     count = load.applications * (1 + load.rivals) + 1
     return tuple(f"driver-{number}" for number in range(1, count + 1))
 
 
 def guest_names(load: LogLoad) -> tuple[str, ...]:
-    """Nodes and applications of those who publish into the first log."""
+    """Nodes and applications of the publishers of the first log."""
     return tuple(f"guest-{number}" for number in range(1, load.guests + 1))

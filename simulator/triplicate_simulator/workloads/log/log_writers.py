@@ -1,4 +1,4 @@
-"""Writers of the play of logs: they compete for a log, are deposed, go on appending as if nothing had happened, and come back."""
+"""Writers of the log workload: they compete for a log, are deposed, append unaware of that, and return."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogAcquired
 from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
 
 IDLE_S = 3.0
-"""When faults are over, what is acknowledged is readable after this time at the latest."""
+"""Once faults are over, acknowledged records are readable after this time."""
 QUIET_APPENDS = 3
-"""So many appends must succeed for every writer when faults are over."""
+"""Appends that must succeed for every writer once faults are over."""
 
 
 class LogWriterActor:
-    """Takes a log over, appends, loses it or leaves it, and waits for its next turn; when faults are over, once more and in order.
+    """Acquires a log, appends, loses or leaves it, and waits for its next tenure. Once faults are over it has one more, which must succeed.
 
     Args:
-        log: what it writes.
-        idle_mean_s: how long it waits between its turns, on average.
-        tenure_mean_s: how long it wants to stay, on average.
+        log: the log that it writes.
+        idle_mean_s: average pause between its tenures.
+        tenure_mean_s: average length of a tenure.
     """
 
     def __init__(self, scene: LogModel, name: str, log: str, *, idle_mean_s: float, tenure_mean_s: float, first_s: float) -> None:
@@ -56,7 +56,7 @@ class LogWriterActor:
         scene, pause_s = self._scene, self._next_s
         self._next_s = self._chance.expovariate(1.0 / self._idle_mean_s)
         if scene.is_quiet:
-            # Everybody wants the log now, but it takes a moment of peace to write something.
+            # All writers want the log now; a random delay gives each some time to write.
             await asyncio.sleep(self._chance.uniform(0.1, 4.0))
         elif self._chance.random() < 0.7:
             hurry = await wait_for(scene.hurry, pause_s)
@@ -68,7 +68,7 @@ class LogWriterActor:
     async def _take(self, logs: Logs) -> LogWriter | None:
         scene = self._scene
         try:
-            # The polite wait until nobody seems to be alive; others do not care. Some change their mind on the way.
+            # Polite writers wait until the owner seems dead; others do not. Some give up on the way.
             take_over = scene.is_quiet or self._chance.random() < 0.7
             patience_s = self._chance.uniform(0.0, 0.3) if self._chance.random() < 0.1 and not scene.is_quiet else None
             async with asyncio.timeout(patience_s):
@@ -95,7 +95,7 @@ class _Tenure:
         self._chance = scene.chance(name, writer.epoch)
 
     async def play(self, tenure_s: float) -> bool:
-        """Write until the time is over or the log is lost; true if nothing is left to do."""
+        """Write until the time is over or the log is lost. True if nothing is left to do."""
         scene, writer = self._scene, self._writer
         until_s = scene.time() + tenure_s
         try:
@@ -122,7 +122,7 @@ class _Tenure:
     async def _leave(self) -> None:
         way = self._chance.choice(["close", "close", "abandon", "stay"])
         if way == "stay":
-            # An idle owner; whoever takes over from it later fences it.
+            # An idle owner, which a later take-over fences.
             await self._scene.until_quiet(self._chance.uniform(1.0, 10.0))
             await self._go_on_regardless()
         elif way == "close":
@@ -130,20 +130,20 @@ class _Tenure:
             self._scene.count("closed")
 
     async def _go_on_regardless(self) -> None:
-        """A deposed writer does not know that it is one: nothing that it appends may be acknowledged."""
+        """Append as a deposed writer, which does not know that it is one: none of its appends may be acknowledged."""
         for _ in range(self._chance.randrange(1, 5)):
             await self._burst()
             await self._scene.until_quiet(self._chance.uniform(0.0, 1.0))
         self._scene.count("zombies")
 
     async def _burst(self) -> None:
-        """Append a few times, without waiting where the writer offers that."""
+        """Append a few times, without waiting where the writer allows that."""
         for _ in range(self._chance.randrange(1, self._scene.load.burst_high + 1)):
             way = self._chance.random()
             try:
                 if way < 0.45:
                     self._scope.spawn(self._append(), name="append")
-                    # It is handed over when the task first runs, and before anything that follows.
+                    # The record is submitted when the task first runs, before anything that follows.
                     await asyncio.sleep(0)
                 elif way < 0.75:
                     self._append_entry()
@@ -160,14 +160,14 @@ class _Tenure:
                 self._scene.trouble(error)
 
     async def _prove(self) -> None:
-        """When faults are over everything works, and what was acknowledged becomes readable though nobody closes anything."""
+        """Check that appends work once faults are over, and that acknowledged records become readable without a close."""
         scene, writer = self._scene, self._writer
         for _ in range(QUIET_APPENDS):
             values, keys = self._scribe.values(1)
             self._offer(values, keys)
             self._acknowledged(await writer.append_entry(values, keys=keys), values, keys)
         reached = writer.acknowledged_offset
-        # An idle writer sees to it by itself.
+        # An idle writer makes them readable by itself.
         await asyncio.sleep(IDLE_S)
         if writer.failure is not None:
             raise writer.failure
@@ -183,7 +183,7 @@ class _Tenure:
         try:
             offset = await self._writer.append(values[0], key=keys[0] if keys else None)
         except (HandleClosed, *UNKNOWN_OUTCOMES) as error:
-            # Closed while this one waited for room: it was not handed over.
+            # Closed while this append waited for the window: it was not submitted.
             self._failed(error)
         else:
             self._acknowledged(range(offset, offset + 1), values, keys)
@@ -228,7 +228,7 @@ class _Tenure:
         assert len(offsets) == len(values), f"{len(values)} records were appended as {offsets}"
         writer, scene, records = self._writer, self._scene, records_of(values, keys)
         scene.count("acknowledged", len(values))
-        # What publishers have between the entries of one call is theirs.
+        # Batches of publishers may lie between the entries of one call.
         for offset, record in zip(offsets, records, strict=True):
             scene.add(LogAcknowledged(scene.time(), writer.name, self._name, writer.epoch, offset, (record,)))
 

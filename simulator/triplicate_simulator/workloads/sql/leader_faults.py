@@ -1,4 +1,4 @@
-"""What befalls the leader of a database: the faults that are drawn for nodes by name rarely meet the one that leads."""
+"""Faults of the leader of a database: faults that are drawn for nodes by name rarely strike it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from triplicate_simulator.workloads.sql.sql_model import SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 
 MOMENT_S = (0.0002, 0.004)
-"""How long after a point a strike "after" it comes."""
+"""Delay of a fault "after" a point."""
 LULL_SHARE, LULL_S = 0.6, 2.5
 LULL_BEFORE_S = 0.4
-"""What was being written when the lull began is done after this time."""
+"""Writes in flight at the start of the lull are done after this time."""
 WAIT_POINT_S = 6.0
-"""Nobody is struck at a fault point to which nobody comes within this time."""
+"""Without a visit of the fault point within this time there is no fault."""
 SUCCESSION_S = 5.0
-"""For so long is waited for another leader, at most."""
+"""Longest wait for another leader."""
 WRITTEN_S = (0.05, 0.3, 1.0)
-"""Another leads for one of these times before somebody comes back who does not know it."""
+"""Times for which another node leads before one comes back that does not know it."""
 SESSION_SHARE = 0.4
-"""The metadata takes a node for dead after this share of the time in which it is not heard of."""
+"""The metadata considers a node dead after this share of the time for which it is silent."""
 THEFT_S, LOOK_S = (8.0, 20.0), 1.0
-"""When the newest snapshot goes, counted from the beginning or from the loss before; how often is looked whether there are two."""
+"""Time until the newest snapshot is deleted, from the beginning or from the deletion before; interval of checks for two snapshots."""
 SNAPSHOT_DELETER = "thief"
 
 
 async def run_leader_fault(desk: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
-    """Wait for the time, strike whoever leads then, and undo it when its time is over.
+    """Wait for the time, strike the node that leads then, and undo the fault when its time is over.
 
     Args:
-        kind: one of `STRIKES`, or one of `STRIKES_AT` and a fault point, at or after which to strike whoever comes there first.
+        kind: one of `LEADER_FAULTS`, or one of `LEADER_FAULTS_AT` and a fault point, at or after which to strike the first node that
+            reaches it.
     """
     await asyncio.sleep(max(0.0, at_s - desk.stage.time()))
     name, *place = kind.split()
@@ -48,7 +49,7 @@ async def run_leader_fault(desk: SqlModel, kind: str, at_s: float, lasts_s: floa
 
 
 async def _run_fault_at(desk: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
-    """Strike the node that comes to a point first, right there or a moment later; nobody where nobody comes in time."""
+    """Strike the first node that reaches a point, right there or a moment later. No effect if none does in time."""
     met: list[DatabaseServer] = []
     came = asyncio.Event()
 
@@ -89,7 +90,7 @@ async def run_server_fault(desk: SqlModel, server: DatabaseServer, kind: str, la
     """Strike one node.
 
     Raises:
-        ValueError: nobody knows this kind.
+        ValueError: the kind is unknown.
     """
     desk.stage.strike(kind, node=server.name, leads=server.leads)
     match kind:
@@ -119,7 +120,7 @@ async def run_server_fault(desk: SqlModel, server: DatabaseServer, kind: str, la
 
 
 async def _pause_past_session(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
-    """Let a paused process stand still, mostly for longer than its session lasts: others go on without it, and it does not know."""
+    """Keep a paused process paused, mostly for longer than its session lasts: others continue without it, and it does not know."""
     host = server.host
     assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
@@ -130,7 +131,7 @@ async def _pause_past_session(desk: SqlModel, server: DatabaseServer, lasts_s: f
 
 
 async def _hang(server: DatabaseServer, lasts_s: float) -> None:
-    """Let a process stand still whose session goes on: only its silence tells."""
+    """Pause a process whose session continues: only its silence shows."""
     host = server.host
     assert host is not None, "it leads"
     host.pause()
@@ -150,7 +151,7 @@ async def _cut_off(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> No
 
 
 async def _hand_over(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
-    """End the leader in order, and once another leads and has written, start the third again: its session is a new one."""
+    """Stop the leader in order. Once another leads and has written, restart the third with a new session."""
     server.allowed.clear()
     await server.stop()
     until_s = desk.stage.time() + SUCCESSION_S
@@ -170,7 +171,7 @@ async def _hand_over(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> 
 
 
 async def _expire_session(desk: SqlModel, server: DatabaseServer) -> None:
-    """Have the metadata declare a node dead that is not; often while nobody writes, so that it does not hear of it soon."""
+    """Have the metadata declare a living node dead; often during a lull in writes, so that it learns of it late."""
     host = server.host
     if desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
         desk.lull_until_s = desk.stage.time() + LULL_S
@@ -180,9 +181,9 @@ async def _expire_session(desk: SqlModel, server: DatabaseServer) -> None:
 
 
 class SnapshotLosses:
-    """Deletes the ledger of a database's newest snapshot behind the nodes' backs, and takes a copy away right then.
+    """Deletes the ledger of a database's newest snapshot without the nodes' knowledge, and removes a copy at the same time.
 
-    That copy has to be built from the older snapshot, so it is for this that the log is kept from the older of two on.
+    That copy must be rebuilt from the older snapshot, which is why the log is kept from the older of two on.
     """
 
     def __init__(self, desk: SqlModel) -> None:
@@ -214,7 +215,7 @@ class SnapshotLosses:
         (name,) = [name for name in await logs.names() if name.startswith(f"database.{self._desk.database}.")]
         good = (await logs.snapshots(name).read(fresh=True)).good
         if len(good) < 2 or self.lost.intersection(snapshot.snapshot_id for snapshot in good):
-            return False  # Of two snapshots that are listed one may be lost, and not both.
+            return False  # Of two listed snapshots one may be lost, but not both.
         self.lost.add(good[-1].snapshot_id)
         self._desk.stage.announce("snapshot_lost", log=name, snapshot=good[-1].snapshot_id)
         await client.delete(good[-1].ledger_id)

@@ -1,4 +1,4 @@
-"""The clients of a database play: those who change things, those who look at copies, and one who trusts no leader."""
+"""Clients of the database workload: some change data, some read copies, and one looks for a second leader."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from triplicate_simulator.workloads.sql.sql_operations import (
 )
 
 CATCH_UP_S = 3.0
-"""A reader of a copy waits so long for it to reach a position."""
+"""Time that a reader of a copy waits for it to reach a position."""
 LOOK_PAUSES_S = (0.0003, 0.02)
-"""It looks often at first, then more and more rarely."""
+"""First and longest pause between its checks."""
 NEWS_S = 2.0
 FURTHER_SHARE = 4.0
-"""Clients of further databases pause for so much longer: each costs as much as a client of the first, beside which they are to be."""
+"""Factor on the pauses of clients of further databases: each costs as much as a client of the first, which is to be busier."""
 DOUBT_S = 0.1
 REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
-"""Where results are kept for longer, and reading transactions may last longer, nobody waits for the limit."""
+"""Clients wait for the limits of kept results and of reading transactions only if these are shorter."""
 
 
 async def run_session(
     desk: SqlModel, name: str, server: DatabaseReplica, chance: random.Random, work: ClientOperation, patience_s: float
 ) -> bool:
-    """Do some work in a session with one node; whether it was done."""
+    """Do some work in a session with one node. Returns whether it was done."""
 
     async def converse(database: SqlDatabase) -> None:
         async with open_client_session(desk, name, server, database, chance) as talk:
@@ -57,7 +57,7 @@ async def run_session(
 
 
 class DatabaseClient(ABC):
-    """One client: not a node of its own, but the application in front of whichever node it talks to."""
+    """One client: not a node of its own, but an application that connects to any node."""
 
     def __init__(self, desk: SqlModel, name: str) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class DatabaseClient(ABC):
         self._chance = desk.stage.chance(name)
 
     async def run(self) -> None:
-        """Go on until the faults are over."""
+        """Continue until the faults are over."""
         while not self._desk.stage.quiet.is_set():
             await self._step()
 
@@ -82,11 +82,11 @@ class DatabaseClient(ABC):
 
 
 class MutatingClient(DatabaseClient):
-    """Changes things, mostly where a node believes to lead."""
+    """Changes data, mostly at a node that considers itself leader."""
 
     def __init__(self, desk: SqlModel, name: str) -> None:
         super().__init__(desk, name)
-        # Each client has a taste of its own, so that runs differ in kind.
+        # Each client has weights of its own, so that runs differ in kind.
         self._works = [
             (work, weight * self._chance.choice([0, 1, 1, 3]))
             for kind, (work, weight) in OPERATIONS.items()
@@ -147,7 +147,7 @@ async def _send_again(talk: ClientSession, request: IdempotentRequest) -> None:
 
 
 class CopyReader(DatabaseClient):
-    """Looks at copies, mostly for what has just been acknowledged elsewhere."""
+    """Reads copies, mostly to find a write that was just acknowledged elsewhere."""
 
     def __init__(self, desk: SqlModel, name: str) -> None:
         super().__init__(desk, name)
@@ -181,7 +181,7 @@ async def _read_when_applied(talk: ClientSession, token: str, position: int) -> 
 
 
 class StaleLeaderClient(DatabaseClient):
-    """Wherever more than one node believes to lead, writes at the latest of them and asks the others for it."""
+    """If more than one node considers itself leader, writes at the latest of them and reads at the others."""
 
     async def _step(self) -> None:
         await asyncio.sleep(DOUBT_S)
@@ -194,7 +194,7 @@ class StaleLeaderClient(DatabaseClient):
 
 
 class RequestRepeater(DatabaseClient):
-    """Sends requests again that were answered a while ago, under the same ids, when they may be too old to be known."""
+    """Repeats requests that were answered a while ago, under the same ids, when they may be too old to be known."""
 
     async def _step(self) -> None:
         await self._pause(2.0)
@@ -204,7 +204,7 @@ class RequestRepeater(DatabaseClient):
 
 
 class SnapshotHolder(DatabaseClient):
-    """Holds snapshots for as long as a node lets it, and for longer."""
+    """Holds snapshots for as long as a node allows, and longer."""
 
     async def _step(self) -> None:
         await self._pause(2.0)

@@ -1,4 +1,4 @@
-"""How much the play of databases does, and what befalls whoever leads."""
+"""The load of the database workload, and the faults of leaders."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 LEADER_FAULTS = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
 HANG = "hang"
-"""What may befall the node that leads when its time has come."""
+"""Faults of the node that leads at their time."""
 HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
 LEADER_FAULTS_AT = ("pause at", "kill at", "crash at")
-"""What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
+"""Faults of the first node that reaches a fault point from that time on: right there or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
 LEADER_FAULTS_AFTER = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
-"""A moment after a batch was sent, some bookies have it, and others do not."""
+"""A moment after a batch was sent, when some bookies have it and others do not."""
 
 
 def later_field(default: Any) -> Any:
-    """A field that was added later. It is left out of the load's text, from which further draws are seeded: they stay what they were."""
+    """A field that was added later. It is not part of the load's repr, which seeds further draws, so that these stay the same."""
     return field(default=default, repr=False)
 
 
@@ -30,50 +30,50 @@ class DatabaseLoad:
 
     nodes: int
     talkers: int
-    """Clients that change things."""
+    """Clients that change data."""
     watchers: int
-    """Clients that look at copies."""
+    """Clients that read copies."""
     pause_mean_s: float
-    """A client pauses this long between conversations, on average."""
+    """Average pause of a client between sessions."""
     patience_s: float
-    """A client gives up a conversation after this time."""
+    """Time after which a client gives up a session."""
     registers: int
     roll_size_bytes: int
-    """The log's segments have this size."""
+    """Size of the log's segments."""
     roll_age_s: float
     tables: bool
-    """Whether tables are made, changed and dropped."""
+    """Whether tables are created, changed and dropped."""
     leader_strikes: tuple[tuple[str, float, float], ...]
-    """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
+    """Faults of the leader: kind (and fault point), time (seconds since the workload began), and duration."""
     databases: int = 1
     """Databases on the same nodes; the first is the busiest."""
     snapshot_log_bytes: int = later_field(0)
-    """Of log between two snapshots; 0 makes none and keeps the whole log."""
+    """Log between two snapshots; 0 makes none and keeps the whole log."""
     snapshot_interval_s: float = later_field(2.0)
     snapshot_keep_log_s: float = later_field(0.0)
     snapshot_turn_s: float = later_field(60.0)
     snapshot_losses: int = later_field(0)
-    """How often the newest snapshot's ledger is deleted behind the nodes' backs, right before a copy is lost."""
+    """Number of times that the newest snapshot's ledger is deleted without the nodes' knowledge, right before a copy is lost."""
     request_keep_s: float = later_field(86_400.0)
     request_limit: int = later_field(10_000_000)
     dated_requests: bool = later_field(False)
-    """Whether request ids say when they were issued."""
+    """Whether request ids contain the time of issue."""
     read_idle_s: float = later_field(60.0)
     snapshot_limit_s: float = later_field(3600.0)
     lease_s: float = later_field(-1.0)
-    """Of every database; below 0: none or the usual one, by another draw."""
+    """Lease of every database; below 0: none or the usual one, by another draw."""
     retry_longest_s: float = later_field(1.0)
     janitor_interval_s: float = later_field(600.0)
-    """How often one of the nodes sweeps the logs and merges small segments, which are merged when they are `MERGE_AFTER_S` old."""
+    """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
 
     def __post_init__(self) -> None:
-        # As JSON has no tuples.
+        # JSON has no tuples.
         object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
 
 
 def draw_load(chance: random.Random) -> DatabaseLoad:
     """Draw a load."""
-    # A leader that lives on after it was replaced is the rarest and the most dangerous, so it is drawn more often.
+    # A leader that survives its replacement is the rarest and most dangerous case, so it is drawn more often.
     all_kinds = [*LEADER_FAULTS, "cut_off", "cut_off", *LEADER_FAULTS_AT, *LEADER_FAULTS_AFTER]
     kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
     at_s = chance.uniform(2.0, 9.0)
@@ -95,14 +95,14 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
         tables=chance.random() < 0.6,
         leader_strikes=tuple(strikes),
     )
-    # A stream of chance of its own, so that everything above is what it was before there was more than one.
+    # A random stream of its own, so that the draws above are unchanged by the addition of further databases.
     load = draw_databases(random.Random(repr(load)), load)
     load = draw_limits(random.Random(f"limits of {load!r}"), load)
     return draw_hangs(random.Random(f"hangs of {load!r}"), load)
 
 
 def draw_databases(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw how many databases there are, and whether leaders hand over in order while others come back."""
+    """Draw the number of databases, and whether leaders hand over in order while others come back."""
     databases = chance.choice([1, 1, 1, 2, 3, 4])
     strikes = list(load.leader_strikes)
     if chance.random() < 0.4:
@@ -111,7 +111,7 @@ def draw_databases(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
 
 
 def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw limits so small that a short run reaches them, each in some seeds; the usual ones in the others."""
+    """Draw limits that a short run reaches, each in some seeds; the usual ones in the others."""
     snapshot_log_bytes = chance.choice([0, 2048, 6 * 1024, 16 * 1024])
     return replace(
         load,
@@ -127,13 +127,13 @@ def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
         lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
         retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
         janitor_interval_s=chance.choice([600.0, 3.0, 6.0]),
-        # 0 lets all nodes, the leader as well, begin one at a time.
+        # With 0 all nodes, including the leader, may start one at a time.
         snapshot_turn_s=chance.choice([60.0, 0.0, 1.0]),
     )
 
 
 def draw_hangs(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw whether the leader hangs though its session lives, for less or for more than its limit."""
+    """Draw whether the leader hangs while its session lives, for less or for more than its limit."""
     if chance.random() >= HANG_SHARE:
         return load
     hangs = [(HANG, round(chance.uniform(3.0, 30.0), 3), chance.choice(HANG_S)) for _ in range(chance.choice([1, 2]))]
@@ -141,7 +141,7 @@ def draw_hangs(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
-    """Loads that ask for less, the boldest first."""
+    """Smaller loads, the boldest first."""
     if load.leader_strikes:
         yield replace(load, leader_strikes=())
         for index in range(len(load.leader_strikes)):

@@ -1,4 +1,4 @@
-"""What the clients of a database play share: the history, the nodes, what they have been told; and one client's talk with one node."""
+"""The model of one database, which its clients share: the history, the nodes, open outcomes; and one client's session with one node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseRepli
 
 UNKNOWN = "08007"
 RECENT = 20
-"""Acknowledged writes that readers of copies ask for."""
+"""Acknowledged writes that readers of copies look for."""
 FETCH_ROWS = 50
 
 COUNTED = (
@@ -70,11 +70,11 @@ Row = tuple[Any, ...]
 
 
 class SqlModel:
-    """What all clients of one database share. It is the world's memory: no node's crash takes it away.
+    """State that all clients of one database share. It belongs to the world: no node's crash removes it.
 
     Args:
-        servers: the database's seats, by the names of the nodes.
-        database: its name. The first one's history is the play's, each other has one of its own.
+        servers: the database's replicas, by the names of the nodes.
+        database: its name. The first one's history is the run's, each other has one of its own.
     """
 
     def __init__(self, stage: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
@@ -86,26 +86,26 @@ class SqlModel:
         self.registers = [f"register{number}" for number in range(load.registers)]
         self.counters = ["count0", "count1"]
         self.unresolved: dict[str, int] = {}
-        """The transaction ids of tokens of unknown outcome, where they are known."""
+        """Transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
-        """Tokens acknowledged, and the position at which each can be seen."""
+        """Acknowledged tokens, and the position at which each is visible."""
         self.fates: dict[int, tuple[str, str]] = {}
-        """Token and kind of each register operation that is part of a transaction whose outcome is not known (yet)."""
+        """Token and kind of each register operation in a transaction whose outcome is not known (yet)."""
         self.lull_until_s = 0.0
-        """Talkers begin nothing before this time, so that a leader that was replaced does not hear of it by a write that fails."""
+        """Clients start no changes before this time, so that a replaced leader does not learn of it by a failed write."""
         self.listeners: list[asyncio.Event] = []
-        """Each set when one more is acknowledged."""
+        """Events that are set at every acknowledgement."""
         self.last_values: dict[str, int] = {}
         self.requests: deque[IdempotentRequest] = deque()
-        """Requests without an answer, to be sent again under the same id."""
+        """Unanswered requests, to be sent again under the same id."""
         self.answered: deque[IdempotentRequest] = deque(maxlen=RECENT)
-        """Requests that were answered, which may be sent again all the same."""
+        """Answered requests, which may be sent again all the same."""
         self.counts = dict.fromkeys(COUNTED, 0)
         self._operations = 0
         self._tokens = 0
 
     def note(self, event: Any, node: str = "clients") -> None:
-        """Enter an event into the history, and a line into the timeline."""
+        """Add an event to the history, and a line to the timeline."""
         self.history.add(event)
         facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
         if self.database != DATABASE:
@@ -113,14 +113,13 @@ class SqlModel:
         self.stage.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
 
     def token(self, kind: str) -> str:
-        """A token that no other transaction has."""
+        """Return a token that no other transaction has."""
         self._tokens += 1
         return f"{kind}:{self._tokens}"
 
     def settle(self, journal: Collection[str]) -> None:
-        """Note what became of the register operations whose outcome nobody was told: those whose token is in the journal were done, at
-        some time, the others were not.
-        """
+        """Record the outcome of register operations whose outcome is unknown: those whose token is in the journal were done, at some time;
+        the others were not."""
         for operation, (token, kind) in self.fates.items():
             if token in journal:
                 self.note(Returned(self.stage.time(), operation, True if kind == "swap" else None))
@@ -129,24 +128,24 @@ class SqlModel:
         self.fates.clear()
 
     def value(self) -> int:
-        """A value that no other operation writes into a register."""
+        """Return a value that no other operation writes into a register."""
         self._tokens += 1
         return self._tokens * 1000
 
     def invoke(self, client: str, register: str, kind: str, arguments: tuple[int, ...] = (), since_s: float | None = None) -> int:
-        """Note that an operation on a register begins, or has begun."""
+        """Record that an operation on a register begins, or has begun."""
         self._operations += 1
         self.counts["register_operations"] += 1
         self.note(Invoked(self.stage.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
         return self._operations
 
     def listen(self) -> asyncio.Event:
-        """An event of one's own that is set whenever a write is acknowledged."""
+        """Return an event that is set whenever a write is acknowledged."""
         self.listeners.append(asyncio.Event())
         return self.listeners[-1]
 
     def leaders(self) -> list[DatabaseReplica]:
-        """The nodes that believe to lead, the latest first: in bad times more than one."""
+        """The nodes that consider themselves leader, the latest first. There may be more than one."""
         leading = [server for server in self.servers.values() if server.leads]
         return sorted(leading, key=lambda server: server.leading_epoch, reverse=True)
 
@@ -159,16 +158,16 @@ class IdempotentRequest:
     token: str
     register: str = ""
     operation: int = 0
-    """Of the register, once the first try has begun."""
+    """Number of its register operation, once the first attempt has begun."""
     accounts: tuple[str, str] = ("", "")
     first_asked_s: float | None = None
     """When it was first sent: from then on it may be done."""
     done: bool = False
     issued_ms: int | None = None
-    """The time in its id, where its id says one."""
+    """The time in its id, if it has one."""
     sent: int = 0
     over: bool = False
-    """It was told that it is too old or that no more are kept: its client sends it no more."""
+    """It was refused as too old, or no more results are kept: its client does not send it again."""
 
     @property
     def request_id(self) -> str:
@@ -180,23 +179,23 @@ def _fields(event: Any) -> dict[str, Any]:
 
 
 class TransactionAttempt:
-    """One try of one transaction with a token, and the register operations that it consists of."""
+    """One attempt at one transaction with a token, and its register operations."""
 
     def __init__(self, talk: ClientSession, token: str) -> None:
         self._talk = talk
         self.token = token
         self.number: int | None = None
-        """The transaction's id, once it was asked for."""
+        """The transaction's id, once it was read."""
         self.operations: dict[int, Any] = {}
-        """Register operations whose fate is the transaction's, with their results."""
+        """Register operations that share the transaction's outcome, with their results."""
         self.values: dict[str, int] = {}
-        """What registers hold once it is acknowledged."""
+        """Values of registers after its acknowledgement."""
         self.asked = False
         self.changed = True
-        """Cleared where it was done and had nothing to do, so that its token is nowhere."""
+        """Cleared if it was done without effect, so that its token is nowhere."""
 
     def ask(self) -> None:
-        """The next thing to be sent may make it come true."""
+        """Record that the next statement may commit it."""
         self.asked = True
         self._talk.desk.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
         if self.number is not None:
@@ -221,7 +220,7 @@ class ClientSession:
         self.session = session
         self.chance = chance
         self.leads = database.is_leader
-        """Whether the node leads: when it ceases to, it ends the session. Elsewhere reads may be of the past."""
+        """Whether the node leads. If it ceases to, it ends the session. On other nodes reads may be stale."""
 
     def time(self) -> float:
         return self.desk.stage.time()
@@ -241,16 +240,16 @@ class ClientSession:
         return rows
 
     async def affected(self, sql: str, *parameters: Any) -> int:
-        """Run one changing statement; the rows it changed."""
+        """Run one changing statement. Returns the number of changed rows."""
         cursor = await self.session.start(await self.session.prepare(sql), parameters)
         await cursor.close()
         return cursor.rows_affected
 
     async def read_register(self, register: str, since_s: float | None = None) -> int:
-        """One linearizable read.
+        """Read a register linearizably.
 
         Args:
-            since_s: when the transaction began that it is part of: it shows what was there when that read first.
+            since_s: start of the surrounding transaction, which shows the state of its first read.
         """
         operation = self.desk.invoke(self.name, register, "read", since_s=since_s)
         ((value,),) = await self.rows("select value from registers where name = ?", register)
@@ -260,7 +259,7 @@ class ClientSession:
 
     @asynccontextmanager
     async def transaction(self, token: str, begin: str = "begin") -> AsyncIterator[TransactionAttempt]:
-        """BEGIN, the block, COMMIT; what becomes of it is noted."""
+        """BEGIN, the block, COMMIT; the outcome is recorded."""
         async with self.attempt(token) as attempt:
             try:
                 await self.rows(begin)
@@ -272,13 +271,13 @@ class ClientSession:
                 raise
 
     async def roll_back(self) -> None:
-        """Leave the transaction, if the session still takes anything."""
+        """Leave the transaction, if the session still works."""
         with suppress(SqlError):
             await self.rows("rollback")
 
     @asynccontextmanager
     async def attempt(self, token: str) -> AsyncIterator[TransactionAttempt]:
-        """Note what becomes of the block: it was acknowledged, nothing of it is kept, or nobody knows."""
+        """Record the outcome of the block: acknowledged, without effect, or unknown."""
         attempt = TransactionAttempt(self, token)
         try:
             yield attempt
@@ -288,7 +287,7 @@ class ClientSession:
         self.acknowledged(attempt)
 
     def acknowledged(self, attempt: TransactionAttempt) -> None:
-        """The client was told that it is there."""
+        """Record that the attempt was acknowledged."""
         desk = self.desk
         desk.unresolved.pop(attempt.token, None)
         desk.counts["transactions"] += 1
@@ -314,7 +313,7 @@ class ClientSession:
         self.refuse(attempt, error.sqlstate)
 
     def refuse(self, attempt: TransactionAttempt, sqlstate: str) -> None:
-        """The client was told that nothing of it is kept."""
+        """Record that the attempt has no effect."""
         self.desk.unresolved.pop(attempt.token, None)
         self.desk.counts["refused"] += 1
         self.desk.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
@@ -323,13 +322,13 @@ class ClientSession:
             self.desk.note(Refused(self.time(), operation), self.node)
 
     async def resolve(self, token: str) -> None:
-        """Ask what became of a transaction of unknown outcome."""
+        """Query the outcome of a transaction of unknown outcome."""
         number = self.desk.unresolved.get(token)
         if number is None:
-            return  # Its answer has come meanwhile.
+            return  # It was answered meanwhile.
         ((status,),) = await self.rows("select pg_xact_status(?)", number)
         if status is None:
-            # It was forgotten, as ids are after a while: nobody will ever say.
+            # The id was forgotten, as ids are after a while: the outcome stays unknown.
             self.desk.unresolved.pop(token, None)
             self.desk.counts["ids_forgotten"] += 1
         if status in ("committed", "aborted"):
@@ -342,10 +341,10 @@ class ClientSession:
 async def open_client_session(
     desk: SqlModel, name: str, seat: DatabaseReplica, database: SqlDatabase, chance: random.Random
 ) -> AsyncIterator[ClientSession]:
-    """A session with a node's database for the time of the block.
+    """A session with a node's database for the block.
 
     Raises:
-        SqlError: the node takes no sessions.
+        SqlError: the node accepts no sessions.
     """
     session = await database.session(name)
     try:

@@ -1,4 +1,4 @@
-"""What clients ask of the database: statements and transactions of many kinds, each noted so that it can be judged."""
+"""Operations of database clients: statements and transactions of many kinds, each recorded so that it can be judged."""
 
 from __future__ import annotations
 
@@ -41,26 +41,27 @@ SCHEMA = (
 _UPDATE = "update registers set value = {value}, token = ? where name = ?"
 _JOURNAL = "insert into journal(token) values (?)"
 TOO_OLD, NOT_KEPT = "55000", "53400"
-"""A request's id is older than what is kept; no more requests are kept."""
+"""SQLSTATEs of refused requests: its id is older than the kept results; no more results are kept."""
 ENDED = ("25P03", "25P04")
-"""A reading transaction was silent for too long, or lasted too long."""
+"""SQLSTATEs of ended reading transactions: idle for too long, or open for too long."""
 _DUPLICATE = "insert into tickets(token, holder) values (?, 'nobody')"
-"""There is a ticket of nobody's from the beginning."""
+"""A statement that violates uniqueness: the ticket of this holder exists from the beginning."""
 
 _ALL_REGISTERS = "select name, value, token from registers order by name"
 EARLIEST_SHARE, ENDED_SHARE = 0.5, 2.0
-"""Nobody is ended before the one share of a limit, and everybody at the other: limits are looked at now and then, by inexact clocks."""
+"""No transaction is ended before the first share of a limit, and all are at the second: limits are checked at intervals, by inexact clocks.
+"""
 
 ClientOperation = Callable[[ClientSession], Awaitable[None]]
 
 
 async def create_tables(talk: ClientSession) -> None:
-    """Make the tables and fill them."""
+    """Create the tables and fill them."""
     for statement in SCHEMA:
         await talk.rows(statement)
     for name in [*talk.desk.registers, *talk.desk.counters]:
         await talk.rows("insert into registers values (?, 0, '')", name)
-    # At once, so that no copy ever has some of them.
+    # In one statement, so that no copy ever has only some of them.
     await talk.rows(f"insert into accounts values {', '.join(f'({name!r}, {OPENING}, {OPENING})' for name in ACCOUNTS)}")
     async with talk.attempt(talk.desk.token("nobody")) as attempt:
         attempt.ask()
@@ -71,7 +72,7 @@ async def create_tables(talk: ClientSession) -> None:
 
 
 async def write_register(talk: ClientSession, register: str = "") -> None:
-    """Write one register, blindly; any when none is named."""
+    """Write one register, unconditionally; any when none is named."""
     register, value = register or talk.chance.choice(talk.desk.registers), talk.desk.value()
     async with talk.attempt(talk.desk.token("put")) as attempt:
         attempt.invoke(register, "write", (value,))
@@ -81,7 +82,7 @@ async def write_register(talk: ClientSession, register: str = "") -> None:
 
 
 async def add_to_register(talk: ClientSession) -> None:
-    """Add one to a register or a counter, and be told the sum."""
+    """Add one to a register or a counter, and return the sum."""
     register = talk.chance.choice([*talk.desk.registers, *talk.desk.counters])
     async with talk.attempt(talk.desk.token("add")) as attempt:
         operation = attempt.invoke(register, "add", (1,))
@@ -91,7 +92,7 @@ async def add_to_register(talk: ClientSession) -> None:
 
 
 async def compare_and_set(talk: ClientSession, register: str = "") -> None:
-    """Set a register if it holds what it is believed to hold; often it does not."""
+    """Set a register if it holds the expected value; often it does not."""
     register = register or talk.chance.choice(talk.desk.registers)
     expected, value = talk.desk.last_values.get(register, 0), talk.desk.value()
     async with talk.attempt(talk.desk.token("swap")) as attempt:
@@ -112,9 +113,9 @@ async def read_registers(talk: ClientSession) -> None:
 
 
 async def write_at_old_leader(talk: ClientSession, register: str) -> None:
-    """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
+    """Access a register at a node that may no longer lead, after it was written elsewhere: by a conditional change, or by reading."""
     if not talk.leads:
-        return  # It has learned meanwhile that it does not, and says so to whoever asks it.
+        return  # It has learned meanwhile that it does not lead, and reports that to its clients.
     if talk.chance.random() < 0.7:
         await compare_and_set(talk, register)
     for name in [register, *talk.desk.counters]:
@@ -122,7 +123,7 @@ async def write_at_old_leader(talk: ClientSession, register: str) -> None:
 
 
 async def read_modify_write(talk: ClientSession) -> None:
-    """Read a register, think, and write what follows from it, in one transaction; again if somebody was faster."""
+    """Read a register and write a new value in one transaction; again if another client was faster."""
     for _ in range(3):
         register, since_s = talk.chance.choice(talk.desk.registers), talk.time()
         try:
@@ -142,7 +143,7 @@ async def read_modify_write(talk: ClientSession) -> None:
 
 
 async def exchange_registers(talk: ClientSession) -> None:
-    """Let two registers exchange their values in one transaction."""
+    """Exchange the values of two registers in one transaction."""
     if len(talk.desk.registers) < 2:
         return
     one, other = talk.chance.sample(talk.desk.registers, 2)
@@ -158,7 +159,7 @@ async def exchange_registers(talk: ClientSession) -> None:
 
 
 async def _read_transaction_id(talk: ClientSession, attempt: TransactionAttempt) -> None:
-    """Ask for the transaction's id, as a client does that wants to know later what became of it."""
+    """Read the transaction's id, as a client does that may later query its outcome."""
     if talk.chance.random() < 0.6:
         ((attempt.number,),) = await talk.rows("select pg_current_xact_id()")
 
@@ -196,7 +197,7 @@ async def read_balances(talk: ClientSession) -> None:
         await talk.rows("commit")
         total = None if low is None else low + high
     if total is None:
-        return  # An early past, in which there are no accounts yet.
+        return  # An early state without accounts.
     talk.desk.counts["audits"] += 1
     talk.desk.note(BalancesRead(talk.time(), f"{talk.name} on {talk.node}", int(total), TOTAL), talk.node)
 
@@ -205,7 +206,7 @@ async def read_balances(talk: ClientSession) -> None:
 
 
 async def insert_ticket(talk: ClientSession) -> None:
-    """Take a ticket; its number is nobody else's, ever."""
+    """Insert a ticket; its number must be unique for ever."""
     token, started_s = talk.desk.token("ticket"), talk.time()
     async with talk.attempt(token) as attempt:
         attempt.ask()
@@ -214,7 +215,7 @@ async def insert_ticket(talk: ClientSession) -> None:
 
 
 async def waste_tickets(talk: ClientSession) -> None:
-    """Use up ticket numbers without leaving a ticket: one given back, one ignored, one whose newest is thrown away."""
+    """Use up ticket numbers without leaving a ticket: one deleted, one ignored, one whose newest is deleted."""
     kind = talk.chance.randrange(3)
     async with talk.transaction(talk.desk.token("waste")) as attempt:
         if kind == 0:
@@ -229,7 +230,7 @@ async def waste_tickets(talk: ClientSession) -> None:
 
 
 async def insert_family(talk: ClientSession) -> None:
-    """Insert a parent with children, and let the oldest parent take theirs along."""
+    """Insert a parent with children, and delete the oldest parent with its children."""
     async with talk.transaction(talk.desk.token("family"), "begin immediate") as attempt:
         await talk.rows("insert into parents(name) values (?)", attempt.token)
         await talk.rows("insert into children(parent, age) values (?, 1), (?, 2)", attempt.token, attempt.token)
@@ -240,7 +241,7 @@ async def insert_family(talk: ClientSession) -> None:
 
 
 async def insert_random_values(talk: ClientSession) -> None:
-    """Ask for chance and the time of day: what came of it must be the same in every copy."""
+    """Insert random values and the time of day: they must be equal in every copy."""
     async with talk.transaction(talk.desk.token("noise")) as attempt:
         await talk.rows("insert into noise values (?, random(), hex(randomblob(8)), wall_us())", attempt.token)
         await talk.rows(_JOURNAL, attempt.token)
@@ -250,7 +251,7 @@ async def insert_random_values(talk: ClientSession) -> None:
 
 
 async def roll_back_to_savepoint(talk: ClientSession) -> None:
-    """Undo a part of a transaction, by savepoint, with or without a statement that failed in it."""
+    """Undo a part of a transaction by a savepoint, with or without a failed statement in it."""
     undone = talk.desk.token("undone")
     talk.desk.note(SavepointUndone(talk.time(), undone), talk.node)
     async with talk.transaction(talk.desk.token("savepoint")) as attempt:
@@ -268,7 +269,7 @@ async def roll_back_to_savepoint(talk: ClientSession) -> None:
 
 
 async def _fail(talk: ClientSession, token: str) -> None:
-    """Run a statement that must fail, and does so within what it changes."""
+    """Run a statement that must fail after some of its changes."""
     try:
         await talk.rows("insert into tickets(token, holder) values (?, ?), (?, 'nobody')", token, token, token)
     except SqlError as error:
@@ -279,7 +280,7 @@ async def _fail(talk: ClientSession, token: str) -> None:
 
 
 async def abandon_transaction(talk: ClientSession) -> None:
-    """Begin a transaction that comes to nothing: rolled back, or failed and then committed in vain."""
+    """Begin a transaction without effect: rolled back, or failed and then committed in vain."""
     token = talk.desk.token("nothing")
     await talk.rows("begin")
     await talk.rows(_JOURNAL, token)
@@ -295,7 +296,7 @@ async def abandon_transaction(talk: ClientSession) -> None:
 
 
 async def make_table(talk: ClientSession) -> None:
-    """Make a table with a row, together with other rows."""
+    """Create a table with a row, together with other rows."""
     async with talk.transaction(talk.desk.token("table"), "begin immediate") as attempt:
         await talk.rows(f"create table \"made_{attempt.token}\"(number integer primary key autoincrement, text text default 'none')")
         await talk.rows(f'insert into "made_{attempt.token}"(number) values (7)')
@@ -303,7 +304,7 @@ async def make_table(talk: ClientSession) -> None:
 
 
 async def change_schema(talk: ClientSession) -> None:
-    """Change what there is: columns, indexes, a table that comes and goes."""
+    """Change columns, indexes, or a table that comes and goes."""
     number = talk.desk.value()
     for statement in talk.chance.choice(
         [
@@ -333,7 +334,7 @@ def new_request(talk: ClientSession) -> IdempotentRequest:
 
 
 async def send_request(talk: ClientSession, request: IdempotentRequest) -> None:
-    """Send a request, perhaps again: it is done once, and every answer to it is the same."""
+    """Send a request, perhaps again: it is done once, and all its answers are equal."""
     desk, token = talk.desk, request.token
     started_s = request.first_asked_s = talk.time() if request.first_asked_s is None else request.first_asked_s
     request.sent += 1
@@ -364,12 +365,12 @@ async def send_request(talk: ClientSession, request: IdempotentRequest) -> None:
 
 
 def _end_request(talk: ClientSession, request: IdempotentRequest, sqlstate: str) -> None:
-    """A request was refused for its id: note what that says about it, and what its client cannot know from then on."""
+    """Record that a request was refused for its id, and what stays unknown about it."""
     desk, token = talk.desk, request.token
     request.over = True
     desk.counts["requests_too_old" if sqlstate == TOO_OLD else "requests_not_kept"] += 1
     if sqlstate == TOO_OLD and request.issued_ms is None:
-        # Without a time in it an id is known to be old by the trace that its run has left.
+        # An id without a time is known to be old by the trace of its earlier run.
         desk.note(RequestTooOld(talk.time(), token), talk.node)
     if request.done:
         return
@@ -379,7 +380,7 @@ def _end_request(talk: ClientSession, request: IdempotentRequest, sqlstate: str)
         if request.operation:
             desk.note(Refused(talk.time(), request.operation), talk.node)
     elif request.operation:
-        # An earlier try may have run.
+        # An earlier attempt may have run.
         desk.fates[request.operation] = (token, request.kind)
 
 
@@ -387,7 +388,7 @@ def _end_request(talk: ClientSession, request: IdempotentRequest, sqlstate: str)
 
 
 async def hold_snapshot(talk: ClientSession) -> None:
-    """Read in one snapshot, be silent for about as long as the node allows or for longer, and read again."""
+    """Read in one snapshot, stay idle for about as long as the node allows or longer, and read again."""
     load = talk.desk.load
     limit_s = min(load.read_idle_s, load.snapshot_limit_s)
     began_s = talk.time()
@@ -416,7 +417,7 @@ async def hold_snapshot(talk: ClientSession) -> None:
 
 
 async def observe_copy(talk: ClientSession) -> None:
-    """Look at this node's copy, whatever it has: it is a past of the whole, and goes forward."""
+    """Read this node's copy, at whatever position: it is a consistent past state, and moves forward."""
     server = talk.desk.servers[talk.node].server
     await read_balances(talk)
     assert server.host is not None, "it runs this"
@@ -429,7 +430,7 @@ async def observe_copy(talk: ClientSession) -> None:
 
 
 async def read_own_write(talk: ClientSession, token: str, position: int) -> None:
-    """Look for a write that the copy must have, as it has reached its position."""
+    """Look for a write that the copy must have, since it has reached its position."""
     ((count,),) = await talk.rows("select count(*) from journal where token = ?", token)
     talk.desk.counts["copy_reads"] += 1
     talk.desk.note(OwnWriteRead(talk.time(), talk.node, token, position, int(count)), talk.node)
@@ -453,5 +454,5 @@ OPERATIONS: dict[str, tuple[ClientOperation, int]] = {
     "make_table": (make_table, 1),
     "change_schema": (change_schema, 1),
 }
-"""Kinds of work with their weights."""
+"""Operations with their weights."""
 SCHEMA_OPERATIONS = ("make_table", "change_schema")

@@ -1,4 +1,4 @@
-"""The play of databases: three nodes with one replicated database between them, or several, and clients in front of each."""
+"""The database workload: three nodes with one replicated database between them, or several, and clients of each."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ CREATOR = "creator"
 AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
 MERGE_AFTER_S = 2.0
-"""Closed segments this old are merged with their neighbours, where a janitor comes by."""
+"""Age at which closed segments are merged with their neighbours by a janitor."""
 
 
 def node_settings(load: DatabaseLoad) -> NodeSettings:
-    """Settings under which nothing takes longer than a short run, with the load's limits."""
+    """Settings with which nothing takes longer than a short run, with the load's limits."""
     return NodeSettings(
         writer_wait_s=3.0,
         transaction_idle_s=1.5,
@@ -60,7 +60,7 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
 
 
 def log_settings(load: DatabaseLoad) -> LogClientSettings:
-    """How a node uses logs."""
+    """Settings with which a node uses logs."""
     return LogClientSettings(owner_grace_s=0.5, janitor_interval_s=load.janitor_interval_s, merge_after_s=MERGE_AFTER_S)
 
 
@@ -73,14 +73,14 @@ BACKGROUND_WORK = {
     "segments_merged": "log.rewritten",
     "peers_found_silent": "replica.peer_silent",
 }
-"""What nodes did with snapshots, logs and one another, and the fact that tells it."""
+"""Background work of nodes, and the fact that records it."""
 RARE_WORK = ("segments_merged", "ids_forgotten")
-"""A merge takes many small segments that no snapshot lets go, and a janitor; an id of a transaction is kept longer than most runs last: a
-hundred seeds may have none."""
+"""Work that a hundred seeds may not have: a merge needs many small segments that no snapshot removes, and a janitor; the id of a
+transaction is kept longer than most runs last."""
 
 
 class SqlWorkload(Workload):
-    """Clients change and read one database while its nodes come and go."""
+    """Clients change and read databases while the nodes come and go."""
 
     name = "databases"
     load_type = DatabaseLoad
@@ -96,7 +96,7 @@ class SqlWorkload(Workload):
         self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, *settings) for name in names}
         stage.cluster.others.update(self.servers)
         self.desk = SqlModel(stage, load, self.servers)
-        """The first database's."""
+        """The model of the first database."""
         self.desks = [self.desk, *(self._further(f"{DATABASE}{number}") for number in range(2, load.databases + 1))]
         self._keepers: list[asyncio.Task[None]] = []
         self._strikes: list[asyncio.Task[None]] = []
@@ -142,7 +142,7 @@ class SqlWorkload(Workload):
     async def _insist(
         self, desk: SqlModel, name: str, chance: random.Random, work: ClientOperation, seat: DatabaseReplica | None = None
     ) -> None:
-        """Do some work, at a leader unless a node is named, as often as it takes."""
+        """Do some work, at a leader unless a node is given, with as many attempts as needed."""
         while True:
             places = desk.leaders() if seat is None else [seat]
             if places and await run_session(desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
@@ -157,7 +157,7 @@ class SqlWorkload(Workload):
             await strike
         await stage.by_deadline(self._clients)
         if self.load.snapshot_log_bytes:
-            # Whoever comes last has to make do with what snapshots and truncations have left.
+            # The last copy must be built from the remaining snapshots and log.
             last = self.servers[stage.chance("last copy").choice(list(self.servers))]
             last.crash()
             await last.restart()
@@ -185,7 +185,7 @@ class SqlWorkload(Workload):
         self.copies.remove()
 
     async def _audit(self, client: Client) -> None:
-        """Nothing is left of the databases' logs but what they list, and every listed snapshot can be loaded."""
+        """Check that the databases' logs have no leftovers, and that every listed snapshot can be loaded."""
         self.stage.problems += [f"left over: {what}" for what in await find_unreferenced(client, LogClientSettings())]
         self.stage.problems += await find_unsound_snapshots(client, LogClientSettings(), self._thief.lost)
 
@@ -199,7 +199,7 @@ class SqlWorkload(Workload):
             for token in list(desk.unresolved):
                 await self._insist(desk, "settlement", chance, partial(ClientSession.resolve, token=token))
             await asyncio.sleep(0.1)
-        # The last ticket shows whether counters are the same everywhere: any later one would set them right.
+        # The last ticket shows whether counters are equal on all nodes: any later one would correct them.
         await self._insist(desk, "settlement", chance, waste_tickets)
         while True:
             positions = [None if seat.database is None else seat.database.position for seat in desk.servers.values()]
@@ -230,7 +230,7 @@ class SqlWorkload(Workload):
 
 
 def read_copy(node: str, connection: apsw.Connection) -> FinalCopy:
-    """Everything that a copy's file holds."""
+    """The contents of a copy's file."""
     tables: dict[str, list[Row]] = {
         "schema": connection.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name").fetchall(),
         "check": connection.execute("pragma quick_check").fetchall(),
@@ -240,10 +240,10 @@ def read_copy(node: str, connection: apsw.Connection) -> FinalCopy:
         if "without rowid" not in str(sql).lower() and not str(sql).lower().startswith("create virtual"):
             columns = "rowid, *"
         if name == "triplicate_state":
-            # The epoch is also moved by entries that begin one and change nothing, which a copy may not have met yet.
+            # The epoch also changes with entries that start one and change nothing, which a copy may not have applied yet.
             columns = "position, batch, schema_version, pruned_through, diverged"
         if name == "sqlite_sequence":
-            columns = "name, seq"  # In which order SQLite met the tables is no matter.
+            columns = "name, seq"  # The order in which SQLite saw the tables does not matter.
         quoted = '"' + str(name).replace('"', '""') + '"'
         tables[str(name)] = connection.execute(f"select {columns} from {quoted} order by 1").fetchall()
     position = int(tables["triplicate_state"][0][0])
