@@ -187,8 +187,8 @@ def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str 
     if len(found.originals) > 1:
         others = ", ".join(str(finding) for finding in found.originals if finding != found.followed)
         click.echo(f"followed: {found.followed}; at first there was also {others}")
-    for strike in found.plan.faults:
-        click.echo(f"fault: {strike}")
+    for fault in found.plan.faults:
+        click.echo(f"fault: {fault}")
     click.echo(f"load: {found.plan.load}, for {found.plan.duration_s:g} s")
     click.echo(found.violation)
     ending = "nothing more can be taken away" if found.complete else f"stopped after {found.runs} runs; --runs allows more"

@@ -85,44 +85,44 @@ DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name != "ambush" and name no
 """The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long ones."""
 
 
-def draw_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+def draw_faults(rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
     """Draw a run's faults: at least three, of a random subset of the kinds.
 
     Args:
         targets: the nodes that may be struck.
         duration_s: when faults stop.
     """
-    kinds = [name for name in DRAWN_KINDS if chance.random() < ON_RATE] or [chance.choice(DRAWN_KINDS)]
-    victims = chance.sample(targets.bookies, min(targets.losses_max, len(targets.bookies)))
+    kinds = [name for name in DRAWN_KINDS if rng.random() < ON_RATE] or [rng.choice(DRAWN_KINDS)]
+    victims = rng.sample(targets.bookies, min(targets.losses_max, len(targets.bookies)))
     strikes: list[Fault] = []
-    wanted = chance.randrange(STRIKES_MIN, STRIKES_MAX)
+    wanted = rng.randrange(STRIKES_MIN, STRIKES_MAX)
     for number in range(DRAWS_MAX):
         if len(strikes) >= wanted:
             break
         # If none of the enabled kinds finds a target, all kinds are enabled.
-        kind = chance.choice(kinds if number < DRAWS_MAX // 2 else DRAWN_KINDS)
-        if number == 0 and chance.random() < STORAGE_RATE:
-            kind = chance.choice(STORAGE_KINDS)
-        strike = FAULT_KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.85))
-        if strike is not None and strike.kind in DESTROYING_KINDS:
-            strike = replace(strike, target=chance.choice(victims))
-        if strike is not None:
-            strikes.append(strike)
-    return tuple(sorted(strikes, key=lambda strike: strike.at_s))
+        kind = rng.choice(kinds if number < DRAWS_MAX // 2 else DRAWN_KINDS)
+        if number == 0 and rng.random() < STORAGE_RATE:
+            kind = rng.choice(STORAGE_KINDS)
+        fault = FAULT_KINDS[kind].draw(rng, targets, duration_s * rng.uniform(0.02, 0.85))
+        if fault is not None and fault.kind in DESTROYING_KINDS:
+            fault = replace(fault, target=rng.choice(victims))
+        if fault is not None:
+            strikes.append(fault)
+    return tuple(sorted(strikes, key=lambda fault: fault.at_s))
 
 
-def draw_long_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+def draw_long_faults(rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
     """Draw the faults that last long and affect all nodes. Most seeds have none."""
-    kinds = [kind for kind, rate in LONG_KINDS.items() if chance.random() < rate]
-    strikes = [FAULT_KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.6)) for kind in kinds]
-    return tuple(strike for strike in strikes if strike is not None)
+    kinds = [kind for kind, rate in LONG_KINDS.items() if rng.random() < rate]
+    strikes = [FAULT_KINDS[kind].draw(rng, targets, duration_s * rng.uniform(0.02, 0.6)) for kind in kinds]
+    return tuple(fault for fault in strikes if fault is not None)
 
 
-async def run_fault(stage: RunContext, strike: Fault, began_s: float) -> None:
+async def run_fault(context: RunContext, fault: Fault, began_s: float) -> None:
     """Wait for the fault's time, carry it out, and undo it when its time is over."""
-    await asyncio.sleep(max(0.0, began_s + strike.at_s - stage.time()))
-    before = stage.struck.get(strike.kind, 0)
-    await FAULT_KINDS[strike.kind].strike(stage, strike)
-    if strike.lasts_s and stage.struck.get(strike.kind, 0) > before:
-        facts = {"node": strike.target, "other": strike.other} if strike.target else {}
-        stage.world.recorder.fact("world", f"fault_over.{strike.kind}", facts)
+    await asyncio.sleep(max(0.0, began_s + fault.at_s - context.time()))
+    before = context.struck.get(fault.kind, 0)
+    await FAULT_KINDS[fault.kind].run(context, fault)
+    if fault.lasts_s and context.struck.get(fault.kind, 0) > before:
+        facts = {"node": fault.target, "other": fault.other} if fault.target else {}
+        context.world.recorder.fact("world", f"fault_over.{fault.kind}", facts)

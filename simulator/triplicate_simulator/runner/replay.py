@@ -37,7 +37,7 @@ def describe_run(result: Result, plan: Plan, node: str | None = None) -> Iterato
     """
     yield f"seed {result.seed}: play of {plan.play}"
     yield f"load: {', '.join(f'{name} {value}' for name, value in vars(plan.load).items())}"
-    yield from (f"planned: {strike}" for strike in plan.faults)
+    yield from (f"planned: {fault}" for fault in plan.faults)
     yield ""
     for line in timeline(result.facts, result.events, node):
         yield _at_the_end(line) if line.time_s == float("inf") else str(line)

@@ -133,28 +133,28 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
         play: the workload instead of the one that the seed's last digit selects.
     """
     kind = WORKLOADS[play or workload_of(seed)]
-    chance = random.Random(derive_seed(seed, "plan", kind.name))
-    load = kind.draw(chance)
-    plan = Plan(kind.name, load, sync_high_s=chance.choice([0.004, 0.004, 0.030]), metadata_high_s=chance.choice([0.004, 0.004, 0.050]))
+    rng = random.Random(derive_seed(seed, "plan", kind.name))
+    load = kind.draw(rng)
+    plan = Plan(kind.name, load, sync_high_s=rng.choice([0.004, 0.004, 0.030]), metadata_high_s=rng.choice([0.004, 0.004, 0.050]))
     rooms = ("bookie", *kind.rooms)
     points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
     storage = draw_bookie_setup(random.Random(derive_seed(seed, "storage", kind.name)))
     targets = FaultTargets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load), storage)
-    faults = draw_faults(chance, targets, plan.duration_s)
+    faults = draw_faults(rng, targets, plan.duration_s)
     if kind.ambushed:
-        faults += draw_triggered_faults(chance, targets, plan.duration_s)
+        faults += draw_triggered_faults(rng, targets, plan.duration_s)
     faults += draw_long_faults(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
-        faults = tuple(_limit_jump(strike) if strike.kind == "clock" else strike for strike in faults)
+        faults = tuple(_limit_jump(fault) if fault.kind == "clock" else fault for fault in faults)
     # A silence lasts for minutes, and its consequences need time.
-    ends_s = max((strike.at_s + strike.lasts_s + AFTER_SILENCE_S for strike in faults if strike.kind == "metadata_silent"), default=0.0)
+    ends_s = max((fault.at_s + fault.lasts_s + AFTER_SILENCE_S for fault in faults if fault.kind == "metadata_silent"), default=0.0)
     duration_s = max(plan.duration_s, round(ends_s, 3))
-    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage, duration_s=duration_s)
+    return replace(plan, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)), storage=storage, duration_s=duration_s)
 
 
-def _limit_jump(strike: Fault) -> Fault:
-    seconds = float(strike.options["seconds"])
-    return replace(strike, options={**strike.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
+def _limit_jump(fault: Fault) -> Fault:
+    seconds = float(fault.options["seconds"])
+    return replace(fault, options={**fault.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
 
 
 def workload_of(seed: int) -> str:
@@ -182,10 +182,10 @@ def plan_from_json(text: str) -> Plan:
         raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(WORKLOADS)}")
     try:
         load = WORKLOADS[found["play"]].load_type(**found["load"])
-        faults = tuple(Fault(**strike) for strike in found["faults"])
-        for strike in faults:
-            if strike.kind not in FAULT_KINDS:
-                raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(FAULT_KINDS)}")
+        faults = tuple(Fault(**fault) for fault in found["faults"])
+        for fault in faults:
+            if fault.kind not in FAULT_KINDS:
+                raise ValueError(f"there is no fault {fault.kind!r}; there are: {', '.join(FAULT_KINDS)}")
         storage = BookieSetup(**found["storage"])
         plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"], storage)
         check_plan(plan)
@@ -233,16 +233,16 @@ class Scenario:
             client_settings=settings, bookie_settings=bookie_settings(plan.storage), metadata_delay_high_s=plan.metadata_high_s
         )
         self.cluster = SimulatedCluster(self.world, options)
-        self.stage = RunContext(self.world, self.cluster, plan)
+        self.context = RunContext(self.world, self.cluster, plan)
         try:
-            self.play = WORKLOADS[plan.play](self.stage, plan.load)
+            self.play = WORKLOADS[plan.play](self.context, plan.load)
         except (LookupError, TypeError, ValueError) as error:
             self.world.close()
             raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
 
     def run(self) -> Result:
         """Run the plan and judge it."""
-        problems = self.stage.problems
+        problems = self.context.problems
         try:
             self.world.run(self._play())
         except SimulationStuck as stuck:
@@ -262,7 +262,7 @@ class Scenario:
         if self.world.recorder.dropped:
             violations.append(f"failed: {self.world.recorder.dropped} facts were dropped, in which findings may have been")
         # No disk fails unless it was struck: a bookie that fails otherwise has a bug.
-        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
+        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._may_fail(fact)]
         violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
         violations += [f"process: {end}" for end in self.cluster.ends]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
@@ -273,53 +273,53 @@ class Scenario:
             digest,
             virtual_s,
             self._counts(),
-            dict(self.stage.struck),
+            dict(self.context.struck),
             verdicts,
             violations,
             facts,
-            [event for history in (self.stage.history, *self.stage.further_histories.values()) for event in history.events],
+            [event for history in (self.context.history, *self.context.further_histories.values()) for event in history.events],
         )
 
     def _judge(self) -> list[Verdict]:
-        histories = {"": self.stage.history, **self.stage.further_histories}
+        histories = {"": self.context.history, **self.context.further_histories}
         for fact in self.world.recorder.facts:
             if fact.kind == "host.crash":
                 for history in histories.values():
                     history.deaths.setdefault(fact.node, []).append(fact.time_s)
-        verdicts = judge(self.stage.history, self.play.checkers)
-        for about, history in self.stage.further_histories.items():
+        verdicts = judge(self.context.history, self.play.checkers)
+        for about, history in self.context.further_histories.items():
             for verdict, further in zip(verdicts, judge(history, self.play.checkers), strict=True):
                 verdict.merge(further, about)
         return verdicts
 
     async def _play(self) -> None:
-        loop, stage = self.world.loop, self.stage
+        loop, context = self.world.loop, self.context
         await self.cluster.start()
         await self.play.begin()
         began = loop.time()
-        faults = [loop.begin(self._strike(strike, began), name=str(strike)) for strike in self.plan.faults]
+        faults = [loop.start_task(self._run_fault(fault, began), name=str(fault)) for fault in self.plan.faults]
         await asyncio.sleep(self.plan.duration_s)
         for fault in faults:
             await fault
         await self.cluster.revive()
-        stage.deadline_s = loop.time() + PROGRESS_S
-        stage.quiet.set()
+        context.deadline_s = loop.time() + PROGRESS_S
+        context.faults_over.set()
         await asyncio.sleep(max(0.0, began + self.plan.duration_s * (1.0 + CALM_SHARE) - loop.time()))
         await self.play.finish()
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
-        stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
+        context.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
         # A life that was killed near the end leaves its ephemeral nodes until its session is over.
         await asyncio.sleep(self.cluster.options.session_high_s)
-        stage.problems += [f"left over: {stranger}" for stranger in find_unexpected_nodes(self.cluster.store)]
+        context.problems += [f"left over: {stranger}" for stranger in find_unexpected_nodes(self.cluster.store)]
 
-    async def _strike(self, strike: Fault, began_s: float) -> None:
-        await run_fault(self.stage, strike, began_s)
-        bookie = self.cluster.bookies.get(strike.target)
+    async def _run_fault(self, fault: Fault, began_s: float) -> None:
+        await run_fault(self.context, fault, began_s)
+        bookie = self.cluster.bookies.get(fault.target)
         if bookie is not None:
-            bookie.fault_is_over()
+            bookie.end_excuses()
 
-    def _was_struck(self, fact: Fact) -> bool:
+    def _may_fail(self, fact: Fact) -> bool:
         bookie = self.cluster.bookies.get(fact.node)
         return bookie is not None and bookie.may_fail_at(fact.time_s)
 
@@ -329,9 +329,9 @@ class Scenario:
         counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
         counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())
         counts["callbacks"] = self.world.loop.callbacks_run
-        copies = self.stage.history.of(Copy)
+        copies = self.context.history.of(Copy)
         counts["copies_missing"] = sum(1 for copy in copies if copy.payload is None and not copy.is_listed)
-        counts["bookies_lost"] = len(self.stage.lost_bookies)
+        counts["bookies_lost"] = len(self.context.lost_bookies)
         for name, kind in BACKGROUND_WORK.items():
             counts[name] = self.world.recorder.counts.get(kind, 0)
         return counts

@@ -25,13 +25,13 @@ class Workload(ABC):
     ambushed: ClassVar[bool] = False
     """Whether triggered faults wait at decisive points of its clients."""
 
-    def __init__(self, stage: RunContext, load: Any) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: Any) -> None:
+        self.context = context
         self.load = load
 
     @classmethod
     @abstractmethod
-    def draw(cls, chance: random.Random) -> Any:
+    def draw(cls, rng: random.Random) -> Any:
         """Draw a load."""
 
     @classmethod

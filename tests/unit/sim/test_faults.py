@@ -147,15 +147,15 @@ def test_a_bookie_that_fails_although_nothing_struck_it_is_a_violation() -> None
 
 def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
     scenario = Scenario(2, tiny_plan(entries=80))
-    chance = random.Random(1)
+    rng = random.Random(1)
     rotten: list[str] = []
 
     def rot() -> None:
         for name, bookie in scenario.cluster.bookies.items():
-            places = [rot_journal(scenario.world.disk(name), chance) for _ in range(30)]
+            places = [rot_journal(scenario.world.disk(name), rng) for _ in range(30)]
             if any(places):
                 bookie.rotten = "bit rot"
-                bookie.let_fail()
+                bookie.excuse_failures()
                 bookie.crash()
                 rotten.append(name)
                 return
@@ -163,8 +163,8 @@ def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
     scenario.world.loop.call_later(2.0, rot)
     result = scenario.run()
     assert result.ok, str(result)
-    assert list(scenario.stage.rotten_bookies) == rotten
-    assert list(scenario.stage.lost_bookies) == rotten, "damage in the midst of a journal is found, and the bookie does not start"
+    assert list(scenario.context.rotten_bookies) == rotten
+    assert list(scenario.context.lost_bookies) == rotten, "damage in the midst of a journal is found, and the bookie does not start"
     assert result.counts["bookies_lost"] == len(rotten) == 1
 
 
@@ -180,7 +180,7 @@ def test_a_bookie_that_does_not_start_although_nothing_struck_it_is_a_violation(
     scenario.world.loop.call_later(2.5, wipe)
     result = scenario.run()
     assert any("bookie-1 does not start" in violation for violation in result.violations), str(result)
-    assert list(scenario.stage.lost_bookies) == ["bookie-1"]
+    assert list(scenario.context.lost_bookies) == ["bookie-1"]
 
 
 def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:

@@ -17,7 +17,7 @@ def test_ephemeral_nodes_and_nodes_of_unknown_purpose_are_strange() -> None:
     world = World(1)
 
     async def body() -> None:
-        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
+        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.rng("metadata"))
         tree = ReplicatedMemoryTree(store)
         await tree.create("/triplicate/id/logs/orders", parents=True)
         assert find_unexpected_nodes(store) == []

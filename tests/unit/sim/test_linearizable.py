@@ -115,8 +115,8 @@ def explained(operations: list[RegisterOperation], initial: Hashable) -> bool:
     known = [operation for operation in operations if operation.returned_s is not None]
     unknown = [operation for operation in operations if operation.returned_s is None]
     for count in range(len(unknown) + 1):
-        for chosen in combinations(unknown, count):
-            for order in permutations([*known, *chosen]):
+        for choose_recoverers in combinations(unknown, count):
+            for order in permutations([*known, *choose_recoverers]):
                 if follows_time(order) and runs(order, initial):
                     return True
     return False

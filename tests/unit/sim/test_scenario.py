@@ -99,7 +99,7 @@ def test_the_checkers_findings_are_violations_under_their_name() -> None:
 def test_the_history_says_when_nodes_died() -> None:
     scenario = Scenario(1, tiny_plan(Fault("kill", 1.0, "writer", lasts_s=0.5), Fault("kill", 2.0, "bookie-1", lasts_s=0.5)))
     assert scenario.run().ok
-    deaths = scenario.stage.history.deaths
+    deaths = scenario.context.history.deaths
     assert list(deaths) == ["writer", "bookie-1"]
     assert all(len(times) == 1 for times in deaths.values())
     assert deaths["writer"] < deaths["bookie-1"]
@@ -169,15 +169,15 @@ def test_a_bookie_that_is_struck_down_on_a_full_disk_is_excused_until_it_has_com
 
     def strike() -> None:
         told.append(bookie.may_fail)
-        bookie.let_fail()
+        bookie.excuse_failures()
         disk.fill(0)
         bookie.crash(keep_unsynced=True)
 
     def relieve() -> None:
         disk.relieve()
-        bookie.fault_is_over()
+        bookie.end_excuses()
         told.append(bookie.may_fail)
-        loop.begin(bookie.restart(), name="restart")
+        loop.start_task(bookie.restart(), name="restart")
 
     loop.call_later(1.0, strike)
     loop.call_later(2.0, relieve)
@@ -191,9 +191,9 @@ def test_a_bookie_that_bore_a_full_disk_is_excused_for_a_little_while() -> None:
     world = World(1)
     node, disk = SimulatedCluster(world).bookies["bookie-1"], world.disk("bookie-1")
     node._serves = True
-    node.let_fail()
+    node.excuse_failures()
     disk.refused_writes += 1
-    node.fault_is_over()
+    node.end_excuses()
     assert node.may_fail_at(AFTERMATH_S)
     assert not node.may_fail_at(AFTERMATH_S + 0.1)
     world.close()
@@ -209,7 +209,7 @@ def test_a_bookie_whose_sync_fails_while_it_starts_may_give_up_after_its_start()
 
     async def boot_and_lose_a_sync(host: Host) -> None:
         await boot(host)
-        node.let_fail()
+        node.excuse_failures()
         disk.failed_syncs += 1
 
     async def play() -> None:

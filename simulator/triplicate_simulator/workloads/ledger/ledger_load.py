@@ -83,42 +83,42 @@ class LedgerLoad:
         )
 
 
-def draw_load(chance: random.Random) -> LedgerLoad:
+def draw_load(rng: random.Random) -> LedgerLoad:
     """Draw a load."""
     # Mostly the default; sometimes striped over all five bookies (which leaves no replacement for a failed one), or with other quorums.
-    sizes = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
+    sizes = rng.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
     kinds = ["plain"] * 6 + ["adv"] * 2 + ["deferred", "adv deferred"]
-    pace = chance.choice([(0.55, 4), (1.1, 8), (2.2, 16)])
-    window = chance.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
+    pace = rng.choice([(0.55, 4), (1.1, 8), (2.2, 16)])
+    window = rng.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
     return LedgerLoad(
         # At least one plain writer: the others' entries have weaker promises.
-        writers=("plain", *(chance.choice(kinds) for _ in range(chance.choice([1, 1, 2])))),
+        writers=("plain", *(rng.choice(kinds) for _ in range(rng.choice([1, 1, 2])))),
         ensemble_size=sizes[0],
         write_quorum=sizes[1],
         ack_quorum=sizes[2],
-        digest=chance.choice(["CRC32C"] * 3 + ["CRC32", "HMAC", "DUMMY"]),
-        wire=chance.choice(["v2", "v2", "v3", "mixed"]),
-        entries=chance.choice([20, 40, 80]),
+        digest=rng.choice(["CRC32C"] * 3 + ["CRC32", "HMAC", "DUMMY"]),
+        wire=rng.choice(["v2", "v2", "v3", "mixed"]),
+        entries=rng.choice([20, 40, 80]),
         pause_mean_s=pace[0],
         burst=pace[1],
-        payload_high_bytes=chance.choice([100, 1000, 3000]),
+        payload_high_bytes=rng.choice([100, 1000, 3000]),
         window_entries=window[0],
         window_bytes=window[1],
-        explicit_lac_s=chance.choice([0.0, 0.0, 0.2]),
-        delay_ensemble_change=chance.random() < 0.3,
-        break_share=chance.choice([0.0, 0.05, 0.2]),
-        close_share=chance.choice([0.2, 0.5, 0.8]),
-        dormant_share=chance.choice([0.0, 0.3, 0.6]),
-        long_poll=chance.random() < 0.6,
-        probe_pause_s=chance.choice([0.5, 1.0]),
-        recoverers=chance.choice([1, 2, 2]),
-        recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
-        zombie_share=chance.choice([0.0, 0.3, 0.6]),
-        zombie_delay_s=chance.choice([0.5, 3.0]),
-        skew_share=chance.choice([0.0, 0.9]),
-        delete_share=chance.choice([0.0, 0.3, 0.6]),
-        undelete_share=chance.choice([0.0, 0.5, 0.5]),
-        clears=chance.random() < 0.3,
+        explicit_lac_s=rng.choice([0.0, 0.0, 0.2]),
+        delay_ensemble_change=rng.random() < 0.3,
+        break_share=rng.choice([0.0, 0.05, 0.2]),
+        close_share=rng.choice([0.2, 0.5, 0.8]),
+        dormant_share=rng.choice([0.0, 0.3, 0.6]),
+        long_poll=rng.random() < 0.6,
+        probe_pause_s=rng.choice([0.5, 1.0]),
+        recoverers=rng.choice([1, 2, 2]),
+        recovery_delay_s=rng.choice([0.1, 1.0, 4.0]),
+        zombie_share=rng.choice([0.0, 0.3, 0.6]),
+        zombie_delay_s=rng.choice([0.5, 3.0]),
+        skew_share=rng.choice([0.0, 0.9]),
+        delete_share=rng.choice([0.0, 0.3, 0.6]),
+        undelete_share=rng.choice([0.0, 0.5, 0.5]),
+        clears=rng.random() < 0.3,
     )
 
 

@@ -37,21 +37,21 @@ class KnownLedger:
     host: SimulatedHost
     """The life of the writer's node."""
     made_s: float
-    left: bool = False
+    abandoned: bool = False
     """Its writer has abandoned it, or lost it."""
-    left_s: float | None = None
+    abandoned_s: float | None = None
     """When it was first seen to have no writer."""
     ended: bool = False
     """An actor saw it closed."""
     acknowledged_to: int = -1
-    confirmed_told: int = -1
+    confirmed_carried: int = -1
     """Last-add-confirmed that its acknowledged entries carry. Every reader of a ledger written in order must know it at once."""
-    due: dict[str, float] = field(default_factory=dict)
+    recoveries_due: dict[str, float] = field(default_factory=dict)
     """Times of its recoveries, by recoverer. Set at its creation for ledgers whose writer lives, otherwise when it was abandoned."""
-    buried: bool = False
+    retired: bool = False
     deleted: bool = False
     """An actor has requested its deletion."""
-    wanted_back: bool = False
+    undelete_requested: bool = False
     """An actor has requested its restoration."""
 
     @property
@@ -62,97 +62,99 @@ class KnownLedger:
     @property
     def has_writer(self) -> bool:
         """Whether a writer may still append."""
-        return not self.left and self.host.alive
+        return not self.abandoned and self.host.alive
 
 
 class LedgerModel:
     """All ledgers of a run, in the order of their creation."""
 
-    def __init__(self, stage: RunContext, load: LedgerLoad) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: LedgerLoad) -> None:
+        self.context = context
         self.load = load
-        self.books: list[KnownLedger] = []
+        self.ledgers: list[KnownLedger] = []
         self.of_writer: dict[str, list[KnownLedger]] = {}
         self.writing: dict[str, None] = {}
         """Writers that have not finished."""
         self.counts: dict[str, int] = {}
         self.acknowledged_count = 0
         self._seen: dict[str, bytes] = {}
-        self.born_s: dict[int, float] = {}
+        self.created_s: dict[int, float] = {}
         """Time at which the metadata of each ledger first appeared."""
-        self.gone_s: dict[int, float] = {}
+        self.deleted_s: dict[int, float] = {}
         """Deletion times of deleted ledgers."""
-        self.late: dict[int, None] = {}
+        self.restored_late: dict[int, None] = {}
         """Ledgers restored after their bookies may have dropped them: their entries need not be readable."""
-        rot = any(strike.kind in ("bit_rot", "directory_rot") for strike in stage.plan.faults)
+        rot = any(strike.kind in ("bit_rot", "directory_rot") for strike in context.plan.faults)
         # Without a digest bit rot cannot be detected.
         self.digest = DigestType.CRC32C if rot and load.digest == "DUMMY" else DigestType[load.digest]
-        stage.cluster.store.observer = self._observe
+        context.cluster.store.observer = self._observe
 
     def count(self, name: str, by: int = 1) -> None:
         """Count an event."""
         self.counts[name] = self.counts.get(name, 0) + by
 
-    def add(self, book: KnownLedger) -> None:
+    def add(self, ledger: KnownLedger) -> None:
         """Add a new ledger, and draw its recoveries."""
-        self.books.append(book)
-        self.of_writer.setdefault(book.writer_name, []).append(book)
-        chance, load = self.stage.chance("recovery of", book.writer_name, len(self.of_writer[book.writer_name])), self.load
+        self.ledgers.append(ledger)
+        self.of_writer.setdefault(ledger.writer_name, []).append(ledger)
+        rng, load = self.context.rng("recovery of", ledger.writer_name, len(self.of_writer[ledger.writer_name])), self.load
         names = [f"recoverer-{number}" for number in range(1, load.recoverers + 1)]
-        if chance.random() < load.zombie_share:
-            for name in self.chosen(chance.random(), names):
-                book.due[name] = book.made_s + load.zombie_delay_s * 2 * chance.random()
+        if rng.random() < load.zombie_share:
+            for name in self.choose_recoverers(rng.random(), names):
+                ledger.recoveries_due[name] = ledger.made_s + load.zombie_delay_s * 2 * rng.random()
 
-    def chosen(self, draw: float, names: Sequence[str]) -> list[str]:
+    def choose_recoverers(self, draw: float, names: Sequence[str]) -> list[str]:
         """Recoverers of a ledger: one of them or, in two cases of five, all."""
         if draw < 0.4 or not names:
             return list(names)
         return [names[int((draw - 0.4) / 0.6 * len(names)) % len(names)]]
 
-    def look(self) -> None:
+    def find_abandoned(self) -> None:
         """Find ledgers that have lost their writer, and draw their recoveries."""
-        for book in self.books:
-            if book.left_s is None and not book.has_writer:
-                book.left_s = self.stage.time()
-                if not book.ended:
-                    chance = self.stage.chance("recovery of what was left", book.ledger_id)
+        for ledger in self.ledgers:
+            if ledger.abandoned_s is None and not ledger.has_writer:
+                ledger.abandoned_s = self.context.time()
+                if not ledger.ended:
+                    rng = self.context.rng("recovery of what was left", ledger.ledger_id)
                     names = [f"recoverer-{number}" for number in range(1, self.load.recoverers + 1)]
-                    for name in self.chosen(chance.random(), names):
-                        book.due.setdefault(name, book.left_s + self.load.recovery_delay_s * 2 * chance.random())
+                    for name in self.choose_recoverers(rng.random(), names):
+                        ledger.recoveries_due.setdefault(name, ledger.abandoned_s + self.load.recovery_delay_s * 2 * rng.random())
 
-    def hurry(self, book: KnownLedger) -> None:
+    def recover_now(self, ledger: KnownLedger) -> None:
         """Have the ledger recovered at once, although a writer writes it."""
-        book.due.setdefault("recoverer-1", self.stage.time())
+        ledger.recoveries_due.setdefault("recoverer-1", self.context.time())
 
-    def sent(self, book: KnownLedger, entry_id: int, payload: bytes, last_of_append: int = -1) -> None:
+    def note_sent(self, ledger: KnownLedger, entry_id: int, payload: bytes, last_of_append: int = -1) -> None:
         """Record that its writer is about to send an entry."""
-        self.stage.history.add(Sent(self.stage.time(), book.writer_name, book.ledger_id, entry_id, payload, last_of_append))
+        self.context.history.add(Sent(self.context.time(), ledger.writer_name, ledger.ledger_id, entry_id, payload, last_of_append))
 
-    def acknowledged(self, book: KnownLedger, entry_id: int, confirmed_told: int) -> None:
-        """Record that an entry was acknowledged. `confirmed_told`: the last-add-confirmed that it carries."""
-        self.stage.history.add(Acknowledged(self.stage.time(), book.writer_name, book.ledger_id, entry_id))
+    def note_acknowledged(self, ledger: KnownLedger, entry_id: int, confirmed_carried: int) -> None:
+        """Record that an entry was acknowledged. `confirmed_carried`: the last-add-confirmed that it carries."""
+        self.context.history.add(Acknowledged(self.context.time(), ledger.writer_name, ledger.ledger_id, entry_id))
         self.acknowledged_count += 1
-        book.acknowledged_to = max(book.acknowledged_to, entry_id)
-        book.confirmed_told = max(book.confirmed_told, confirmed_told)
+        ledger.acknowledged_to = max(ledger.acknowledged_to, entry_id)
+        ledger.confirmed_carried = max(ledger.confirmed_carried, confirmed_carried)
 
-    def bury(self, book: KnownLedger) -> None:
+    def retire(self, ledger: KnownLedger) -> None:
         """Record the writer's last-add-confirmed at its end, which it may have sent to bookies only."""
-        if not book.buried:
-            book.buried = True
-            self.count("ensemble_changes", book.writer.ensemble_changes)
-            self.stage.history.add(Confirmed(self.stage.time(), book.writer_name, book.ledger_id, book.writer.last_add_confirmed, True))
+        if not ledger.retired:
+            ledger.retired = True
+            self.count("ensemble_changes", ledger.writer.ensemble_changes)
+            self.context.history.add(
+                Confirmed(self.context.time(), ledger.writer_name, ledger.ledger_id, ledger.writer.last_add_confirmed, True)
+            )
 
-    def bury_all(self) -> None:
+    def retire_all(self) -> None:
         """Record the end of all writers."""
-        for book in self.books:
-            self.bury(book)
+        for ledger in self.ledgers:
+            self.retire(ledger)
 
     def note_end(self, ledger_id: int, observer: str, last_entry_id: int, length: int | None) -> None:
         """Record that an observer saw a ledger closed."""
-        self.stage.history.add(Ended(self.stage.time(), observer, ledger_id, last_entry_id, length))
-        for book in self.books:
-            if book.ledger_id == ledger_id:
-                book.ended = True
+        self.context.history.add(Ended(self.context.time(), observer, ledger_id, last_entry_id, length))
+        for ledger in self.ledgers:
+            if ledger.ledger_id == ledger_id:
+                ledger.ended = True
 
     async def note_end_of(self, reader: LedgerReader, observer: str) -> None:
         """Record the end of a ledger that was reported as closed to a reader."""
@@ -167,36 +169,41 @@ class LedgerModel:
             ledger_id = ledger_of(path)
             if ledger_id is None:
                 continue
-            if self.stage.cluster.store.exists(path) is None:
+            if self.context.cluster.store.exists(path) is None:
                 self._seen.pop(path, None)
-                self.gone_s[ledger_id] = self.stage.time()
-                self.stage.history.add(Deleted(self.stage.time(), ledger_id))
+                self.deleted_s[ledger_id] = self.context.time()
+                self.context.history.add(Deleted(self.context.time(), ledger_id))
                 # Entries of a deleted ledger need not be readable, so an unexpected deletion could hide a loss.
-                if any(book.ledger_id == ledger_id and not book.deleted for book in self.books):
-                    self.stage.problems.append(f"ledger {ledger_id} was deleted at {self.stage.time():.6f}, and nobody had asked for that")
+                if any(ledger.ledger_id == ledger_id and not ledger.deleted for ledger in self.ledgers):
+                    self.context.problems.append(
+                        f"ledger {ledger_id} was deleted at {self.context.time():.6f}, and nobody had asked for that"
+                    )
                 continue
-            data, stat = self.stage.cluster.store.get(path)
+            data, stat = self.context.cluster.store.get(path)
             if self._seen.get(path) == data:
                 continue
             self._seen[path] = data
-            self.born_s.setdefault(ledger_id, self.stage.time())
-            self._note_return(ledger_id)
+            self.created_s.setdefault(ledger_id, self.context.time())
+            self._note_undelete(ledger_id)
             try:
-                self.stage.history.add(metadata_event(self.stage.time(), ledger_id, stat.version, decode_metadata(data)))
+                self.context.history.add(metadata_event(self.context.time(), ledger_id, stat.version, decode_metadata(data)))
             except FormatError as error:
-                self.stage.problems.append(f"the metadata of ledger {ledger_id} cannot be read: {error}")
+                self.context.problems.append(f"the metadata of ledger {ledger_id} cannot be read: {error}")
 
-    def _note_return(self, ledger_id: int) -> None:
+    def _note_undelete(self, ledger_id: int) -> None:
         """Record the restoration of a deleted ledger."""
-        gone_s = self.gone_s.pop(ledger_id, None)
-        if gone_s is None or not any(book.ledger_id == ledger_id and book.wanted_back for book in self.books):
+        deleted_s = self.deleted_s.pop(ledger_id, None)
+        if deleted_s is None or not any(ledger.ledger_id == ledger_id and ledger.undelete_requested for ledger in self.ledgers):
             return
         # Entries lost by a late restoration are not recovered by a second deletion and a restoration in time (seed 80120).
-        in_time = ledger_id not in self.late and self.stage.time() - gone_s <= self.stage.plan.storage.trash_period_s - CLOCKS_APART_S
+        in_time = (
+            ledger_id not in self.restored_late
+            and self.context.time() - deleted_s <= self.context.plan.storage.trash_period_s - CLOCKS_APART_S
+        )
         if not in_time:
-            self.late[ledger_id] = None
+            self.restored_late[ledger_id] = None
         self.count("undeletions" if in_time else "undeletions_late")
-        self.stage.history.add(Undeleted(self.stage.time(), ledger_id, in_time))
+        self.context.history.add(Undeleted(self.context.time(), ledger_id, in_time))
 
 
 def ledger_of(path: str) -> int | None:
@@ -235,13 +242,13 @@ async def client_of_wire(client: Client, wire: str) -> AsyncIterator[Client]:
             yield other
 
 
-async def pause(stage: RunContext, seconds: float) -> None:
+async def pause(context: RunContext, seconds: float) -> None:
     """Sleep, but not beyond the end of the faults."""
-    if stage.quiet.is_set():
+    if context.faults_over.is_set():
         await asyncio.sleep(min(seconds, 0.2))
         return
     try:
         async with asyncio.timeout(seconds):
-            await stage.quiet.wait()
+            await context.faults_over.wait()
     except TimeoutError:
         pass  # The pause is over, and faults go on.

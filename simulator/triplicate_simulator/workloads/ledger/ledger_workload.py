@@ -60,16 +60,16 @@ class LedgerWorkload(Workload):
         "directories_passed_over",
     )
 
-    def __init__(self, stage: RunContext, load: LedgerLoad) -> None:
-        super().__init__(stage, load)
-        options = stage.cluster.options
+    def __init__(self, context: RunContext, load: LedgerLoad) -> None:
+        super().__init__(context, load)
+        options = context.cluster.options
         options.client_settings = load.settings(options.client_settings)
-        self.shelf = LedgerModel(stage, load)
+        self.model = LedgerModel(context, load)
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    def draw(cls, chance: random.Random) -> LedgerLoad:
-        return draw_load(chance)
+    def draw(cls, rng: random.Random) -> LedgerLoad:
+        return draw_load(rng)
 
     @classmethod
     def clients(cls, load: LedgerLoad) -> tuple[str, ...]:
@@ -83,33 +83,33 @@ class LedgerWorkload(Workload):
         return smaller_loads(load)
 
     async def begin(self) -> None:
-        shelf, keep = self.shelf, self.stage.keep
+        model, keep = self.model, self.context.keep_running
         for number, kind in enumerate(self.load.writers, 1):
-            self._tasks.append(keep(f"writer-{number}", LedgerWriterActor(shelf, f"writer-{number}", kind)))
+            self._tasks.append(keep(f"writer-{number}", LedgerWriterActor(model, f"writer-{number}", kind)))
         for number in range(1, self.load.recoverers + 1):
-            self._tasks.append(keep(f"recoverer-{number}", LedgerRecoverer(shelf, f"recoverer-{number}")))
+            self._tasks.append(keep(f"recoverer-{number}", LedgerRecoverer(model, f"recoverer-{number}")))
         for number in range(self.load.tailers * len(self.load.writers)):
             name, writer = f"tailer-{number + 1}", f"writer-{number % len(self.load.writers) + 1}"
-            self._tasks.append(keep(name, LedgerTailer(shelf, name, writer)))
-        self._tasks.append(keep("prober", LedgerProber(shelf, "prober")))
+            self._tasks.append(keep(name, LedgerTailer(model, name, writer)))
+        self._tasks.append(keep("prober", LedgerProber(model, "prober")))
 
     async def finish(self) -> None:
-        await self.stage.by_deadline(self._tasks)
-        self.shelf.bury_all()
-        for fact in self.stage.world.recorder.facts:
+        await self.context.finish_by_deadline(self._tasks)
+        self.model.retire_all()
+        for fact in self.context.world.recorder.facts:
             if fact.kind == "client.length_not_known":
-                self.stage.history.add(LengthSubstituted(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
-        self.stage.history.destroyed = self.stage.destroyed_bookies
+                self.context.history.add(LengthSubstituted(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
+        self.context.history.destroyed = self.context.destroyed_bookies
         # An actor that waits for a lost entry may have used up the time. The loss must still be found.
-        self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
-        await self.stage.by_deadline([self.stage.keep(FinalLedgerReader.NAME, FinalLedgerReader(self.shelf))])
-        await SpaceCheck(self.shelf).carry_out()
+        self.context.deadline_s = max(self.context.deadline_s, self.context.time() + PROGRESS_S)
+        await self.context.finish_by_deadline([self.context.keep_running(FinalLedgerReader.NAME, FinalLedgerReader(self.model))])
+        await SpaceCheck(self.model).carry_out()
 
     def counts(self) -> dict[str, int]:
         counts = dict.fromkeys(self.counted, 0)
-        for name, count in [*event_counts(self.stage.history).items(), *self.shelf.counts.items()]:
+        for name, count in [*event_counts(self.context.history).items(), *self.model.counts.items()]:
             counts[name] = counts.get(name, 0) + count
-        counts["refused_starts"] = self.stage.refused_starts
+        counts["refused_starts"] = self.context.refused_starts
         return counts
 
 

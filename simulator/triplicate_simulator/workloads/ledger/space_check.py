@@ -31,33 +31,33 @@ ENTRY_LOG_SUFFIX = ".entries"
 class SpaceCheck:
     """Waits until every intact bookie has dropped the deleted ledgers."""
 
-    def __init__(self, shelf: LedgerModel) -> None:
-        self._shelf = shelf
-        self._stage = shelf.stage
+    def __init__(self, model: LedgerModel) -> None:
+        self._model = model
+        self._context = model.context
 
     async def carry_out(self) -> None:
         """Run the check. Bookies that still hold deleted ledgers become problems of the run."""
-        shelf, stage = self._shelf, self._stage
-        if shelf.load.clears:
+        model, context = self._model, self._context
+        if model.load.clears:
             # Later deletions are no loss.
-            stage.cluster.store.observer = None
-            await stage.by_deadline([stage.keep("clearance", self._delete_all)])
-        elif not shelf.gone_s:
+            context.cluster.store.observer = None
+            await context.finish_by_deadline([context.keep_running("clearance", self._delete_all)])
+        elif not model.deleted_s:
             return
-        bound_s = allowed_s(stage.plan, len(shelf.gone_s))
-        left = [node for node in stage.cluster.bookies.values() if not node.lost and not node.rotten]
+        bound_s = allowed_s(context.plan, len(model.deleted_s))
+        left = [node for node in context.cluster.bookies.values() if not node.lost and not node.rotten]
         # A worker's task that began while its disk was slow keeps its original duration, and answers only at its end.
-        why = {node.name: await self._what_is_left(node) for node in left}
-        began_s = stage.time()
-        while left and stage.time() <= began_s + bound_s:
-            why = {node.name: await self._what_is_left(node) for node in left}
+        why = {node.name: await self._remaining_data(node) for node in left}
+        began_s = context.time()
+        while left and context.time() <= began_s + bound_s:
+            why = {node.name: await self._remaining_data(node) for node in left}
             left = [node for node in left if why[node.name]]
             if left:
                 await asyncio.sleep(LOOK_S)
         for node in left:
-            stage.problems.append(f"space: {bound_s:.0f} s after faults have stopped {node.name} {why[node.name]}")
-        if shelf.load.clears:
-            shelf.count("clearances")
+            context.problems.append(f"space: {bound_s:.0f} s after faults have stopped {node.name} {why[node.name]}")
+        if model.load.clears:
+            model.count("clearances")
 
     async def _delete_all(self, client: Client) -> None:
         ledger_ids = [ledger_id async for ledger_id in client.ledger_ids()]
@@ -67,10 +67,10 @@ class SpaceCheck:
                     await client.metadata.ledgers.delete(ledger_id)
                     break
                 except MetadataError as error:
-                    self._stage.note_unknown(error)
-            self._shelf.gone_s[ledger_id] = self._stage.time()
+                    self._context.count_unknown(error)
+            self._model.deleted_s[ledger_id] = self._context.time()
 
-    async def _what_is_left(self, node: BookieNode) -> str:
+    async def _remaining_data(self, node: BookieNode) -> str:
         """Deleted data that a bookie still holds; empty when there is none."""
         bookie, host = node.bookie, node.host
         if bookie is None or host is None or not host.alive:
@@ -79,12 +79,12 @@ class SpaceCheck:
             held = await host.call(bookie.storage.ledger_ids(), name="look at ledgers")
         except (NodeDied, TriplicateError, OSError) as error:
             return f"cannot say what it holds: {error}"
-        left = [ledger_id for ledger_id in held if ledger_id in self._shelf.gone_s]
+        left = [ledger_id for ledger_id in held if ledger_id in self._model.deleted_s]
         if left:
             return f"still holds {len(left)} ledgers that are deleted, {left[0]} among them"
-        if not self._shelf.load.clears:
+        if not self._model.load.clears:
             return ""
-        logs = [entry for path, entry in self._stage.world.disk(node.name).names.live.items() if is_entry_log(path)]
+        logs = [entry for path, entry in self._context.world.disk(node.name).names.live.items() if is_entry_log(path)]
         size = sum(entry.live.size for entry in logs if isinstance(entry, Inode))
         return f"still has {len(logs)} entry logs with {size} bytes, and no ledger" if len(logs) > LOGS_LEFT else ""
 

@@ -72,39 +72,39 @@ class LogLoad:
     """Time that a publisher waits for a living writer."""
 
 
-def draw_load(chance: random.Random) -> LogLoad:
+def draw_load(rng: random.Random) -> LogLoad:
     """Draw a load."""
     # Many short segments lead to pages; long ones to ensemble changes within them.
-    roll_size_bytes = chance.choice([1024, 1024, 4096, 64 * 1024])
+    roll_size_bytes = rng.choice([1024, 1024, 4096, 64 * 1024])
     # Ensembles of all five bookies leave no replacement: their segment breaks, and the writer must repair it.
-    ensemble_size, write_quorum, ack_quorum = chance.choice([(3, 3, 2), (3, 3, 2), (5, 3, 2), (5, 3, 2), (4, 3, 2), (3, 2, 2)])
+    ensemble_size, write_quorum, ack_quorum = rng.choice([(3, 3, 2), (3, 3, 2), (5, 3, 2), (5, 3, 2), (4, 3, 2), (3, 2, 2)])
     load = LogLoad(
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
         ack_quorum=ack_quorum,
-        writers=chance.choice([2, 3, 3]),
-        pause_mean_s=chance.choice([0.2, 0.35, 0.6]),
-        burst_high=chance.choice([2, 3, 5]),
-        tenure_mean_s=chance.choice([3.0, 8.0, 20.0]),
-        value_high_bytes=chance.choice([20, 200, 800]),
-        window_entries=chance.choice([3, 8, 100]),
+        writers=rng.choice([2, 3, 3]),
+        pause_mean_s=rng.choice([0.2, 0.35, 0.6]),
+        burst_high=rng.choice([2, 3, 5]),
+        tenure_mean_s=rng.choice([3.0, 8.0, 20.0]),
+        value_high_bytes=rng.choice([20, 200, 800]),
+        window_entries=rng.choice([3, 8, 100]),
         roll_size_bytes=roll_size_bytes,
-        roll_age_s=chance.choice([2.0, 20.0]),
-        compression=chance.choice(["auto", "none", "zlib", "zstd"]),
-        evictions=chance.randrange(3, 7),
-        truncations=chance.choice([0, 1, 2, 4]),
-        retain_size_bytes=chance.choice([0, 0, 0, 8 * 1024]),
-        control=chance.random() < 0.5,
-        applications=chance.choice([1, 2]),
-        rivals=chance.random() < 0.5,
-        batches=chance.randrange(2, 6),
-        tasks=chance.randrange(1, 4),
-        deaths=chance.randrange(0, 4),
-        interruptions=chance.randrange(0, 3),
-        outages=chance.choice([0, 1, 1, 2]),
-        lost_answers=chance.choice([2, 6, 12]),
-        crowded=chance.random() < 0.6,
-        small_pages=chance.random() < 0.5,
+        roll_age_s=rng.choice([2.0, 20.0]),
+        compression=rng.choice(["auto", "none", "zlib", "zstd"]),
+        evictions=rng.randrange(3, 7),
+        truncations=rng.choice([0, 1, 2, 4]),
+        retain_size_bytes=rng.choice([0, 0, 0, 8 * 1024]),
+        control=rng.random() < 0.5,
+        applications=rng.choice([1, 2]),
+        rivals=rng.random() < 0.5,
+        batches=rng.randrange(2, 6),
+        tasks=rng.randrange(1, 4),
+        deaths=rng.randrange(0, 4),
+        interruptions=rng.randrange(0, 3),
+        outages=rng.choice([0, 1, 1, 2]),
+        lost_answers=rng.choice([2, 6, 12]),
+        crowded=rng.random() < 0.6,
+        small_pages=rng.random() < 0.5,
     )
     # A random stream of its own, so that the draws above are unchanged by the addition of sweeps.
     load = draw_sweeps(random.Random(repr(load)), load)
@@ -112,22 +112,20 @@ def draw_load(chance: random.Random) -> LogLoad:
     return draw_guests(random.Random(f"guests of {load!r}"), load)
 
 
-def draw_sweeps(chance: random.Random, load: LogLoad) -> LogLoad:
+def draw_sweeps(rng: random.Random, load: LogLoad) -> LogLoad:
     """Draw the minimum age of swept ledgers, and the number of sweeps at the worst moment."""
-    grace_s = chance.choice([3600.0, 1.0, 4.0])
-    return replace(load, orphan_grace_s=grace_s, sweeps=chance.choice([1, 2, 4]) if grace_s < 60.0 else 0)
+    grace_s = rng.choice([3600.0, 1.0, 4.0])
+    return replace(load, orphan_grace_s=grace_s, sweeps=rng.choice([1, 2, 4]) if grace_s < 60.0 else 0)
 
 
-def draw_publishers(chance: random.Random, load: LogLoad) -> LogLoad:
+def draw_publishers(rng: random.Random, load: LogLoad) -> LogLoad:
     """Draw how many publishers are kept, how soon others are forgotten, and the errors of publishers' clocks."""
-    kept, idle_s, apart_s = chance.choice([10_000, 0, 0, 1]), chance.choice([1.0, 3.0, 8.0]), chance.choice([0.0, 0.0, 30.0, 3600.0])
+    kept, idle_s, apart_s = rng.choice([10_000, 0, 0, 1]), rng.choice([1.0, 3.0, 8.0]), rng.choice([0.0, 0.0, 30.0, 3600.0])
     if kept == 10_000:
         return load
     return replace(load, publishers_kept=kept, publisher_idle_s=idle_s, clocks_apart_s=apart_s)
 
 
-def draw_guests(chance: random.Random, load: LogLoad) -> LogLoad:
+def draw_guests(rng: random.Random, load: LogLoad) -> LogLoad:
     """Draw how many publishers the first log has besides its writers, and how long publishers wait."""
-    return replace(
-        load, guests=chance.choice([0, 1, 2, 2]), guest_batches=chance.randrange(3, 9), publish_wait_s=chance.choice([0.5, 3.0, 10.0])
-    )
+    return replace(load, guests=rng.choice([0, 1, 2, 2]), guest_batches=rng.randrange(3, 9), publish_wait_s=rng.choice([0.5, 3.0, 10.0]))

@@ -37,12 +37,12 @@ UNKNOWN_OUTCOMES = (BookieError, LedgerError, LogError, MetadataError, Environme
 class LogModel:
     """The logs of one run."""
 
-    def __init__(self, stage: RunContext, load: LogLoad) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: LogLoad) -> None:
+        self.context = context
         self.load = load
         self.owner: dict[str, str] = {}
         """By log, the node of the last writer that acquired it."""
-        self.hurry = asyncio.Event()
+        self.takeover_wanted = asyncio.Event()
         """Set when a writer may have died, so that another acquires the log."""
         self.staged: list[str] = []
         """Logs with staged ledgers, which may be published by now. They are worth a sweep."""
@@ -54,29 +54,29 @@ class LogModel:
         self._readings = 0
 
     @property
-    def is_quiet(self) -> bool:
-        return self.stage.quiet.is_set()
+    def faults_are_over(self) -> bool:
+        return self.context.faults_over.is_set()
 
     def time(self) -> float:
-        return self.stage.time()
+        return self.context.time()
 
     def add(self, event: object) -> None:
         """Record an event of a client."""
-        self.stage.history.add(event)
+        self.context.history.add(event)
 
-    def chance(self, *purpose: object) -> random.Random:
-        return self.stage.chance(*purpose)
+    def rng(self, *purpose: object) -> random.Random:
+        return self.context.rng(*purpose)
 
     def count(self, name: str, number: int = 1) -> None:
         self.counted[name] = self.counted.get(name, 0) + number
 
-    def trouble(self, error: BaseException) -> None:
+    def count_error(self, error: BaseException) -> None:
         """Count an error that leaves the outcome unknown.
 
         Raises:
             SessionExpired: the client is unusable.
         """
-        self.stage.note_unknown(error)
+        self.context.count_unknown(error)
         if isinstance(error, SessionExpired):
             raise error
 
@@ -117,17 +117,17 @@ class LogModel:
             compression=self.load.compression,
         )
 
-    async def until_quiet(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         """Sleep, but not beyond the end of the faults."""
-        await wait_for(self.stage.quiet, seconds)
+        await wait_for(self.context.faults_over, seconds)
 
-    async def keep(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
+    async def keep_running(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
         """Run a program on its own node to its end, in as many lives and sessions as needed."""
         while True:
             try:
-                await self.stage.keep(name, program)
+                await self.context.keep_running(name, program)
             except SessionExpired as error:
-                self.stage.cluster.report_end(name, error)
+                self.context.cluster.report_end(name, error)
                 await asyncio.sleep(0.2)
             else:
                 return
@@ -149,7 +149,7 @@ class LogModel:
         time_us = entry.wall_time_us
         self.add(LogRead(self.time(), log, reading, entry.first_offset, records, entry.ledger_id, entry.epoch, time_us))
 
-    def refused(self, log: str, reading: str, error: Exception) -> None:
+    def note_refused(self, log: str, reading: str, error: Exception) -> None:
         """Record a reader's error that reports missing records."""
         self.add(ReadingRefused(self.time(), log, reading, f"{type(error).__name__}: {error}"))
 
@@ -170,7 +170,7 @@ class LogModel:
         self.count("segments_listed")
         return True
 
-    async def ask_end(self, logs: Logs, log: str, name: str) -> int:
+    async def read_end(self, logs: Logs, log: str, name: str) -> int:
         """Read the readable end, and record it."""
         started_s = self.time()
         end = await logs.end_offset(log)
@@ -186,9 +186,9 @@ def record_bytes(key: bytes | None, value: bytes | None) -> bytes:
 class RecordGenerator:
     """Generates records that are unique in the run."""
 
-    def __init__(self, name: str, chance: random.Random, value_high_bytes: int) -> None:
+    def __init__(self, name: str, rng: random.Random, value_high_bytes: int) -> None:
         self.name = name
-        self._chance = chance
+        self._rng = rng
         self._high = value_high_bytes
         self._number = 0
 
@@ -197,8 +197,8 @@ class RecordGenerator:
         values: list[bytes] = []
         for _ in range(count):
             self._number += 1
-            values.append(f"{self.name} {self._number} ".encode() + b"." * self._chance.randrange(self._high))
-        keys = [f"k{self._chance.randrange(9)}".encode() for _ in values] if self._chance.random() < 0.3 else None
+            values.append(f"{self.name} {self._number} ".encode() + b"." * self._rng.randrange(self._high))
+        keys = [f"k{self._rng.randrange(9)}".encode() for _ in values] if self._rng.random() < 0.3 else None
         return values, keys
 
 

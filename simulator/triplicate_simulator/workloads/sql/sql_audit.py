@@ -18,7 +18,7 @@ RETRIES_MAX = 20
 """More retries of one kind on one node, later than `CALM_S` after the last fault, count as endless."""
 
 
-def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[str]) -> list[str]:
+def find_unsound_copies(facts: Iterable[Fact], faults_over_s: float, lost: Collection[str]) -> list[str]:
     """Reports of nodes about their copies and snapshots that no fault of a run explains.
 
     Args:
@@ -36,7 +36,7 @@ def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[
         elif fact.kind in ("replica.snapshot_failed", "replica.snapshot_not_loaded"):
             if str(said.get("error")).startswith(DAMAGE):
                 found.append(f"snapshot: {fact}")
-        elif fact.kind in ("replica.retry", "node.retry") and fact.time_s > quiet_s + CALM_S:
+        elif fact.kind in ("replica.retry", "node.retry") and fact.time_s > faults_over_s + CALM_S:
             place = fact.node, str(said.get("log", said.get("database"))), str(said.get("during"))
             retries[place] = retries.get(place, 0) + 1
     found += [

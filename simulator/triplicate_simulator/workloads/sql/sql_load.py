@@ -71,28 +71,28 @@ class DatabaseLoad:
         object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
 
 
-def draw_load(chance: random.Random) -> DatabaseLoad:
+def draw_load(rng: random.Random) -> DatabaseLoad:
     """Draw a load."""
     # A leader that survives its replacement is the rarest and most dangerous case, so it is drawn more often.
     all_kinds = [*LEADER_FAULTS, "cut_off", "cut_off", *LEADER_FAULTS_AT, *LEADER_FAULTS_AFTER]
-    kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
-    at_s = chance.uniform(2.0, 9.0)
+    kinds = [kind for kind in all_kinds if rng.random() < 0.4] or [rng.choice(all_kinds)]
+    at_s = rng.uniform(2.0, 9.0)
     strikes = []
     while at_s < 36.0:
-        kind = chance.choice(kinds)
-        lasts_s = chance.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
-        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in LEADER_FAULTS_AT else kind, round(at_s, 3), lasts_s))
-        at_s += lasts_s + chance.uniform(3.0, 14.0)
+        kind = rng.choice(kinds)
+        lasts_s = rng.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
+        strikes.append((f"{kind} {rng.choice(POINTS)}" if kind in LEADER_FAULTS_AT else kind, round(at_s, 3), lasts_s))
+        at_s += lasts_s + rng.uniform(3.0, 14.0)
     load = DatabaseLoad(
         nodes=3,
-        talkers=chance.choice([2, 3]),
+        talkers=rng.choice([2, 3]),
         watchers=2,
-        pause_mean_s=chance.choice([0.4, 0.7, 1.2]),
-        patience_s=chance.choice([2.0, 5.0, 30.0]),
-        registers=chance.choice([1, 2, 4]),
-        roll_size_bytes=chance.choice([2048, 16 * 1024, 1024 * 1024]),
-        roll_age_s=chance.choice([3.0, 20.0, 7200.0]),
-        tables=chance.random() < 0.6,
+        pause_mean_s=rng.choice([0.4, 0.7, 1.2]),
+        patience_s=rng.choice([2.0, 5.0, 30.0]),
+        registers=rng.choice([1, 2, 4]),
+        roll_size_bytes=rng.choice([2048, 16 * 1024, 1024 * 1024]),
+        roll_age_s=rng.choice([3.0, 20.0, 7200.0]),
+        tables=rng.random() < 0.6,
         leader_strikes=tuple(strikes),
     )
     # A random stream of its own, so that the draws above are unchanged by the addition of further databases.
@@ -101,42 +101,42 @@ def draw_load(chance: random.Random) -> DatabaseLoad:
     return draw_hangs(random.Random(f"hangs of {load!r}"), load)
 
 
-def draw_databases(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw the number of databases, and whether leaders hand over in order while others come back."""
-    databases = chance.choice([1, 1, 1, 2, 3, 4])
+    databases = rng.choice([1, 1, 1, 2, 3, 4])
     strikes = list(load.leader_strikes)
-    if chance.random() < 0.4:
-        strikes += [(HAND_OVER, round(chance.uniform(3.0, 36.0), 3), chance.choice([0.3, 2.0])) for _ in range(chance.choice([1, 2, 3]))]
+    if rng.random() < 0.4:
+        strikes += [(HAND_OVER, round(rng.uniform(3.0, 36.0), 3), rng.choice([0.3, 2.0])) for _ in range(rng.choice([1, 2, 3]))]
     return replace(load, databases=databases, leader_strikes=tuple(sorted(strikes, key=lambda strike: strike[1])))
 
 
-def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+def draw_limits(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw limits that a short run reaches, each in some seeds; the usual ones in the others."""
-    snapshot_log_bytes = chance.choice([0, 2048, 6 * 1024, 16 * 1024])
+    snapshot_log_bytes = rng.choice([0, 2048, 6 * 1024, 16 * 1024])
     return replace(
         load,
         snapshot_log_bytes=snapshot_log_bytes,
-        snapshot_interval_s=chance.choice([1.0, 2.0, 5.0]),
-        snapshot_keep_log_s=chance.choice([0.0, 0.0, 4.0]),
-        snapshot_losses=chance.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
-        request_keep_s=chance.choice([86_400.0, 2.0, 6.0]),
-        request_limit=chance.choice([10_000_000, 10_000_000, 2, 8]),
-        dated_requests=chance.random() < 0.5,
-        read_idle_s=chance.choice([60.0, 0.3, 1.0]),
-        snapshot_limit_s=chance.choice([3600.0, 0.5, 2.0]),
-        lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
-        retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
-        janitor_interval_s=chance.choice([600.0, 3.0, 6.0]),
+        snapshot_interval_s=rng.choice([1.0, 2.0, 5.0]),
+        snapshot_keep_log_s=rng.choice([0.0, 0.0, 4.0]),
+        snapshot_losses=rng.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
+        request_keep_s=rng.choice([86_400.0, 2.0, 6.0]),
+        request_limit=rng.choice([10_000_000, 10_000_000, 2, 8]),
+        dated_requests=rng.random() < 0.5,
+        read_idle_s=rng.choice([60.0, 0.3, 1.0]),
+        snapshot_limit_s=rng.choice([3600.0, 0.5, 2.0]),
+        lease_s=rng.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
+        retry_longest_s=rng.choice([1.0, 1.0, 0.2, 2.0]),
+        janitor_interval_s=rng.choice([600.0, 3.0, 6.0]),
         # With 0 all nodes, including the leader, may start one at a time.
-        snapshot_turn_s=chance.choice([60.0, 0.0, 1.0]),
+        snapshot_turn_s=rng.choice([60.0, 0.0, 1.0]),
     )
 
 
-def draw_hangs(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+def draw_hangs(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     """Draw whether the leader hangs while its session lives, for less or for more than its limit."""
-    if chance.random() >= HANG_SHARE:
+    if rng.random() >= HANG_SHARE:
         return load
-    hangs = [(HANG, round(chance.uniform(3.0, 30.0), 3), chance.choice(HANG_S)) for _ in range(chance.choice([1, 2]))]
+    hangs = [(HANG, round(rng.uniform(3.0, 30.0), 3), rng.choice(HANG_S)) for _ in range(rng.choice([1, 2]))]
     return replace(load, leader_strikes=tuple(sorted((*load.leader_strikes, *hangs), key=lambda strike: strike[1])))
 
 

@@ -77,19 +77,19 @@ class SqlModel:
         database: its name. The first one's history is the run's, each other has one of its own.
     """
 
-    def __init__(self, stage: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
+        self.context = context
         self.load = load
         self.servers = servers
         self.database = database
-        self.history = stage.history if database == DATABASE else stage.further_histories.setdefault(database, History())
+        self.history = context.history if database == DATABASE else context.further_histories.setdefault(database, History())
         self.registers = [f"register{number}" for number in range(load.registers)]
         self.counters = ["count0", "count1"]
         self.unresolved: dict[str, int] = {}
         """Transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
         """Acknowledged tokens, and the position at which each is visible."""
-        self.fates: dict[int, tuple[str, str]] = {}
+        self.open_operations: dict[int, tuple[str, str]] = {}
         """Token and kind of each register operation in a transaction whose outcome is not known (yet)."""
         self.lull_until_s = 0.0
         """Clients start no changes before this time, so that a replaced leader does not learn of it by a failed write."""
@@ -110,22 +110,22 @@ class SqlModel:
         facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
         if self.database != DATABASE:
             facts["database"] = self.database
-        self.stage.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
+        self.context.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
 
     def token(self, kind: str) -> str:
         """Return a token that no other transaction has."""
         self._tokens += 1
         return f"{kind}:{self._tokens}"
 
-    def settle(self, journal: Collection[str]) -> None:
+    def resolve_operations(self, journal: Collection[str]) -> None:
         """Record the outcome of register operations whose outcome is unknown: those whose token is in the journal were done, at some time;
         the others were not."""
-        for operation, (token, kind) in self.fates.items():
+        for operation, (token, kind) in self.open_operations.items():
             if token in journal:
-                self.note(Returned(self.stage.time(), operation, True if kind == "swap" else None))
+                self.note(Returned(self.context.time(), operation, True if kind == "swap" else None))
             else:
-                self.note(Refused(self.stage.time(), operation))
-        self.fates.clear()
+                self.note(Refused(self.context.time(), operation))
+        self.open_operations.clear()
 
     def value(self) -> int:
         """Return a value that no other operation writes into a register."""
@@ -136,10 +136,10 @@ class SqlModel:
         """Record that an operation on a register begins, or has begun."""
         self._operations += 1
         self.counts["register_operations"] += 1
-        self.note(Invoked(self.stage.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
+        self.note(Invoked(self.context.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
         return self._operations
 
-    def listen(self) -> asyncio.Event:
+    def subscribe(self) -> asyncio.Event:
         """Return an event that is set whenever a write is acknowledged."""
         self.listeners.append(asyncio.Event())
         return self.listeners[-1]
@@ -181,8 +181,8 @@ def _fields(event: Any) -> dict[str, Any]:
 class TransactionAttempt:
     """One attempt at one transaction with a token, and its register operations."""
 
-    def __init__(self, talk: ClientSession, token: str) -> None:
-        self._talk = talk
+    def __init__(self, session: ClientSession, token: str) -> None:
+        self._talk = session
         self.token = token
         self.number: int | None = None
         """The transaction's id, once it was read."""
@@ -190,49 +190,49 @@ class TransactionAttempt:
         """Register operations that share the transaction's outcome, with their results."""
         self.values: dict[str, int] = {}
         """Values of registers after its acknowledgement."""
-        self.asked = False
+        self.commit_requested = False
         self.changed = True
         """Cleared if it was done without effect, so that its token is nowhere."""
 
-    def ask(self) -> None:
+    def note_commit_requested(self) -> None:
         """Record that the next statement may commit it."""
-        self.asked = True
-        self._talk.desk.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
+        self.commit_requested = True
+        self._talk.model.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
         if self.number is not None:
-            self._talk.desk.unresolved[self.token] = self.number
+            self._talk.model.unresolved[self.token] = self.number
 
     def invoke(self, register: str, kind: str, arguments: tuple[int, ...] = ()) -> int:
         """Begin a register operation that is part of it."""
-        operation = self._talk.desk.invoke(self._talk.name, register, kind, arguments)
+        operation = self._talk.model.invoke(self._talk.name, register, kind, arguments)
         self.operations[operation] = None
-        self._talk.desk.fates[operation] = (self.token, kind)
+        self._talk.model.open_operations[operation] = (self.token, kind)
         return operation
 
 
 class ClientSession:
     """One client's session with one node. Runs as part of the node's process and ends with it."""
 
-    def __init__(self, desk: SqlModel, name: str, node: str, database: SqlDatabase, session: SqlSession, chance: random.Random) -> None:
-        self.desk = desk
+    def __init__(self, model: SqlModel, name: str, node: str, database: SqlDatabase, sql_session: SqlSession, rng: random.Random) -> None:
+        self.model = model
         self.name = name
         self.node = node
         self.database = database
-        self.session = session
-        self.chance = chance
+        self.sql_session = sql_session
+        self.rng = rng
         self.leads = database.is_leader
         """Whether the node leads. If it ceases to, it ends the session. On other nodes reads may be stale."""
 
     def time(self) -> float:
-        return self.desk.stage.time()
+        return self.model.context.time()
 
     async def think(self) -> None:
         """Pause as an application does between its statements."""
-        if self.chance.random() < 0.5:
-            await asyncio.sleep(self.chance.expovariate(20.0))
+        if self.rng.random() < 0.5:
+            await asyncio.sleep(self.rng.expovariate(20.0))
 
     async def rows(self, sql: str, *parameters: Any) -> list[Row]:
         """Run one statement and fetch all its rows."""
-        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        cursor = await self.sql_session.start(await self.sql_session.prepare(sql), parameters)
         rows: list[Row] = []
         while got := await cursor.fetch(FETCH_ROWS):
             rows += got
@@ -241,7 +241,7 @@ class ClientSession:
 
     async def affected(self, sql: str, *parameters: Any) -> int:
         """Run one changing statement. Returns the number of changed rows."""
-        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        cursor = await self.sql_session.start(await self.sql_session.prepare(sql), parameters)
         await cursor.close()
         return cursor.rows_affected
 
@@ -251,10 +251,10 @@ class ClientSession:
         Args:
             since_s: start of the surrounding transaction, which shows the state of its first read.
         """
-        operation = self.desk.invoke(self.name, register, "read", since_s=since_s)
+        operation = self.model.invoke(self.name, register, "read", since_s=since_s)
         ((value,),) = await self.rows("select value from registers where name = ?", register)
-        self.desk.note(Returned(self.time(), operation, value), self.node)
-        self.desk.last_values[register] = value
+        self.model.note(Returned(self.time(), operation, value), self.node)
+        self.model.last_values[register] = value
         return int(value)
 
     @asynccontextmanager
@@ -264,7 +264,7 @@ class ClientSession:
             try:
                 await self.rows(begin)
                 yield attempt
-                attempt.ask()
+                attempt.note_commit_requested()
                 await self.rows("commit")
             except SqlError:
                 await self.roll_back()
@@ -288,69 +288,69 @@ class ClientSession:
 
     def acknowledged(self, attempt: TransactionAttempt) -> None:
         """Record that the attempt was acknowledged."""
-        desk = self.desk
-        desk.unresolved.pop(attempt.token, None)
-        desk.counts["transactions"] += 1
+        model = self.model
+        model.unresolved.pop(attempt.token, None)
+        model.counts["transactions"] += 1
         if attempt.changed:
-            desk.note(Committed(self.time(), attempt.token, self.database.position), self.node)
-            desk.recent.append((attempt.token, self.database.position))
-            for listener in desk.listeners:
+            model.note(Committed(self.time(), attempt.token, self.database.position), self.node)
+            model.recent.append((attempt.token, self.database.position))
+            for listener in model.listeners:
                 listener.set()
         else:
-            desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
+            model.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
         for operation, result in attempt.operations.items():
-            desk.fates.pop(operation, None)
-            desk.note(Returned(self.time(), operation, result), self.node)
-        desk.last_values.update(attempt.values)
+            model.open_operations.pop(operation, None)
+            model.note(Returned(self.time(), operation, result), self.node)
+        model.last_values.update(attempt.values)
 
     def _failed(self, attempt: TransactionAttempt, error: SqlError) -> None:
         if error.sqlstate == UNKNOWN:
             number = re.search(r"id is (\d+)", error.detail or "")
             if number is not None:
-                self.desk.unresolved[attempt.token] = int(number[1])
-            self.desk.stage.note_unknown(error)
+                self.model.unresolved[attempt.token] = int(number[1])
+            self.model.context.count_unknown(error)
             return
         self.refuse(attempt, error.sqlstate)
 
     def refuse(self, attempt: TransactionAttempt, sqlstate: str) -> None:
         """Record that the attempt has no effect."""
-        self.desk.unresolved.pop(attempt.token, None)
-        self.desk.counts["refused"] += 1
-        self.desk.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
+        self.model.unresolved.pop(attempt.token, None)
+        self.model.counts["refused"] += 1
+        self.model.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
         for operation in attempt.operations:
-            self.desk.fates.pop(operation, None)
-            self.desk.note(Refused(self.time(), operation), self.node)
+            self.model.open_operations.pop(operation, None)
+            self.model.note(Refused(self.time(), operation), self.node)
 
     async def resolve(self, token: str) -> None:
         """Query the outcome of a transaction of unknown outcome."""
-        number = self.desk.unresolved.get(token)
+        number = self.model.unresolved.get(token)
         if number is None:
             return  # It was answered meanwhile.
         ((status,),) = await self.rows("select pg_xact_status(?)", number)
         if status is None:
             # The id was forgotten, as ids are after a while: the outcome stays unknown.
-            self.desk.unresolved.pop(token, None)
-            self.desk.counts["ids_forgotten"] += 1
+            self.model.unresolved.pop(token, None)
+            self.model.counts["ids_forgotten"] += 1
         if status in ("committed", "aborted"):
-            self.desk.unresolved.pop(token, None)
-            self.desk.counts["resolved"] += 1
-            self.desk.note(OutcomeReported(self.time(), token, status), self.node)
+            self.model.unresolved.pop(token, None)
+            self.model.counts["resolved"] += 1
+            self.model.note(OutcomeReported(self.time(), token, status), self.node)
 
 
 @asynccontextmanager
 async def open_client_session(
-    desk: SqlModel, name: str, seat: DatabaseReplica, database: SqlDatabase, chance: random.Random
+    model: SqlModel, name: str, replica: DatabaseReplica, database: SqlDatabase, rng: random.Random
 ) -> AsyncIterator[ClientSession]:
     """A session with a node's database for the block.
 
     Raises:
         SqlError: the node accepts no sessions.
     """
-    session = await database.session(name)
+    sql_session = await database.session(name)
     try:
-        yield ClientSession(desk, name, seat.server.name, database, session, chance)
+        yield ClientSession(model, name, replica.server.name, database, sql_session, rng)
     finally:
-        await session.close()
+        await sql_session.close()
 
 
 __all__ = ["ACCOUNTS", "OPENING", "UNKNOWN", "ClientSession", "SqlModel", "TransactionAttempt", "open_client_session"]

@@ -75,13 +75,13 @@ def connection_setup(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
     so nothing needs to be synced. Random values and the time of day are the simulated node's: they differ on each node, which shows when a
     statement is run again instead of its effects being applied.
     """
-    chance = host.world.chance(host.name, host.life.number, "chance in statements")
+    rng = host.world.rng(host.name, host.life.number, "chance in statements")
 
     def random_number(*_: Any) -> int:
-        return chance.getrandbits(64) - (1 << 63)
+        return rng.getrandbits(64) - (1 << 63)
 
     def random_bytes(*arguments: Any) -> bytes:
-        return chance.randbytes(int(arguments[0]))
+        return rng.randbytes(int(arguments[0]))
 
     def wall_us(*_: Any) -> int:
         return host.port.clock.wall_us()
@@ -239,8 +239,10 @@ class FurtherReplica(DatabaseReplica):
 
 
 class DatabaseServer(SimulatedNode, DatabaseReplica):
-    """A process with a database node, over all its lives; also the replica of the first database. `keep` runs it and restarts it whenever
-    it may run."""
+    """A process with a database node, over all its lives; also the replica of the first database.
+
+    `keep_running` runs the process and restarts it whenever it may run.
+    """
 
     database_name = DATABASE
 
@@ -272,7 +274,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
 
     # Its lives.
 
-    async def keep(self) -> None:
+    async def keep_running(self) -> None:
         """Run the process until `retire`; start it again after each of its ends."""
         while not self.retired:
             await self.allowed.wait()
