@@ -69,7 +69,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
 
 @click.group()
 def log() -> None:
-    """Create, append to, read, follow, truncate, rewrite, sweep, repair and delete logs.
+    """Create, append to, read, follow, maintain and delete logs.
 
     A log is an endless sequence of records with offsets 0, 1, 2 …, stored in ledgers one after another. One writer appends at a
     time; a new writer takes over and fences the one before. Everyone may read.
