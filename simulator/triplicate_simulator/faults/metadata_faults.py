@@ -114,9 +114,9 @@ async def silent(stage: RunContext, strike: Fault) -> None:
     before = store.unanswered
     stage.announce(strike.kind, seconds=strike.lasts_s, expires=str(strike.options.get("expires", "none")))
     for session_id in store.sessions:
-        loop.call_later(chance.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.suspect, session_id)
-    store.fall_silent()
-    with undone(store.speak):
+        loop.call_later(chance.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.wake_session, session_id)
+    store.begin_silence()
+    with undone(store.end_silence):
         await asyncio.sleep(strike.lasts_s)
         share = {"none": 0.0, "some": 0.5, "all": 1.0}[str(strike.options.get("expires", "none"))]
         for session_id in store.sessions:

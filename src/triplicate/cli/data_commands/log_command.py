@@ -163,7 +163,7 @@ def append(
 
     async def work(logs: Logs) -> None:
         async with await logs.writer(name, owner=owner, take_over=take_over) as writer:
-            with Bar("appended", None) as bar, telling_interrupt(name, writer):
+            with Bar("appended", None) as bar, report_on_interrupt(name, writer):
                 async with open_source(values, file) as source:
                     while batch := await source.next_batch():
                         appended = await writer.append_many(batch)
@@ -186,7 +186,7 @@ def append(
 
 
 @contextlib.contextmanager
-def telling_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
+def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
     """On Ctrl-C say how many records are acknowledged: input from a pipe may end there or not."""
     try:
         yield

@@ -90,17 +90,17 @@ class RenewingTree:
             try:
                 return await operation(tree)
             except SessionExpired:
-                self.lost(tree)
+                self.mark_expired(tree)
         tree = await self.current()
         try:
             return await operation(tree)
         except SessionExpired as error:
-            self.lost(tree)
+            self.mark_expired(tree)
             if self._closed:
                 raise
             raise ConnectionLost(f"{SESSIONS_PER_OPERATION_MAX} metadata sessions expired one after another: {error}") from error
 
-    def lost(self, tree: Tree) -> None:
+    def mark_expired(self, tree: Tree) -> None:
         """Record that a session has expired."""
         if tree is self._tree:
             self._expired = True
@@ -156,7 +156,7 @@ class _RenewingWatch:
         try:
             await self._watch.changed()
         except SessionExpired:
-            self._owner.lost(self._tree)
+            self._owner.mark_expired(self._tree)
             # Raises if the tree was closed. Otherwise changes between the sessions may have been missed: return, as after a change.
             try:
                 self._tree = await self._owner.current()
