@@ -1,9 +1,8 @@
 """A tree that replaces expired sessions.
 
 A session may expire while its process is only slow: stopped, starved, or partitioned. Most users of the tree do not depend on the session,
-so this tree opens another one and continues. Ephemeral nodes do not return by themselves: their owner must watch them and create them again
-(`BookieRegistry.keep_registered`). An ephemeral node therefore indicates liveness but grants no exclusive right. Exclusive access is
-enforced by versions and by fencing.
+so this tree opens another one and continues. Ephemeral nodes do not return by themselves: their owner must watch them and create them
+again. An ephemeral node therefore indicates liveness but grants no exclusive right. Versions and fencing enforce exclusive access.
 """
 
 from __future__ import annotations
