@@ -238,7 +238,7 @@ async def aside_if_long(session: Session, sql: str, function: Callable[..., Resu
     """Run a function over a statement's text: a long one would hold the loop, and with it the node's signs of life, for seconds."""
     if len(sql) <= LONG_TEXT:
         return function(*arguments)
-    return await session.aside(function, *arguments)
+    return await session.offload(function, *arguments)
 
 
 def _look_into(sql: str) -> tuple[ClientCommand, CatalogueQuery | None, Sequence[str]]:
