@@ -130,6 +130,16 @@ def test_make_targets_that_are_named_exist(path: str) -> None:
     assert named <= known
 
 
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_every_row_of_a_table_has_the_columns_of_its_head(path: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    columns = 0
+    for line in text.splitlines():
+        cells = len(re.split(r"(?<!\\)\|", line.strip())) if line.startswith("|") else 0
+        assert not columns or cells in (0, columns), f"{path}: {line[:80]}"
+        columns = cells
+
+
 def test_no_two_decisions_share_a_number() -> None:
     names = [path.rpartition("/")[2] for path in DOCUMENTS if re.match(r"docs/decisions/\d{4}-", path)]
     numbers = [name[:4] for name in names]
