@@ -16,6 +16,7 @@ import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import (
     BatchHeader,
     SchemaChange,
@@ -27,7 +28,6 @@ from triplicate.sql.core.records import (
     encode_results,
     encode_transaction,
 )
-from triplicate.sql.core.scan import first_words
 from triplicate.sql.executor.authorizer import Authorizer, change_images, check_width
 from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, run_definition
@@ -353,7 +353,7 @@ class WriterConnection:
     def _run_schema(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
         if (images := change_images(prepared.sql)) is not None:
             self._change_images(*images)
-        elif first_words(prepared.sql, 1) == ["PRAGMA"]:
+        elif first_words(sqlite_tokens(prepared.sql), 1) == ["PRAGMA"]:
             self._set_pragma(prepared)
         else:
             run_definition(self._connection, prepared.sql, self._change_schema, partial(self._fill_table, prepared, parameters))
@@ -380,7 +380,7 @@ class WriterConnection:
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
     def _change_schema(self, text: str) -> None:
-        words, before, mark = first_words(text), table_names(self._connection), self._capture.mark()
+        words, before, mark = first_words(sqlite_tokens(text)), table_names(self._connection), self._capture.mark()
         try:
             with self.gate.running(StatementKind.SCHEMA):
                 self._connection.execute(text).fetchall()

@@ -24,8 +24,8 @@ class TransactionTime:
     @property
     def transaction_us(self) -> int:
         """When the transaction began, in µs since 1970."""
-        self.begin()
-        assert self._began_us is not None, "begin has set it"
+        if self._began_us is None:
+            self._began_us = self._clock.wall_us()
         return self._began_us
 
     @property
